@@ -1,0 +1,168 @@
+//! Which message a type names, and how it is read and written.
+
+use prost::Message;
+
+use crate::v1;
+
+/// How the body of a message is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentType {
+    /// What Kairo's own services write.
+    Protobuf,
+    /// proto3's JSON mapping, accepted from outsiders.
+    Json,
+}
+
+impl ContentType {
+    pub const PROTOBUF: &'static str = "application/protobuf";
+    pub const JSON: &'static str = "application/json";
+
+    /// Reads a `datacontenttype`; parameters such as `charset` are allowed. `None` for anything but the two known ones.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.split(';').next().map(str::trim) {
+            Some(Self::PROTOBUF) => Some(Self::Protobuf),
+            Some(Self::JSON) => Some(Self::Json),
+            _ => None,
+        }
+    }
+}
+
+/// Why a body could not be read. The text goes into dead letters.
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+pub enum Unreadable {
+    /// A newer service may know this type: whoever merely looks on passes over it.
+    #[error("type {0:?} is unknown to this version")]
+    UnknownType(String),
+    #[error("body is not a {type_name}: {reason}")]
+    Malformed { type_name: &'static str, reason: String },
+}
+
+macro_rules! bodies {
+    ($($message:ident = $type_name:literal),* $(,)?) => {
+        /// A message that has a type of its own.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Body {
+            $($message(v1::$message)),*
+        }
+
+        $(impl From<v1::$message> for Body {
+            fn from(message: v1::$message) -> Self {
+                Body::$message(message)
+            }
+        })*
+
+        impl Body {
+            /// Every type there is.
+            pub const TYPES: &'static [&'static str] = &[$($type_name),*];
+
+            /// The type, with its version.
+            pub fn type_name(&self) -> &'static str {
+                match self {
+                    $(Body::$message(_) => $type_name),*
+                }
+            }
+
+            /// The protobuf bytes.
+            pub fn encode(&self) -> Vec<u8> {
+                match self {
+                    $(Body::$message(message) => message.encode_to_vec()),*
+                }
+            }
+
+            /// The body in proto3's JSON mapping, with the names of the protos.
+            pub fn to_json(&self) -> serde_json::Value {
+                match self {
+                    $(Body::$message(message) => serde_json::to_value(message)),*
+                }
+                .unwrap_or_default()
+            }
+
+            /// Reads a body of the type named. Fields it does not know are passed over.
+            pub fn decode(type_name: &str, content: ContentType, bytes: &[u8]) -> Result<Self, Unreadable> {
+                match type_name {
+                    $($type_name => read::<v1::$message>($type_name, content, bytes).map(Body::$message),)*
+                    unknown => Err(Unreadable::UnknownType(unknown.chars().take(100).collect())),
+                }
+            }
+        }
+    };
+}
+
+bodies! {
+    UserMessage = "kairo.user.message.v1",
+    UserMessageUndelivered = "kairo.user.undelivered.v1",
+    AgentDefined = "kairo.agent.defined.v1",
+    AgentMessage = "kairo.agent.message.v1",
+    AgentDecision = "kairo.agent.decision.v1",
+    AgentThought = "kairo.agent.thought.v1",
+    AgentAction = "kairo.agent.action.v1",
+    AgentFailed = "kairo.agent.failed.v1",
+    ThreadCreated = "kairo.thread.created.v1",
+    ToolInvoke = "kairo.tool.invoke.v1",
+    ToolResult = "kairo.tool.result.v1",
+    ProcessSpawned = "kairo.process.spawned.v1",
+    ProcessExited = "kairo.process.exited.v1",
+    ToolCatalogue = "kairo.system.catalogue.v1",
+    ProcessCapabilities = "kairo.system.capabilities.v1",
+    DeadLetter = "kairo.dlq.letter.v1",
+    LiveToken = "kairo.live.token.v1",
+    LiveOutput = "kairo.live.output.v1",
+    ServiceStatus = "kairo.live.status.v1",
+}
+
+impl From<v1::decided_event::Event> for Body {
+    fn from(event: v1::decided_event::Event) -> Self {
+        use v1::decided_event::Event;
+        match event {
+            Event::Thought(thought) => thought.into(),
+            Event::Action(action) => action.into(),
+            Event::Failed(failed) => failed.into(),
+            Event::ThreadCreated(created) => created.into(),
+        }
+    }
+}
+
+fn read<M>(type_name: &'static str, content: ContentType, bytes: &[u8]) -> Result<M, Unreadable>
+where
+    M: Message + Default + serde::de::DeserializeOwned,
+{
+    match content {
+        ContentType::Protobuf => M::decode(bytes).map_err(|error| error.to_string()),
+        ContentType::Json => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+    }
+    .map_err(|reason| Unreadable::Malformed { type_name, reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protobuf_and_json_say_the_same() {
+        let body =
+            Body::from(v1::ToolResult { action_id: "a".into(), ok: true, result: "{}".into(), ..Default::default() });
+        let json = serde_json::to_vec(&body.to_json()).unwrap();
+        let name = body.type_name();
+        assert_eq!(Body::decode(name, ContentType::Protobuf, &body.encode()), Ok(body.clone()));
+        assert_eq!(Body::decode(name, ContentType::Json, &json), Ok(body));
+    }
+
+    #[test]
+    fn a_field_of_a_later_version_is_passed_over() {
+        let mut bytes = Body::from(v1::AgentThought { text: "hm".into() }).encode();
+        bytes.extend([0xfa, 0x3f, 1, 7]); // field 1023, length-delimited, one byte
+        let read = Body::decode("kairo.agent.thought.v1", ContentType::Protobuf, &bytes);
+        assert_eq!(read, Ok(v1::AgentThought { text: "hm".into() }.into()));
+        let json = br#"{"text": "hm", "mood": "curious"}"#;
+        let read = Body::decode("kairo.agent.thought.v1", ContentType::Json, json);
+        assert_eq!(read, Ok(v1::AgentThought { text: "hm".into() }.into()));
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        let unknown = Body::decode("kairo.agent.dreamt.v1", ContentType::Protobuf, b"");
+        assert_eq!(unknown, Err(Unreadable::UnknownType("kairo.agent.dreamt.v1".into())));
+        let garbage = Body::decode("kairo.user.message.v1", ContentType::Protobuf, &[0xff; 9]);
+        assert!(matches!(garbage, Err(Unreadable::Malformed { .. })));
+    }
+}

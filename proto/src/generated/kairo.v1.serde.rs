@@ -1,0 +1,4813 @@
+impl serde::Serialize for AgentAction {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.action.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentAction", len)?;
+        if let Some(v) = self.action.as_ref() {
+            match v {
+                agent_action::Action::Say(v) => {
+                    struct_ser.serialize_field("say", v)?;
+                }
+                agent_action::Action::ToolCall(v) => {
+                    struct_ser.serialize_field("tool_call", v)?;
+                }
+            }
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for AgentAction {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "say",
+            "tool_call",
+            "toolCall",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Say,
+            ToolCall,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "say" => Ok(GeneratedField::Say),
+                            "toolCall" | "tool_call" => Ok(GeneratedField::ToolCall),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = AgentAction;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.AgentAction")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<AgentAction, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut action__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Say => {
+                            if action__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("say"));
+                            }
+                            action__ = map_.next_value::<::std::option::Option<_>>()?.map(agent_action::Action::Say)
+;
+                        }
+                        GeneratedField::ToolCall => {
+                            if action__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("toolCall"));
+                            }
+                            action__ = map_.next_value::<::std::option::Option<_>>()?.map(agent_action::Action::ToolCall)
+;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(AgentAction {
+                    action: action__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.AgentAction", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for AgentDecision {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.cursor != 0 {
+            len += 1;
+        }
+        if !self.input_id.is_empty() {
+            len += 1;
+        }
+        if !self.events.is_empty() {
+            len += 1;
+        }
+        if !self.completions.is_empty() {
+            len += 1;
+        }
+        if self.profile_sequence != 0 {
+            len += 1;
+        }
+        if !self.catalogue_version.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentDecision", len)?;
+        if self.cursor != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("cursor", ToString::to_string(&self.cursor).as_str())?;
+        }
+        if !self.input_id.is_empty() {
+            struct_ser.serialize_field("input_id", &self.input_id)?;
+        }
+        if !self.events.is_empty() {
+            struct_ser.serialize_field("events", &self.events)?;
+        }
+        if !self.completions.is_empty() {
+            struct_ser.serialize_field("completions", &self.completions)?;
+        }
+        if self.profile_sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("profile_sequence", ToString::to_string(&self.profile_sequence).as_str())?;
+        }
+        if !self.catalogue_version.is_empty() {
+            struct_ser.serialize_field("catalogue_version", &self.catalogue_version)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for AgentDecision {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "cursor",
+            "input_id",
+            "inputId",
+            "events",
+            "completions",
+            "profile_sequence",
+            "profileSequence",
+            "catalogue_version",
+            "catalogueVersion",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Cursor,
+            InputId,
+            Events,
+            Completions,
+            ProfileSequence,
+            CatalogueVersion,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "cursor" => Ok(GeneratedField::Cursor),
+                            "inputId" | "input_id" => Ok(GeneratedField::InputId),
+                            "events" => Ok(GeneratedField::Events),
+                            "completions" => Ok(GeneratedField::Completions),
+                            "profileSequence" | "profile_sequence" => Ok(GeneratedField::ProfileSequence),
+                            "catalogueVersion" | "catalogue_version" => Ok(GeneratedField::CatalogueVersion),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = AgentDecision;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.AgentDecision")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<AgentDecision, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut cursor__ = None;
+                let mut input_id__ = None;
+                let mut events__ = None;
+                let mut completions__ = None;
+                let mut profile_sequence__ = None;
+                let mut catalogue_version__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Cursor => {
+                            if cursor__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("cursor"));
+                            }
+                            cursor__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::InputId => {
+                            if input_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("inputId"));
+                            }
+                            input_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Events => {
+                            if events__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("events"));
+                            }
+                            events__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Completions => {
+                            if completions__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("completions"));
+                            }
+                            completions__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ProfileSequence => {
+                            if profile_sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("profileSequence"));
+                            }
+                            profile_sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::CatalogueVersion => {
+                            if catalogue_version__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("catalogueVersion"));
+                            }
+                            catalogue_version__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(AgentDecision {
+                    cursor: cursor__.unwrap_or_default(),
+                    input_id: input_id__.unwrap_or_default(),
+                    events: events__.unwrap_or_default(),
+                    completions: completions__.unwrap_or_default(),
+                    profile_sequence: profile_sequence__.unwrap_or_default(),
+                    catalogue_version: catalogue_version__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.AgentDecision", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for AgentDefined {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.profile.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentDefined", len)?;
+        if let Some(v) = self.profile.as_ref() {
+            struct_ser.serialize_field("profile", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for AgentDefined {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "profile",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Profile,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "profile" => Ok(GeneratedField::Profile),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = AgentDefined;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.AgentDefined")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<AgentDefined, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut profile__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Profile => {
+                            if profile__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("profile"));
+                            }
+                            profile__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(AgentDefined {
+                    profile: profile__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.AgentDefined", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for AgentFailed {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.kind.is_empty() {
+            len += 1;
+        }
+        if !self.message.is_empty() {
+            len += 1;
+        }
+        if self.attempt != 0 {
+            len += 1;
+        }
+        if self.retried {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentFailed", len)?;
+        if !self.kind.is_empty() {
+            struct_ser.serialize_field("kind", &self.kind)?;
+        }
+        if !self.message.is_empty() {
+            struct_ser.serialize_field("message", &self.message)?;
+        }
+        if self.attempt != 0 {
+            struct_ser.serialize_field("attempt", &self.attempt)?;
+        }
+        if self.retried {
+            struct_ser.serialize_field("retried", &self.retried)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for AgentFailed {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "kind",
+            "message",
+            "attempt",
+            "retried",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Kind,
+            Message,
+            Attempt,
+            Retried,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "kind" => Ok(GeneratedField::Kind),
+                            "message" => Ok(GeneratedField::Message),
+                            "attempt" => Ok(GeneratedField::Attempt),
+                            "retried" => Ok(GeneratedField::Retried),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = AgentFailed;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.AgentFailed")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<AgentFailed, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut kind__ = None;
+                let mut message__ = None;
+                let mut attempt__ = None;
+                let mut retried__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Kind => {
+                            if kind__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("kind"));
+                            }
+                            kind__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Message => {
+                            if message__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("message"));
+                            }
+                            message__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Attempt => {
+                            if attempt__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("attempt"));
+                            }
+                            attempt__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Retried => {
+                            if retried__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("retried"));
+                            }
+                            retried__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(AgentFailed {
+                    kind: kind__.unwrap_or_default(),
+                    message: message__.unwrap_or_default(),
+                    attempt: attempt__.unwrap_or_default(),
+                    retried: retried__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.AgentFailed", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for AgentMessage {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.message_id.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.text.is_empty() {
+            len += 1;
+        }
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentMessage", len)?;
+        if !self.message_id.is_empty() {
+            struct_ser.serialize_field("message_id", &self.message_id)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.text.is_empty() {
+            struct_ser.serialize_field("text", &self.text)?;
+        }
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for AgentMessage {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "message_id",
+            "messageId",
+            "user",
+            "text",
+            "thread_id",
+            "threadId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            MessageId,
+            User,
+            Text,
+            ThreadId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "messageId" | "message_id" => Ok(GeneratedField::MessageId),
+                            "user" => Ok(GeneratedField::User),
+                            "text" => Ok(GeneratedField::Text),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = AgentMessage;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.AgentMessage")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<AgentMessage, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut message_id__ = None;
+                let mut user__ = None;
+                let mut text__ = None;
+                let mut thread_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::MessageId => {
+                            if message_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messageId"));
+                            }
+                            message_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Text => {
+                            if text__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("text"));
+                            }
+                            text__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(AgentMessage {
+                    message_id: message_id__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    text: text__.unwrap_or_default(),
+                    thread_id: thread_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.AgentMessage", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for AgentProfile {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.description.is_empty() {
+            len += 1;
+        }
+        if !self.prompt.is_empty() {
+            len += 1;
+        }
+        if !self.tools.is_empty() {
+            len += 1;
+        }
+        if self.max_steps != 0 {
+            len += 1;
+        }
+        if self.history_limit != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentProfile", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.description.is_empty() {
+            struct_ser.serialize_field("description", &self.description)?;
+        }
+        if !self.prompt.is_empty() {
+            struct_ser.serialize_field("prompt", &self.prompt)?;
+        }
+        if !self.tools.is_empty() {
+            struct_ser.serialize_field("tools", &self.tools)?;
+        }
+        if self.max_steps != 0 {
+            struct_ser.serialize_field("max_steps", &self.max_steps)?;
+        }
+        if self.history_limit != 0 {
+            struct_ser.serialize_field("history_limit", &self.history_limit)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for AgentProfile {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "description",
+            "prompt",
+            "tools",
+            "max_steps",
+            "maxSteps",
+            "history_limit",
+            "historyLimit",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            Description,
+            Prompt,
+            Tools,
+            MaxSteps,
+            HistoryLimit,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "description" => Ok(GeneratedField::Description),
+                            "prompt" => Ok(GeneratedField::Prompt),
+                            "tools" => Ok(GeneratedField::Tools),
+                            "maxSteps" | "max_steps" => Ok(GeneratedField::MaxSteps),
+                            "historyLimit" | "history_limit" => Ok(GeneratedField::HistoryLimit),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = AgentProfile;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.AgentProfile")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<AgentProfile, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut description__ = None;
+                let mut prompt__ = None;
+                let mut tools__ = None;
+                let mut max_steps__ = None;
+                let mut history_limit__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Description => {
+                            if description__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("description"));
+                            }
+                            description__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Prompt => {
+                            if prompt__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("prompt"));
+                            }
+                            prompt__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tools => {
+                            if tools__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tools"));
+                            }
+                            tools__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::MaxSteps => {
+                            if max_steps__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("maxSteps"));
+                            }
+                            max_steps__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::HistoryLimit => {
+                            if history_limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("historyLimit"));
+                            }
+                            history_limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(AgentProfile {
+                    agent: agent__.unwrap_or_default(),
+                    description: description__.unwrap_or_default(),
+                    prompt: prompt__.unwrap_or_default(),
+                    tools: tools__.unwrap_or_default(),
+                    max_steps: max_steps__.unwrap_or_default(),
+                    history_limit: history_limit__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.AgentProfile", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for AgentThought {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.text.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentThought", len)?;
+        if !self.text.is_empty() {
+            struct_ser.serialize_field("text", &self.text)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for AgentThought {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "text",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Text,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "text" => Ok(GeneratedField::Text),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = AgentThought;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.AgentThought")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<AgentThought, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut text__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Text => {
+                            if text__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("text"));
+                            }
+                            text__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(AgentThought {
+                    text: text__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.AgentThought", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for Completion {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.tier.is_empty() {
+            len += 1;
+        }
+        if !self.model.is_empty() {
+            len += 1;
+        }
+        if !self.request_digest.is_empty() {
+            len += 1;
+        }
+        if !self.text.is_empty() {
+            len += 1;
+        }
+        if !self.reasoning.is_empty() {
+            len += 1;
+        }
+        if !self.tool_calls.is_empty() {
+            len += 1;
+        }
+        if !self.finish_reason.is_empty() {
+            len += 1;
+        }
+        if self.input_tokens != 0 {
+            len += 1;
+        }
+        if self.output_tokens != 0 {
+            len += 1;
+        }
+        if self.latency_ms != 0 {
+            len += 1;
+        }
+        if self.error.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.Completion", len)?;
+        if !self.tier.is_empty() {
+            struct_ser.serialize_field("tier", &self.tier)?;
+        }
+        if !self.model.is_empty() {
+            struct_ser.serialize_field("model", &self.model)?;
+        }
+        if !self.request_digest.is_empty() {
+            struct_ser.serialize_field("request_digest", &self.request_digest)?;
+        }
+        if !self.text.is_empty() {
+            struct_ser.serialize_field("text", &self.text)?;
+        }
+        if !self.reasoning.is_empty() {
+            struct_ser.serialize_field("reasoning", &self.reasoning)?;
+        }
+        if !self.tool_calls.is_empty() {
+            struct_ser.serialize_field("tool_calls", &self.tool_calls)?;
+        }
+        if !self.finish_reason.is_empty() {
+            struct_ser.serialize_field("finish_reason", &self.finish_reason)?;
+        }
+        if self.input_tokens != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("input_tokens", ToString::to_string(&self.input_tokens).as_str())?;
+        }
+        if self.output_tokens != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("output_tokens", ToString::to_string(&self.output_tokens).as_str())?;
+        }
+        if self.latency_ms != 0 {
+            struct_ser.serialize_field("latency_ms", &self.latency_ms)?;
+        }
+        if let Some(v) = self.error.as_ref() {
+            struct_ser.serialize_field("error", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for Completion {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "tier",
+            "model",
+            "request_digest",
+            "requestDigest",
+            "text",
+            "reasoning",
+            "tool_calls",
+            "toolCalls",
+            "finish_reason",
+            "finishReason",
+            "input_tokens",
+            "inputTokens",
+            "output_tokens",
+            "outputTokens",
+            "latency_ms",
+            "latencyMs",
+            "error",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Tier,
+            Model,
+            RequestDigest,
+            Text,
+            Reasoning,
+            ToolCalls,
+            FinishReason,
+            InputTokens,
+            OutputTokens,
+            LatencyMs,
+            Error,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "tier" => Ok(GeneratedField::Tier),
+                            "model" => Ok(GeneratedField::Model),
+                            "requestDigest" | "request_digest" => Ok(GeneratedField::RequestDigest),
+                            "text" => Ok(GeneratedField::Text),
+                            "reasoning" => Ok(GeneratedField::Reasoning),
+                            "toolCalls" | "tool_calls" => Ok(GeneratedField::ToolCalls),
+                            "finishReason" | "finish_reason" => Ok(GeneratedField::FinishReason),
+                            "inputTokens" | "input_tokens" => Ok(GeneratedField::InputTokens),
+                            "outputTokens" | "output_tokens" => Ok(GeneratedField::OutputTokens),
+                            "latencyMs" | "latency_ms" => Ok(GeneratedField::LatencyMs),
+                            "error" => Ok(GeneratedField::Error),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = Completion;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.Completion")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<Completion, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut tier__ = None;
+                let mut model__ = None;
+                let mut request_digest__ = None;
+                let mut text__ = None;
+                let mut reasoning__ = None;
+                let mut tool_calls__ = None;
+                let mut finish_reason__ = None;
+                let mut input_tokens__ = None;
+                let mut output_tokens__ = None;
+                let mut latency_ms__ = None;
+                let mut error__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Tier => {
+                            if tier__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tier"));
+                            }
+                            tier__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Model => {
+                            if model__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("model"));
+                            }
+                            model__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::RequestDigest => {
+                            if request_digest__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("requestDigest"));
+                            }
+                            request_digest__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Text => {
+                            if text__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("text"));
+                            }
+                            text__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Reasoning => {
+                            if reasoning__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reasoning"));
+                            }
+                            reasoning__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ToolCalls => {
+                            if tool_calls__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("toolCalls"));
+                            }
+                            tool_calls__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::FinishReason => {
+                            if finish_reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("finishReason"));
+                            }
+                            finish_reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::InputTokens => {
+                            if input_tokens__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("inputTokens"));
+                            }
+                            input_tokens__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::OutputTokens => {
+                            if output_tokens__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("outputTokens"));
+                            }
+                            output_tokens__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::LatencyMs => {
+                            if latency_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("latencyMs"));
+                            }
+                            latency_ms__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Error => {
+                            if error__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("error"));
+                            }
+                            error__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(Completion {
+                    tier: tier__.unwrap_or_default(),
+                    model: model__.unwrap_or_default(),
+                    request_digest: request_digest__.unwrap_or_default(),
+                    text: text__.unwrap_or_default(),
+                    reasoning: reasoning__.unwrap_or_default(),
+                    tool_calls: tool_calls__.unwrap_or_default(),
+                    finish_reason: finish_reason__.unwrap_or_default(),
+                    input_tokens: input_tokens__.unwrap_or_default(),
+                    output_tokens: output_tokens__.unwrap_or_default(),
+                    latency_ms: latency_ms__.unwrap_or_default(),
+                    error: error__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.Completion", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for CompletionError {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.kind.is_empty() {
+            len += 1;
+        }
+        if !self.message.is_empty() {
+            len += 1;
+        }
+        if self.transient {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.CompletionError", len)?;
+        if !self.kind.is_empty() {
+            struct_ser.serialize_field("kind", &self.kind)?;
+        }
+        if !self.message.is_empty() {
+            struct_ser.serialize_field("message", &self.message)?;
+        }
+        if self.transient {
+            struct_ser.serialize_field("transient", &self.transient)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for CompletionError {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "kind",
+            "message",
+            "transient",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Kind,
+            Message,
+            Transient,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "kind" => Ok(GeneratedField::Kind),
+                            "message" => Ok(GeneratedField::Message),
+                            "transient" => Ok(GeneratedField::Transient),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = CompletionError;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.CompletionError")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<CompletionError, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut kind__ = None;
+                let mut message__ = None;
+                let mut transient__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Kind => {
+                            if kind__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("kind"));
+                            }
+                            kind__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Message => {
+                            if message__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("message"));
+                            }
+                            message__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Transient => {
+                            if transient__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("transient"));
+                            }
+                            transient__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(CompletionError {
+                    kind: kind__.unwrap_or_default(),
+                    message: message__.unwrap_or_default(),
+                    transient: transient__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.CompletionError", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for CompletionToolCall {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.call_id.is_empty() {
+            len += 1;
+        }
+        if !self.tool.is_empty() {
+            len += 1;
+        }
+        if !self.arguments.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.CompletionToolCall", len)?;
+        if !self.call_id.is_empty() {
+            struct_ser.serialize_field("call_id", &self.call_id)?;
+        }
+        if !self.tool.is_empty() {
+            struct_ser.serialize_field("tool", &self.tool)?;
+        }
+        if !self.arguments.is_empty() {
+            struct_ser.serialize_field("arguments", &self.arguments)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for CompletionToolCall {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "call_id",
+            "callId",
+            "tool",
+            "arguments",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            CallId,
+            Tool,
+            Arguments,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "callId" | "call_id" => Ok(GeneratedField::CallId),
+                            "tool" => Ok(GeneratedField::Tool),
+                            "arguments" => Ok(GeneratedField::Arguments),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = CompletionToolCall;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.CompletionToolCall")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<CompletionToolCall, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut call_id__ = None;
+                let mut tool__ = None;
+                let mut arguments__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::CallId => {
+                            if call_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("callId"));
+                            }
+                            call_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tool => {
+                            if tool__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tool"));
+                            }
+                            tool__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Arguments => {
+                            if arguments__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("arguments"));
+                            }
+                            arguments__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(CompletionToolCall {
+                    call_id: call_id__.unwrap_or_default(),
+                    tool: tool__.unwrap_or_default(),
+                    arguments: arguments__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.CompletionToolCall", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for DeadLetter {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.consumer.is_empty() {
+            len += 1;
+        }
+        if !self.stream.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.subject.is_empty() {
+            len += 1;
+        }
+        if !self.reason.is_empty() {
+            len += 1;
+        }
+        if !self.head.is_empty() {
+            len += 1;
+        }
+        if self.size != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.DeadLetter", len)?;
+        if !self.consumer.is_empty() {
+            struct_ser.serialize_field("consumer", &self.consumer)?;
+        }
+        if !self.stream.is_empty() {
+            struct_ser.serialize_field("stream", &self.stream)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.subject.is_empty() {
+            struct_ser.serialize_field("subject", &self.subject)?;
+        }
+        if !self.reason.is_empty() {
+            struct_ser.serialize_field("reason", &self.reason)?;
+        }
+        if !self.head.is_empty() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("head", pbjson::private::base64::encode(&self.head).as_str())?;
+        }
+        if self.size != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("size", ToString::to_string(&self.size).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for DeadLetter {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "consumer",
+            "stream",
+            "sequence",
+            "subject",
+            "reason",
+            "head",
+            "size",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Consumer,
+            Stream,
+            Sequence,
+            Subject,
+            Reason,
+            Head,
+            Size,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "consumer" => Ok(GeneratedField::Consumer),
+                            "stream" => Ok(GeneratedField::Stream),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "subject" => Ok(GeneratedField::Subject),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "head" => Ok(GeneratedField::Head),
+                            "size" => Ok(GeneratedField::Size),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = DeadLetter;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.DeadLetter")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<DeadLetter, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut consumer__ = None;
+                let mut stream__ = None;
+                let mut sequence__ = None;
+                let mut subject__ = None;
+                let mut reason__ = None;
+                let mut head__ = None;
+                let mut size__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Consumer => {
+                            if consumer__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("consumer"));
+                            }
+                            consumer__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Stream => {
+                            if stream__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stream"));
+                            }
+                            stream__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Subject => {
+                            if subject__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("subject"));
+                            }
+                            subject__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Head => {
+                            if head__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("head"));
+                            }
+                            head__ = 
+                                Some(map_.next_value::<::pbjson::private::BytesDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Size => {
+                            if size__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("size"));
+                            }
+                            size__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(DeadLetter {
+                    consumer: consumer__.unwrap_or_default(),
+                    stream: stream__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    subject: subject__.unwrap_or_default(),
+                    reason: reason__.unwrap_or_default(),
+                    head: head__.unwrap_or_default(),
+                    size: size__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.DeadLetter", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for DecidedEvent {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.event_id.is_empty() {
+            len += 1;
+        }
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        if self.event.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.DecidedEvent", len)?;
+        if !self.event_id.is_empty() {
+            struct_ser.serialize_field("event_id", &self.event_id)?;
+        }
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        if let Some(v) = self.event.as_ref() {
+            match v {
+                decided_event::Event::Thought(v) => {
+                    struct_ser.serialize_field("thought", v)?;
+                }
+                decided_event::Event::Action(v) => {
+                    struct_ser.serialize_field("action", v)?;
+                }
+                decided_event::Event::Failed(v) => {
+                    struct_ser.serialize_field("failed", v)?;
+                }
+                decided_event::Event::ThreadCreated(v) => {
+                    struct_ser.serialize_field("thread_created", v)?;
+                }
+            }
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for DecidedEvent {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "event_id",
+            "eventId",
+            "thread_id",
+            "threadId",
+            "correlation_id",
+            "correlationId",
+            "thought",
+            "action",
+            "failed",
+            "thread_created",
+            "threadCreated",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            EventId,
+            ThreadId,
+            CorrelationId,
+            Thought,
+            Action,
+            Failed,
+            ThreadCreated,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "eventId" | "event_id" => Ok(GeneratedField::EventId),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            "thought" => Ok(GeneratedField::Thought),
+                            "action" => Ok(GeneratedField::Action),
+                            "failed" => Ok(GeneratedField::Failed),
+                            "threadCreated" | "thread_created" => Ok(GeneratedField::ThreadCreated),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = DecidedEvent;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.DecidedEvent")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<DecidedEvent, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut event_id__ = None;
+                let mut thread_id__ = None;
+                let mut correlation_id__ = None;
+                let mut event__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::EventId => {
+                            if event_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("eventId"));
+                            }
+                            event_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Thought => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("thought"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::Thought)
+;
+                        }
+                        GeneratedField::Action => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("action"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::Action)
+;
+                        }
+                        GeneratedField::Failed => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("failed"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::Failed)
+;
+                        }
+                        GeneratedField::ThreadCreated => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadCreated"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::ThreadCreated)
+;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(DecidedEvent {
+                    event_id: event_id__.unwrap_or_default(),
+                    thread_id: thread_id__.unwrap_or_default(),
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                    event: event__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.DecidedEvent", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for LiveOutput {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.process_id.is_empty() {
+            len += 1;
+        }
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.stream.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.text.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.LiveOutput", len)?;
+        if !self.process_id.is_empty() {
+            struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.stream.is_empty() {
+            struct_ser.serialize_field("stream", &self.stream)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.text.is_empty() {
+            struct_ser.serialize_field("text", &self.text)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for LiveOutput {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "process_id",
+            "processId",
+            "action_id",
+            "actionId",
+            "stream",
+            "sequence",
+            "text",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ProcessId,
+            ActionId,
+            Stream,
+            Sequence,
+            Text,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "stream" => Ok(GeneratedField::Stream),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "text" => Ok(GeneratedField::Text),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = LiveOutput;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.LiveOutput")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<LiveOutput, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut process_id__ = None;
+                let mut action_id__ = None;
+                let mut stream__ = None;
+                let mut sequence__ = None;
+                let mut text__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ProcessId => {
+                            if process_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processId"));
+                            }
+                            process_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Stream => {
+                            if stream__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stream"));
+                            }
+                            stream__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Text => {
+                            if text__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("text"));
+                            }
+                            text__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(LiveOutput {
+                    process_id: process_id__.unwrap_or_default(),
+                    action_id: action_id__.unwrap_or_default(),
+                    stream: stream__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    text: text__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.LiveOutput", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for LiveToken {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        if self.index != 0 {
+            len += 1;
+        }
+        if !self.text.is_empty() {
+            len += 1;
+        }
+        if self.reasoning {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.LiveToken", len)?;
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if self.index != 0 {
+            struct_ser.serialize_field("index", &self.index)?;
+        }
+        if !self.text.is_empty() {
+            struct_ser.serialize_field("text", &self.text)?;
+        }
+        if self.reasoning {
+            struct_ser.serialize_field("reasoning", &self.reasoning)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for LiveToken {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "thread_id",
+            "threadId",
+            "index",
+            "text",
+            "reasoning",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ThreadId,
+            Index,
+            Text,
+            Reasoning,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "index" => Ok(GeneratedField::Index),
+                            "text" => Ok(GeneratedField::Text),
+                            "reasoning" => Ok(GeneratedField::Reasoning),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = LiveToken;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.LiveToken")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<LiveToken, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut thread_id__ = None;
+                let mut index__ = None;
+                let mut text__ = None;
+                let mut reasoning__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Index => {
+                            if index__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("index"));
+                            }
+                            index__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Text => {
+                            if text__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("text"));
+                            }
+                            text__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Reasoning => {
+                            if reasoning__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reasoning"));
+                            }
+                            reasoning__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(LiveToken {
+                    thread_id: thread_id__.unwrap_or_default(),
+                    index: index__.unwrap_or_default(),
+                    text: text__.unwrap_or_default(),
+                    reasoning: reasoning__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.LiveToken", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ProcessCapabilities {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.version.is_empty() {
+            len += 1;
+        }
+        if !self.tools.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessCapabilities", len)?;
+        if !self.version.is_empty() {
+            struct_ser.serialize_field("version", &self.version)?;
+        }
+        if !self.tools.is_empty() {
+            struct_ser.serialize_field("tools", &self.tools)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessCapabilities {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "version",
+            "tools",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Version,
+            Tools,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "version" => Ok(GeneratedField::Version),
+                            "tools" => Ok(GeneratedField::Tools),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessCapabilities;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessCapabilities")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessCapabilities, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut version__ = None;
+                let mut tools__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Version => {
+                            if version__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("version"));
+                            }
+                            version__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tools => {
+                            if tools__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tools"));
+                            }
+                            tools__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessCapabilities {
+                    version: version__.unwrap_or_default(),
+                    tools: tools__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessCapabilities", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ProcessExited {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.process_id.is_empty() {
+            len += 1;
+        }
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.supervisor.is_empty() {
+            len += 1;
+        }
+        if !self.outcome.is_empty() {
+            len += 1;
+        }
+        if self.code.is_some() {
+            len += 1;
+        }
+        if self.signal.is_some() {
+            len += 1;
+        }
+        if !self.reason.is_empty() {
+            len += 1;
+        }
+        if self.usage.is_some() {
+            len += 1;
+        }
+        if !self.stdout_tail.is_empty() {
+            len += 1;
+        }
+        if !self.stderr_tail.is_empty() {
+            len += 1;
+        }
+        if self.stdout_bytes != 0 {
+            len += 1;
+        }
+        if self.stderr_bytes != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessExited", len)?;
+        if !self.process_id.is_empty() {
+            struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.supervisor.is_empty() {
+            struct_ser.serialize_field("supervisor", &self.supervisor)?;
+        }
+        if !self.outcome.is_empty() {
+            struct_ser.serialize_field("outcome", &self.outcome)?;
+        }
+        if let Some(v) = self.code.as_ref() {
+            struct_ser.serialize_field("code", v)?;
+        }
+        if let Some(v) = self.signal.as_ref() {
+            struct_ser.serialize_field("signal", v)?;
+        }
+        if !self.reason.is_empty() {
+            struct_ser.serialize_field("reason", &self.reason)?;
+        }
+        if let Some(v) = self.usage.as_ref() {
+            struct_ser.serialize_field("usage", v)?;
+        }
+        if !self.stdout_tail.is_empty() {
+            struct_ser.serialize_field("stdout_tail", &self.stdout_tail)?;
+        }
+        if !self.stderr_tail.is_empty() {
+            struct_ser.serialize_field("stderr_tail", &self.stderr_tail)?;
+        }
+        if self.stdout_bytes != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("stdout_bytes", ToString::to_string(&self.stdout_bytes).as_str())?;
+        }
+        if self.stderr_bytes != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("stderr_bytes", ToString::to_string(&self.stderr_bytes).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessExited {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "process_id",
+            "processId",
+            "action_id",
+            "actionId",
+            "supervisor",
+            "outcome",
+            "code",
+            "signal",
+            "reason",
+            "usage",
+            "stdout_tail",
+            "stdoutTail",
+            "stderr_tail",
+            "stderrTail",
+            "stdout_bytes",
+            "stdoutBytes",
+            "stderr_bytes",
+            "stderrBytes",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ProcessId,
+            ActionId,
+            Supervisor,
+            Outcome,
+            Code,
+            Signal,
+            Reason,
+            Usage,
+            StdoutTail,
+            StderrTail,
+            StdoutBytes,
+            StderrBytes,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "supervisor" => Ok(GeneratedField::Supervisor),
+                            "outcome" => Ok(GeneratedField::Outcome),
+                            "code" => Ok(GeneratedField::Code),
+                            "signal" => Ok(GeneratedField::Signal),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "usage" => Ok(GeneratedField::Usage),
+                            "stdoutTail" | "stdout_tail" => Ok(GeneratedField::StdoutTail),
+                            "stderrTail" | "stderr_tail" => Ok(GeneratedField::StderrTail),
+                            "stdoutBytes" | "stdout_bytes" => Ok(GeneratedField::StdoutBytes),
+                            "stderrBytes" | "stderr_bytes" => Ok(GeneratedField::StderrBytes),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessExited;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessExited")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessExited, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut process_id__ = None;
+                let mut action_id__ = None;
+                let mut supervisor__ = None;
+                let mut outcome__ = None;
+                let mut code__ = None;
+                let mut signal__ = None;
+                let mut reason__ = None;
+                let mut usage__ = None;
+                let mut stdout_tail__ = None;
+                let mut stderr_tail__ = None;
+                let mut stdout_bytes__ = None;
+                let mut stderr_bytes__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ProcessId => {
+                            if process_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processId"));
+                            }
+                            process_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Supervisor => {
+                            if supervisor__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("supervisor"));
+                            }
+                            supervisor__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Outcome => {
+                            if outcome__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("outcome"));
+                            }
+                            outcome__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Code => {
+                            if code__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("code"));
+                            }
+                            code__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Signal => {
+                            if signal__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("signal"));
+                            }
+                            signal__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Usage => {
+                            if usage__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("usage"));
+                            }
+                            usage__ = map_.next_value()?;
+                        }
+                        GeneratedField::StdoutTail => {
+                            if stdout_tail__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stdoutTail"));
+                            }
+                            stdout_tail__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::StderrTail => {
+                            if stderr_tail__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stderrTail"));
+                            }
+                            stderr_tail__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::StdoutBytes => {
+                            if stdout_bytes__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stdoutBytes"));
+                            }
+                            stdout_bytes__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::StderrBytes => {
+                            if stderr_bytes__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stderrBytes"));
+                            }
+                            stderr_bytes__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessExited {
+                    process_id: process_id__.unwrap_or_default(),
+                    action_id: action_id__.unwrap_or_default(),
+                    supervisor: supervisor__.unwrap_or_default(),
+                    outcome: outcome__.unwrap_or_default(),
+                    code: code__,
+                    signal: signal__,
+                    reason: reason__.unwrap_or_default(),
+                    usage: usage__,
+                    stdout_tail: stdout_tail__.unwrap_or_default(),
+                    stderr_tail: stderr_tail__.unwrap_or_default(),
+                    stdout_bytes: stdout_bytes__.unwrap_or_default(),
+                    stderr_bytes: stderr_bytes__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessExited", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ProcessSpawned {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.process_id.is_empty() {
+            len += 1;
+        }
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.supervisor.is_empty() {
+            len += 1;
+        }
+        if self.pid != 0 {
+            len += 1;
+        }
+        if !self.program.is_empty() {
+            len += 1;
+        }
+        if !self.arguments.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessSpawned", len)?;
+        if !self.process_id.is_empty() {
+            struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.supervisor.is_empty() {
+            struct_ser.serialize_field("supervisor", &self.supervisor)?;
+        }
+        if self.pid != 0 {
+            struct_ser.serialize_field("pid", &self.pid)?;
+        }
+        if !self.program.is_empty() {
+            struct_ser.serialize_field("program", &self.program)?;
+        }
+        if !self.arguments.is_empty() {
+            struct_ser.serialize_field("arguments", &self.arguments)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessSpawned {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "process_id",
+            "processId",
+            "action_id",
+            "actionId",
+            "supervisor",
+            "pid",
+            "program",
+            "arguments",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ProcessId,
+            ActionId,
+            Supervisor,
+            Pid,
+            Program,
+            Arguments,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "supervisor" => Ok(GeneratedField::Supervisor),
+                            "pid" => Ok(GeneratedField::Pid),
+                            "program" => Ok(GeneratedField::Program),
+                            "arguments" => Ok(GeneratedField::Arguments),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessSpawned;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessSpawned")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessSpawned, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut process_id__ = None;
+                let mut action_id__ = None;
+                let mut supervisor__ = None;
+                let mut pid__ = None;
+                let mut program__ = None;
+                let mut arguments__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ProcessId => {
+                            if process_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processId"));
+                            }
+                            process_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Supervisor => {
+                            if supervisor__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("supervisor"));
+                            }
+                            supervisor__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Pid => {
+                            if pid__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("pid"));
+                            }
+                            pid__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Program => {
+                            if program__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("program"));
+                            }
+                            program__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Arguments => {
+                            if arguments__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("arguments"));
+                            }
+                            arguments__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessSpawned {
+                    process_id: process_id__.unwrap_or_default(),
+                    action_id: action_id__.unwrap_or_default(),
+                    supervisor: supervisor__.unwrap_or_default(),
+                    pid: pid__.unwrap_or_default(),
+                    program: program__.unwrap_or_default(),
+                    arguments: arguments__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessSpawned", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ProcessUsage {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.wall_ms != 0 {
+            len += 1;
+        }
+        if self.user_ms != 0 {
+            len += 1;
+        }
+        if self.system_ms != 0 {
+            len += 1;
+        }
+        if self.max_rss_bytes != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessUsage", len)?;
+        if self.wall_ms != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("wall_ms", ToString::to_string(&self.wall_ms).as_str())?;
+        }
+        if self.user_ms != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("user_ms", ToString::to_string(&self.user_ms).as_str())?;
+        }
+        if self.system_ms != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("system_ms", ToString::to_string(&self.system_ms).as_str())?;
+        }
+        if self.max_rss_bytes != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("max_rss_bytes", ToString::to_string(&self.max_rss_bytes).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessUsage {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "wall_ms",
+            "wallMs",
+            "user_ms",
+            "userMs",
+            "system_ms",
+            "systemMs",
+            "max_rss_bytes",
+            "maxRssBytes",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            WallMs,
+            UserMs,
+            SystemMs,
+            MaxRssBytes,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "wallMs" | "wall_ms" => Ok(GeneratedField::WallMs),
+                            "userMs" | "user_ms" => Ok(GeneratedField::UserMs),
+                            "systemMs" | "system_ms" => Ok(GeneratedField::SystemMs),
+                            "maxRssBytes" | "max_rss_bytes" => Ok(GeneratedField::MaxRssBytes),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessUsage;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessUsage")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessUsage, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut wall_ms__ = None;
+                let mut user_ms__ = None;
+                let mut system_ms__ = None;
+                let mut max_rss_bytes__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::WallMs => {
+                            if wall_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("wallMs"));
+                            }
+                            wall_ms__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::UserMs => {
+                            if user_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("userMs"));
+                            }
+                            user_ms__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::SystemMs => {
+                            if system_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("systemMs"));
+                            }
+                            system_ms__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::MaxRssBytes => {
+                            if max_rss_bytes__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("maxRssBytes"));
+                            }
+                            max_rss_bytes__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessUsage {
+                    wall_ms: wall_ms__.unwrap_or_default(),
+                    user_ms: user_ms__.unwrap_or_default(),
+                    system_ms: system_ms__.unwrap_or_default(),
+                    max_rss_bytes: max_rss_bytes__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessUsage", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for Say {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.text.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.message_id.is_empty() {
+            len += 1;
+        }
+        if self.r#final {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.Say", len)?;
+        if !self.text.is_empty() {
+            struct_ser.serialize_field("text", &self.text)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.message_id.is_empty() {
+            struct_ser.serialize_field("message_id", &self.message_id)?;
+        }
+        if self.r#final {
+            struct_ser.serialize_field("final", &self.r#final)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for Say {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "text",
+            "user",
+            "message_id",
+            "messageId",
+            "final",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Text,
+            User,
+            MessageId,
+            Final,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "text" => Ok(GeneratedField::Text),
+                            "user" => Ok(GeneratedField::User),
+                            "messageId" | "message_id" => Ok(GeneratedField::MessageId),
+                            "final" => Ok(GeneratedField::Final),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = Say;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.Say")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<Say, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut text__ = None;
+                let mut user__ = None;
+                let mut message_id__ = None;
+                let mut r#final__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Text => {
+                            if text__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("text"));
+                            }
+                            text__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::MessageId => {
+                            if message_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messageId"));
+                            }
+                            message_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Final => {
+                            if r#final__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("final"));
+                            }
+                            r#final__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(Say {
+                    text: text__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    message_id: message_id__.unwrap_or_default(),
+                    r#final: r#final__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.Say", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ServiceStatus {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.service.is_empty() {
+            len += 1;
+        }
+        if !self.instance.is_empty() {
+            len += 1;
+        }
+        if !self.version.is_empty() {
+            len += 1;
+        }
+        if self.uptime_s != 0 {
+            len += 1;
+        }
+        if self.ready {
+            len += 1;
+        }
+        if !self.health_url.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ServiceStatus", len)?;
+        if !self.service.is_empty() {
+            struct_ser.serialize_field("service", &self.service)?;
+        }
+        if !self.instance.is_empty() {
+            struct_ser.serialize_field("instance", &self.instance)?;
+        }
+        if !self.version.is_empty() {
+            struct_ser.serialize_field("version", &self.version)?;
+        }
+        if self.uptime_s != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("uptime_s", ToString::to_string(&self.uptime_s).as_str())?;
+        }
+        if self.ready {
+            struct_ser.serialize_field("ready", &self.ready)?;
+        }
+        if !self.health_url.is_empty() {
+            struct_ser.serialize_field("health_url", &self.health_url)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ServiceStatus {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "service",
+            "instance",
+            "version",
+            "uptime_s",
+            "uptimeS",
+            "ready",
+            "health_url",
+            "healthUrl",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Service,
+            Instance,
+            Version,
+            UptimeS,
+            Ready,
+            HealthUrl,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "service" => Ok(GeneratedField::Service),
+                            "instance" => Ok(GeneratedField::Instance),
+                            "version" => Ok(GeneratedField::Version),
+                            "uptimeS" | "uptime_s" => Ok(GeneratedField::UptimeS),
+                            "ready" => Ok(GeneratedField::Ready),
+                            "healthUrl" | "health_url" => Ok(GeneratedField::HealthUrl),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ServiceStatus;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ServiceStatus")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ServiceStatus, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut service__ = None;
+                let mut instance__ = None;
+                let mut version__ = None;
+                let mut uptime_s__ = None;
+                let mut ready__ = None;
+                let mut health_url__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Service => {
+                            if service__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("service"));
+                            }
+                            service__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Instance => {
+                            if instance__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("instance"));
+                            }
+                            instance__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Version => {
+                            if version__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("version"));
+                            }
+                            version__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::UptimeS => {
+                            if uptime_s__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("uptimeS"));
+                            }
+                            uptime_s__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Ready => {
+                            if ready__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("ready"));
+                            }
+                            ready__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::HealthUrl => {
+                            if health_url__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("healthUrl"));
+                            }
+                            health_url__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ServiceStatus {
+                    service: service__.unwrap_or_default(),
+                    instance: instance__.unwrap_or_default(),
+                    version: version__.unwrap_or_default(),
+                    uptime_s: uptime_s__.unwrap_or_default(),
+                    ready: ready__.unwrap_or_default(),
+                    health_url: health_url__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ServiceStatus", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ThreadCreated {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        if !self.kind.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.title.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ThreadCreated", len)?;
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.kind.is_empty() {
+            struct_ser.serialize_field("kind", &self.kind)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.title.is_empty() {
+            struct_ser.serialize_field("title", &self.title)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ThreadCreated {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "thread_id",
+            "threadId",
+            "kind",
+            "user",
+            "title",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ThreadId,
+            Kind,
+            User,
+            Title,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "kind" => Ok(GeneratedField::Kind),
+                            "user" => Ok(GeneratedField::User),
+                            "title" => Ok(GeneratedField::Title),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ThreadCreated;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ThreadCreated")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ThreadCreated, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut thread_id__ = None;
+                let mut kind__ = None;
+                let mut user__ = None;
+                let mut title__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Kind => {
+                            if kind__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("kind"));
+                            }
+                            kind__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Title => {
+                            if title__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("title"));
+                            }
+                            title__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ThreadCreated {
+                    thread_id: thread_id__.unwrap_or_default(),
+                    kind: kind__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    title: title__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ThreadCreated", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ToolCall {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.tool.is_empty() {
+            len += 1;
+        }
+        if !self.arguments.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolCall", len)?;
+        if !self.tool.is_empty() {
+            struct_ser.serialize_field("tool", &self.tool)?;
+        }
+        if !self.arguments.is_empty() {
+            struct_ser.serialize_field("arguments", &self.arguments)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ToolCall {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "tool",
+            "arguments",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Tool,
+            Arguments,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "tool" => Ok(GeneratedField::Tool),
+                            "arguments" => Ok(GeneratedField::Arguments),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ToolCall;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ToolCall")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ToolCall, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut tool__ = None;
+                let mut arguments__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Tool => {
+                            if tool__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tool"));
+                            }
+                            tool__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Arguments => {
+                            if arguments__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("arguments"));
+                            }
+                            arguments__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ToolCall {
+                    tool: tool__.unwrap_or_default(),
+                    arguments: arguments__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ToolCall", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ToolCatalogue {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.version.is_empty() {
+            len += 1;
+        }
+        if !self.tools.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolCatalogue", len)?;
+        if !self.version.is_empty() {
+            struct_ser.serialize_field("version", &self.version)?;
+        }
+        if !self.tools.is_empty() {
+            struct_ser.serialize_field("tools", &self.tools)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ToolCatalogue {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "version",
+            "tools",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Version,
+            Tools,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "version" => Ok(GeneratedField::Version),
+                            "tools" => Ok(GeneratedField::Tools),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ToolCatalogue;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ToolCatalogue")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ToolCatalogue, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut version__ = None;
+                let mut tools__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Version => {
+                            if version__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("version"));
+                            }
+                            version__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tools => {
+                            if tools__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tools"));
+                            }
+                            tools__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ToolCatalogue {
+                    version: version__.unwrap_or_default(),
+                    tools: tools__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ToolCatalogue", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ToolError {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.kind.is_empty() {
+            len += 1;
+        }
+        if !self.message.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolError", len)?;
+        if !self.kind.is_empty() {
+            struct_ser.serialize_field("kind", &self.kind)?;
+        }
+        if !self.message.is_empty() {
+            struct_ser.serialize_field("message", &self.message)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ToolError {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "kind",
+            "message",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Kind,
+            Message,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "kind" => Ok(GeneratedField::Kind),
+                            "message" => Ok(GeneratedField::Message),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ToolError;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ToolError")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ToolError, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut kind__ = None;
+                let mut message__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Kind => {
+                            if kind__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("kind"));
+                            }
+                            kind__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Message => {
+                            if message__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("message"));
+                            }
+                            message__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ToolError {
+                    kind: kind__.unwrap_or_default(),
+                    message: message__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ToolError", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ToolInvocation {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.tool.is_empty() {
+            len += 1;
+        }
+        if !self.arguments.is_empty() {
+            len += 1;
+        }
+        if !self.executor.is_empty() {
+            len += 1;
+        }
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolInvocation", len)?;
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.tool.is_empty() {
+            struct_ser.serialize_field("tool", &self.tool)?;
+        }
+        if !self.arguments.is_empty() {
+            struct_ser.serialize_field("arguments", &self.arguments)?;
+        }
+        if !self.executor.is_empty() {
+            struct_ser.serialize_field("executor", &self.executor)?;
+        }
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ToolInvocation {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "action_id",
+            "actionId",
+            "tool",
+            "arguments",
+            "executor",
+            "thread_id",
+            "threadId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ActionId,
+            Tool,
+            Arguments,
+            Executor,
+            ThreadId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "tool" => Ok(GeneratedField::Tool),
+                            "arguments" => Ok(GeneratedField::Arguments),
+                            "executor" => Ok(GeneratedField::Executor),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ToolInvocation;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ToolInvocation")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ToolInvocation, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut action_id__ = None;
+                let mut tool__ = None;
+                let mut arguments__ = None;
+                let mut executor__ = None;
+                let mut thread_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tool => {
+                            if tool__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tool"));
+                            }
+                            tool__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Arguments => {
+                            if arguments__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("arguments"));
+                            }
+                            arguments__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Executor => {
+                            if executor__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("executor"));
+                            }
+                            executor__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ToolInvocation {
+                    action_id: action_id__.unwrap_or_default(),
+                    tool: tool__.unwrap_or_default(),
+                    arguments: arguments__.unwrap_or_default(),
+                    executor: executor__.unwrap_or_default(),
+                    thread_id: thread_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ToolInvocation", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ToolInvoke {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.runner.is_empty() {
+            len += 1;
+        }
+        if self.decision_sequence != 0 {
+            len += 1;
+        }
+        if !self.actions.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolInvoke", len)?;
+        if !self.runner.is_empty() {
+            struct_ser.serialize_field("runner", &self.runner)?;
+        }
+        if self.decision_sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("decision_sequence", ToString::to_string(&self.decision_sequence).as_str())?;
+        }
+        if !self.actions.is_empty() {
+            struct_ser.serialize_field("actions", &self.actions)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ToolInvoke {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "runner",
+            "decision_sequence",
+            "decisionSequence",
+            "actions",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Runner,
+            DecisionSequence,
+            Actions,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "runner" => Ok(GeneratedField::Runner),
+                            "decisionSequence" | "decision_sequence" => Ok(GeneratedField::DecisionSequence),
+                            "actions" => Ok(GeneratedField::Actions),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ToolInvoke;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ToolInvoke")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ToolInvoke, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut runner__ = None;
+                let mut decision_sequence__ = None;
+                let mut actions__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Runner => {
+                            if runner__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("runner"));
+                            }
+                            runner__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::DecisionSequence => {
+                            if decision_sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("decisionSequence"));
+                            }
+                            decision_sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Actions => {
+                            if actions__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actions"));
+                            }
+                            actions__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ToolInvoke {
+                    runner: runner__.unwrap_or_default(),
+                    decision_sequence: decision_sequence__.unwrap_or_default(),
+                    actions: actions__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ToolInvoke", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ToolResult {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.tool.is_empty() {
+            len += 1;
+        }
+        if self.ok {
+            len += 1;
+        }
+        if !self.result.is_empty() {
+            len += 1;
+        }
+        if self.error.is_some() {
+            len += 1;
+        }
+        if self.duration_ms != 0 {
+            len += 1;
+        }
+        if !self.runner.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolResult", len)?;
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.tool.is_empty() {
+            struct_ser.serialize_field("tool", &self.tool)?;
+        }
+        if self.ok {
+            struct_ser.serialize_field("ok", &self.ok)?;
+        }
+        if !self.result.is_empty() {
+            struct_ser.serialize_field("result", &self.result)?;
+        }
+        if let Some(v) = self.error.as_ref() {
+            struct_ser.serialize_field("error", v)?;
+        }
+        if self.duration_ms != 0 {
+            struct_ser.serialize_field("duration_ms", &self.duration_ms)?;
+        }
+        if !self.runner.is_empty() {
+            struct_ser.serialize_field("runner", &self.runner)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ToolResult {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "action_id",
+            "actionId",
+            "tool",
+            "ok",
+            "result",
+            "error",
+            "duration_ms",
+            "durationMs",
+            "runner",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ActionId,
+            Tool,
+            Ok,
+            Result,
+            Error,
+            DurationMs,
+            Runner,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "tool" => Ok(GeneratedField::Tool),
+                            "ok" => Ok(GeneratedField::Ok),
+                            "result" => Ok(GeneratedField::Result),
+                            "error" => Ok(GeneratedField::Error),
+                            "durationMs" | "duration_ms" => Ok(GeneratedField::DurationMs),
+                            "runner" => Ok(GeneratedField::Runner),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ToolResult;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ToolResult")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ToolResult, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut action_id__ = None;
+                let mut tool__ = None;
+                let mut ok__ = None;
+                let mut result__ = None;
+                let mut error__ = None;
+                let mut duration_ms__ = None;
+                let mut runner__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tool => {
+                            if tool__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tool"));
+                            }
+                            tool__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Ok => {
+                            if ok__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("ok"));
+                            }
+                            ok__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Result => {
+                            if result__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("result"));
+                            }
+                            result__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Error => {
+                            if error__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("error"));
+                            }
+                            error__ = map_.next_value()?;
+                        }
+                        GeneratedField::DurationMs => {
+                            if duration_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("durationMs"));
+                            }
+                            duration_ms__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Runner => {
+                            if runner__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("runner"));
+                            }
+                            runner__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ToolResult {
+                    action_id: action_id__.unwrap_or_default(),
+                    tool: tool__.unwrap_or_default(),
+                    ok: ok__.unwrap_or_default(),
+                    result: result__.unwrap_or_default(),
+                    error: error__,
+                    duration_ms: duration_ms__.unwrap_or_default(),
+                    runner: runner__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ToolResult", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ToolSpec {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.name.is_empty() {
+            len += 1;
+        }
+        if !self.description.is_empty() {
+            len += 1;
+        }
+        if !self.schema.is_empty() {
+            len += 1;
+        }
+        if self.idempotent {
+            len += 1;
+        }
+        if self.timeout_ms != 0 {
+            len += 1;
+        }
+        if !self.executor.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolSpec", len)?;
+        if !self.name.is_empty() {
+            struct_ser.serialize_field("name", &self.name)?;
+        }
+        if !self.description.is_empty() {
+            struct_ser.serialize_field("description", &self.description)?;
+        }
+        if !self.schema.is_empty() {
+            struct_ser.serialize_field("schema", &self.schema)?;
+        }
+        if self.idempotent {
+            struct_ser.serialize_field("idempotent", &self.idempotent)?;
+        }
+        if self.timeout_ms != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("timeout_ms", ToString::to_string(&self.timeout_ms).as_str())?;
+        }
+        if !self.executor.is_empty() {
+            struct_ser.serialize_field("executor", &self.executor)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ToolSpec {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "name",
+            "description",
+            "schema",
+            "idempotent",
+            "timeout_ms",
+            "timeoutMs",
+            "executor",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Name,
+            Description,
+            Schema,
+            Idempotent,
+            TimeoutMs,
+            Executor,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "name" => Ok(GeneratedField::Name),
+                            "description" => Ok(GeneratedField::Description),
+                            "schema" => Ok(GeneratedField::Schema),
+                            "idempotent" => Ok(GeneratedField::Idempotent),
+                            "timeoutMs" | "timeout_ms" => Ok(GeneratedField::TimeoutMs),
+                            "executor" => Ok(GeneratedField::Executor),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ToolSpec;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ToolSpec")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ToolSpec, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut name__ = None;
+                let mut description__ = None;
+                let mut schema__ = None;
+                let mut idempotent__ = None;
+                let mut timeout_ms__ = None;
+                let mut executor__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Name => {
+                            if name__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("name"));
+                            }
+                            name__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Description => {
+                            if description__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("description"));
+                            }
+                            description__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Schema => {
+                            if schema__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("schema"));
+                            }
+                            schema__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Idempotent => {
+                            if idempotent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("idempotent"));
+                            }
+                            idempotent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TimeoutMs => {
+                            if timeout_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("timeoutMs"));
+                            }
+                            timeout_ms__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Executor => {
+                            if executor__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("executor"));
+                            }
+                            executor__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ToolSpec {
+                    name: name__.unwrap_or_default(),
+                    description: description__.unwrap_or_default(),
+                    schema: schema__.unwrap_or_default(),
+                    idempotent: idempotent__.unwrap_or_default(),
+                    timeout_ms: timeout_ms__.unwrap_or_default(),
+                    executor: executor__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ToolSpec", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for UserMessage {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.message_id.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.text.is_empty() {
+            len += 1;
+        }
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.UserMessage", len)?;
+        if !self.message_id.is_empty() {
+            struct_ser.serialize_field("message_id", &self.message_id)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.text.is_empty() {
+            struct_ser.serialize_field("text", &self.text)?;
+        }
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for UserMessage {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "message_id",
+            "messageId",
+            "user",
+            "agent",
+            "text",
+            "thread_id",
+            "threadId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            MessageId,
+            User,
+            Agent,
+            Text,
+            ThreadId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "messageId" | "message_id" => Ok(GeneratedField::MessageId),
+                            "user" => Ok(GeneratedField::User),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "text" => Ok(GeneratedField::Text),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = UserMessage;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.UserMessage")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<UserMessage, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut message_id__ = None;
+                let mut user__ = None;
+                let mut agent__ = None;
+                let mut text__ = None;
+                let mut thread_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::MessageId => {
+                            if message_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messageId"));
+                            }
+                            message_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Text => {
+                            if text__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("text"));
+                            }
+                            text__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(UserMessage {
+                    message_id: message_id__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    text: text__.unwrap_or_default(),
+                    thread_id: thread_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.UserMessage", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for UserMessageUndelivered {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.message_id.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.reason.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.UserMessageUndelivered", len)?;
+        if !self.message_id.is_empty() {
+            struct_ser.serialize_field("message_id", &self.message_id)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.reason.is_empty() {
+            struct_ser.serialize_field("reason", &self.reason)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for UserMessageUndelivered {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "message_id",
+            "messageId",
+            "user",
+            "agent",
+            "reason",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            MessageId,
+            User,
+            Agent,
+            Reason,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "messageId" | "message_id" => Ok(GeneratedField::MessageId),
+                            "user" => Ok(GeneratedField::User),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "reason" => Ok(GeneratedField::Reason),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = UserMessageUndelivered;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.UserMessageUndelivered")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<UserMessageUndelivered, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut message_id__ = None;
+                let mut user__ = None;
+                let mut agent__ = None;
+                let mut reason__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::MessageId => {
+                            if message_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messageId"));
+                            }
+                            message_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(UserMessageUndelivered {
+                    message_id: message_id__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    reason: reason__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.UserMessageUndelivered", FIELDS, GeneratedVisitor)
+    }
+}

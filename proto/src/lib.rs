@@ -1,0 +1,16 @@
+//! The contract between Kairo's services: every message that may stand in the log, and its type.
+//!
+//! The structs are generated from `kairo/v1/*.proto` and committed; `tests/generated.rs` holds them to the protos.
+//! [`Body`] is the closed list of messages that have a type of their own. A type carries its version
+//! (`kairo.tool.result.v1`): within a version, fields are only ever added.
+
+mod body;
+
+pub use body::{Body, ContentType, Unreadable};
+
+/// The generated messages of package `kairo.v1`.
+#[allow(clippy::all, clippy::pedantic, clippy::unwrap_used, clippy::expect_used, unused_qualifications)]
+pub mod v1 {
+    include!("generated/kairo.v1.rs");
+    include!("generated/kairo.v1.serde.rs");
+}

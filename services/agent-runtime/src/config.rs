@@ -1,0 +1,131 @@
+//! What agent-runtime is configured with.
+
+use kairo_core::{
+    config::{Mistake, Secret, Validate, check},
+    service::section,
+    service_config,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::mind::deliberation::Limits;
+
+service_config! {
+    /// Everything agent-runtime is configured with.
+    Config {
+        /// How agents decide.
+        agent_runtime: AgentRuntimeConfig,
+        /// The models that are asked.
+        models: ModelsConfig,
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentRuntimeConfig {
+    /// Model calls in one turn before the agent must answer, when its profile does not say. Default 12.
+    pub max_steps: u32,
+    /// Tries of one model call, the first included. Default 3.
+    pub model_tries: u32,
+    /// Pause before the second try, in milliseconds; it doubles for each further one. Default 250.
+    pub retry_pause_ms: u64,
+    /// Tools an agent may call at once. Default 8.
+    pub parallel_tools: usize,
+    /// Agents whose state is kept in memory. Default 10000.
+    pub cached_agents: usize,
+    /// Decisions of an agent between two snapshots. Default 64.
+    pub snapshot_every: u32,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelsConfig {
+    /// The model that thinks.
+    pub heavy: ModelConfig,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelConfig {
+    /// An OpenAI-compatible endpoint, up to and including `/v1`. Default `http://127.0.0.1:7430/v1`, where the
+    /// simulator listens.
+    pub base_url: String,
+    /// Key of the endpoint; empty for none.
+    pub api_key: Secret,
+    /// Name of the model. Default `simulator`.
+    pub model: String,
+    /// Whether to ask for streaming. Default true.
+    pub stream: bool,
+    /// Longest wait for a whole answer, in milliseconds. Default 120000.
+    pub timeout_ms: u64,
+    /// Longest answer, in tokens; 0 leaves it to the endpoint. Default 0.
+    pub max_output_tokens: u32,
+    /// Calls this replica makes at once; more wait. Default 256.
+    pub max_in_flight: usize,
+}
+
+impl Default for AgentRuntimeConfig {
+    fn default() -> Self {
+        Self {
+            max_steps: 12,
+            model_tries: 3,
+            retry_pause_ms: 250,
+            parallel_tools: 8,
+            cached_agents: 10_000,
+            snapshot_every: 64,
+        }
+    }
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self {
+            base_url: "http://127.0.0.1:7430/v1".to_owned(),
+            api_key: Secret::default(),
+            model: "simulator".to_owned(),
+            stream: true,
+            timeout_ms: 120_000,
+            max_output_tokens: 0,
+            max_in_flight: 256,
+        }
+    }
+}
+
+impl AgentRuntimeConfig {
+    pub fn limits(&self) -> Limits {
+        Limits { max_steps: self.max_steps, tries: self.model_tries, parallel_tools: self.parallel_tools }
+    }
+}
+
+impl Validate for AgentRuntimeConfig {
+    fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        check(&mut mistakes, "max_steps", self.max_steps, 1..=1_000, "model calls");
+        check(&mut mistakes, "model_tries", self.model_tries, 1..=20, "tries");
+        check(&mut mistakes, "retry_pause_ms", self.retry_pause_ms, 0..=60_000, "milliseconds");
+        check(&mut mistakes, "parallel_tools", self.parallel_tools, 1..=256, "tools");
+        check(&mut mistakes, "cached_agents", self.cached_agents, 1..=10_000_000, "agents");
+        check(&mut mistakes, "snapshot_every", self.snapshot_every, 1..=100_000, "decisions");
+        mistakes
+    }
+}
+
+impl Validate for ModelsConfig {
+    fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        section(&mut mistakes, "heavy", &self.heavy);
+        mistakes
+    }
+}
+
+impl Validate for ModelConfig {
+    fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        check(&mut mistakes, "timeout_ms", self.timeout_ms, 100..=3_600_000, "milliseconds");
+        check(&mut mistakes, "max_in_flight", self.max_in_flight, 1..=100_000, "calls");
+        if !self.base_url.starts_with("http://") && !self.base_url.starts_with("https://") {
+            let advice = "give the endpoint's address, such as https://api.openai.com/v1";
+            mistakes.push(Mistake::new("base_url", "expected an http or https URL", advice));
+        }
+        mistakes
+    }
+}

@@ -1,0 +1,34 @@
+//! agent-runtime: the mind of every agent.
+//!
+//! A message or a tool's result rings the doorbell ([`runtime`]); the agent's state is brought up to date from the log
+//! ([`memory`]); the pure core decides what to do ([`mind`]), asking models on the way ([`models`]) under a claim
+//! ([`claims`]); the decision is committed under the guard of its subject.
+
+mod catalogue;
+mod claims;
+mod config;
+mod live;
+mod memory;
+pub mod mind;
+mod models;
+mod runtime;
+
+use std::sync::Arc;
+
+use kairo_core::{
+    bus::consume::consume,
+    service::{Context, ServiceError},
+    subjects::Consumer,
+};
+
+pub use config::{AgentRuntimeConfig, Config, ModelConfig, ModelsConfig};
+
+/// Runs until told to stop.
+pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
+    let Context { bus, shutdown, readiness } = context;
+    let catalogue = catalogue::CatalogueInForce::follow(&bus, shutdown.clone());
+    let runtime = runtime::AgentRuntime::open(&bus, &config, catalogue).await?;
+    readiness.announce("");
+    consume(&bus, Consumer::AgentRuntime, Arc::new(runtime), shutdown).await;
+    Ok(())
+}

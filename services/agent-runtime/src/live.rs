@@ -1,0 +1,35 @@
+//! Showing an answer while it grows, to whoever watches: ephemeral, and worth nothing once the decision is there.
+
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{Bus, append::Outgoing},
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    subjects::{LIVE_TOKEN, Service},
+};
+use kairo_proto::v1::LiveToken;
+
+/// Where the pieces of one answer go.
+pub struct Live<'a> {
+    pub bus: &'a Bus,
+    pub agent: &'a Name,
+    pub thread_id: &'a str,
+    index: u32,
+}
+
+impl<'a> Live<'a> {
+    pub fn new(bus: &'a Bus, agent: &'a Name, thread_id: &'a str) -> Self {
+        Self { bus, agent, thread_id, index: 0 }
+    }
+
+    /// Shows a piece; an empty one is none.
+    pub async fn show(&mut self, text: String, reasoning: bool) {
+        if text.is_empty() {
+            return;
+        }
+        let envelope = Envelope::entering(ids::entering(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
+        let token = LiveToken { thread_id: self.thread_id.to_owned(), index: self.index, text, reasoning };
+        self.index += 1;
+        self.bus.say_live(&Outgoing::new(&LIVE_TOKEN, self.agent, envelope.in_thread(self.thread_id), token)).await;
+    }
+}

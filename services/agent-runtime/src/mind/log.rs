@@ -1,0 +1,111 @@
+//! The order in which the log is folded.
+//!
+//! A decision at sequence 60 with cursor 40 was made by an agent that knew nothing after 40, although an input may
+//! stand at 50. So inputs and facts wait until a decision's cursor passes them, and only then become part of the
+//! state; what no cursor has passed is what is left to decide on.
+
+use std::collections::VecDeque;
+
+use kairo_core::record::Record;
+use kairo_proto::Body;
+use serde::{Deserialize, Serialize};
+
+use super::state::AgentState;
+
+/// An agent's state and what lies ahead of it.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    pub state: AgentState,
+    /// How far the log was read.
+    pub read: u64,
+    /// The last sequence that was observed; ahead of the cursor when what came after it needed no decision.
+    pub observed: u64,
+    ahead: VecDeque<Record>,
+}
+
+/// A state at rest, from which the log is read on.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub version: u32,
+    pub state: AgentState,
+}
+
+/// Folding changed: snapshots of other versions are passed over and the log is read from its beginning.
+pub const SNAPSHOT_VERSION: u32 = 1;
+
+/// What was read does not fit what was observed: somebody decided otherwise, so the state must be rebuilt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Diverged;
+
+impl Log {
+    /// Goes on from a snapshot; `None` when it is of another version.
+    pub fn resume(snapshot: Snapshot) -> Option<Self> {
+        let state = (snapshot.version == SNAPSHOT_VERSION).then_some(snapshot.state)?;
+        Some(Self { read: state.cursor, observed: state.cursor, state, ahead: VecDeque::new() })
+    }
+
+    /// Takes in the next record of the agent's subjects.
+    pub fn push(&mut self, record: Record) -> Result<(), Diverged> {
+        self.read = self.read.max(record.sequence);
+        if record.sequence <= self.observed && !matches!(record.body, Body::AgentDecision(_)) {
+            return Ok(());
+        }
+        let Body::AgentDecision(decision) = &record.body else {
+            self.ahead.push_back(record);
+            return Ok(());
+        };
+        if record.sequence <= self.state.decided {
+            return Ok(());
+        }
+        if decision.cursor < self.observed {
+            return Err(Diverged);
+        }
+        while let Some(passed) = self.ahead.pop_front_if(|next| next.sequence <= decision.cursor) {
+            self.state.observe(&passed);
+        }
+        self.observed = decision.cursor;
+        self.state.commit(&record, decision);
+        Ok(())
+    }
+
+    /// Takes in the decision this replica has just committed on the input it observed last. What was written in
+    /// between is still to be read.
+    pub fn decided(&mut self, record: Record) -> Result<(), Diverged> {
+        let read = self.read;
+        let outcome = self.push(record);
+        self.read = read;
+        outcome
+    }
+
+    /// Something unreadable stood on one of the agent's subjects. On the decision subject it still moves the guard.
+    pub fn pass_over(&mut self, sequence: u64, on_decisions: bool) {
+        self.read = self.read.max(sequence);
+        if on_decisions {
+            self.state.decided = self.state.decided.max(sequence);
+        }
+    }
+
+    /// Observes up to the next input that wants a decision, and returns it.
+    pub fn next_input(&mut self) -> Option<Record> {
+        loop {
+            let next = self.ahead.front()?;
+            if next.sequence > self.observed {
+                self.observed = next.sequence;
+                self.state.observe(next);
+            }
+            if self.state.due(next.sequence).is_some() {
+                return Some(next.clone());
+            }
+            self.ahead.pop_front();
+        }
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { version: SNAPSHOT_VERSION, state: self.state.clone() }
+    }
+
+    /// Whether the state is exactly that of the last decision, with nothing observed since: what may be snapshotted.
+    pub fn at_rest(&self) -> bool {
+        self.observed == self.state.cursor
+    }
+}

@@ -1,0 +1,107 @@
+//! What a model is asked, built from the state alone, so that the request need not be kept.
+
+use kairo_core::ids;
+use serde::Serialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::state::{AgentState, Entry, Thread};
+
+/// A model call to be made.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ModelRequest {
+    /// heavy, fast or light.
+    pub tier: &'static str,
+    pub messages: Vec<Message>,
+    pub tools: Vec<Tool>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    System { text: String },
+    User { text: String },
+    Assistant { text: String, calls: Vec<ToolCall> },
+    Tool { call_id: String, text: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ToolCall {
+    pub id: String,
+    pub tool: String,
+    pub arguments: String,
+}
+
+/// A tool as it is offered to a model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tool {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of the arguments, as text.
+    pub schema: String,
+}
+
+/// Every tool there is, as the catalogue in force lists them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalogue {
+    pub version: String,
+    pub tools: Vec<Tool>,
+}
+
+impl ModelRequest {
+    /// Proves that a rebuilt request is the one that was sent.
+    pub fn digest(&self) -> String {
+        let canonical = serde_json::to_string(self).unwrap_or_default();
+        ids::named("request", &[&canonical]).to_string()
+    }
+}
+
+/// The request with which a turn goes on.
+pub fn think(state: &AgentState, turn_id: Uuid, catalogue: &Catalogue, may_call: bool) -> ModelRequest {
+    let prompt = state.profile.as_ref().map(|profile| profile.prompt.clone()).unwrap_or_default();
+    let mut messages = vec![Message::System { text: prompt }];
+    let thread = state.turns.get(&turn_id).and_then(|turn| state.threads.get(&turn.thread_id));
+    if let Some(thread) = thread {
+        thread.entries.iter().for_each(|entry| show(entry, &mut messages));
+        messages.extend(reminder(thread, turn_id));
+    }
+    let offered = |tool: &&Tool| state.profile.as_ref().is_none_or(|profile| profile.offers(&tool.name));
+    let tools = if may_call { catalogue.tools.iter().filter(offered).cloned().collect() } else { Vec::new() };
+    ModelRequest { tier: "heavy", messages, tools }
+}
+
+fn show(entry: &Entry, messages: &mut Vec<Message>) {
+    match entry {
+        Entry::User { text, .. } => messages.push(Message::User { text: text.clone() }),
+        Entry::Said { text, .. } => messages.push(Message::Assistant { text: text.clone(), calls: Vec::new() }),
+        Entry::Called { text, calls, .. } => {
+            let as_call = |call: &super::state::Call| ToolCall {
+                id: call.action.to_string(),
+                tool: call.tool.clone(),
+                arguments: call.arguments.clone(),
+            };
+            messages.push(Message::Assistant { text: text.clone(), calls: calls.iter().map(as_call).collect() });
+            // Models want a result behind every call; for one that still runs, that it does is the fact.
+            messages.extend(calls.iter().map(|call| Message::Tool {
+                call_id: call.action.to_string(),
+                text: call.result.clone().unwrap_or_else(|| {
+                    json!({ "status": "still running", "since": call.since.to_string() }).to_string()
+                }),
+            }));
+        }
+    }
+}
+
+/// When other turns have spoken since, a model must be told which one goes on.
+fn reminder(thread: &Thread, turn_id: Uuid) -> Option<Message> {
+    if thread.entries.back()?.turn() == turn_id {
+        return None;
+    }
+    let asked = thread.entries.iter().find_map(|entry| match entry {
+        Entry::User { turn, text } if *turn == turn_id => Some(text),
+        _ => None,
+    })?;
+    Some(Message::System {
+        text: format!("The tools called for this earlier message have ended; answer it now: {asked}"),
+    })
+}

@@ -1,0 +1,126 @@
+//! Calling a model. Whatever happens, the outcome is a completion: a failure is one too.
+
+mod wire;
+
+use std::time::{Duration, Instant};
+
+use async_openai::{Client, config::OpenAIConfig, error::OpenAIError};
+use futures::StreamExt;
+use kairo_proto::v1::{Completion, CompletionError};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::{
+    config::{ModelConfig, ModelsConfig},
+    live::Live,
+    mind::request::ModelRequest,
+};
+
+/// The models, by tier.
+pub struct Models {
+    heavy: Model,
+}
+
+struct Model {
+    client: Client<OpenAIConfig>,
+    config: ModelConfig,
+    permits: Semaphore,
+}
+
+impl Models {
+    pub fn new(config: &ModelsConfig) -> Self {
+        Self { heavy: Model::new(&config.heavy) }
+    }
+
+    /// Asks the model of the request's tier. `live` is given each piece as it arrives, if the endpoint streams.
+    pub async fn complete(&self, request: &ModelRequest, live: &mut Live<'_>) -> Completion {
+        // Further tiers join here; what the mind asks for today is the heavy one.
+        self.heavy.complete(request, live).await
+    }
+}
+
+impl Model {
+    fn new(config: &ModelConfig) -> Self {
+        let endpoint = OpenAIConfig::new().with_api_base(&config.base_url).with_api_key(config.api_key.expose());
+        Self {
+            client: Client::with_config(endpoint),
+            config: config.clone(),
+            permits: Semaphore::new(config.max_in_flight),
+        }
+    }
+
+    async fn complete(&self, request: &ModelRequest, live: &mut Live<'_>) -> Completion {
+        let _permit = self.permits.acquire().await;
+        let started = Instant::now();
+        let limit = Duration::from_millis(self.config.timeout_ms);
+        let outcome = match tokio::time::timeout(limit, self.call(request, live)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(error("model_timeout", format!("no answer within {} ms", limit.as_millis()), true)),
+        };
+        let completion = outcome.unwrap_or_else(|error| Completion { error: Some(error), ..Default::default() });
+        Completion {
+            tier: request.tier.to_owned(),
+            model: if completion.model.is_empty() { self.config.model.clone() } else { completion.model },
+            request_digest: request.digest(),
+            latency_ms: u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX),
+            ..completion
+        }
+    }
+
+    async fn call(&self, request: &ModelRequest, live: &mut Live<'_>) -> Result<Completion, CompletionError> {
+        let body = wire::request(request, &self.config);
+        let mut growing = wire::Growing::default();
+        if self.config.stream {
+            let mut chunks =
+                self.client.chat().create_stream_byot::<_, Value>(body).await.map_err(|error| failure(&error))?;
+            while let Some(chunk) = chunks.next().await {
+                let added = growing.take(&chunk.map_err(|error| failure(&error))?);
+                live.show(added.reasoning, true).await;
+                live.show(added.text, false).await;
+            }
+        } else {
+            let answer: Value = self.client.chat().create_byot(body).await.map_err(|error| failure(&error))?;
+            growing.take(&answer);
+        }
+        if growing.is_empty() {
+            return Err(error("malformed_answer", "the answer broke off before it said anything".to_owned(), true));
+        }
+        Ok(growing.finish(&request.tools))
+    }
+}
+
+/// What went wrong, and whether the same request may succeed later.
+fn failure(cause: &OpenAIError) -> CompletionError {
+    match cause {
+        OpenAIError::ApiError(answer) => {
+            let status = answer.status_code;
+            let passing = status.is_server_error() || status.as_u16() == 429 || status.as_u16() == 408;
+            let kind = if passing { "model_unavailable" } else { "model_refused" };
+            error(kind, format!("the endpoint answered {status}: {}", answer.api_error.message), passing)
+        }
+        OpenAIError::Reqwest(cause) if cause.is_timeout() => error("model_timeout", reason(cause), true),
+        OpenAIError::Reqwest(cause) if cause.is_decode() || cause.is_body() => {
+            error("malformed_answer", reason(cause), true)
+        }
+        OpenAIError::Reqwest(cause) => error("model_unavailable", reason(cause), true),
+        OpenAIError::JSONDeserialize(cause, _) => {
+            error("malformed_answer", format!("the answer is not what the format says: {cause}"), true)
+        }
+        OpenAIError::StreamError(cause) => error("malformed_answer", format!("the stream broke: {cause}"), true),
+        other => error("model_refused", other.to_string(), false),
+    }
+}
+
+/// The innermost cause, which says more than "error sending request".
+fn reason(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+fn error(kind: &str, message: String, transient: bool) -> CompletionError {
+    let message = message.chars().take(500).collect();
+    CompletionError { kind: kind.to_owned(), message, transient }
+}

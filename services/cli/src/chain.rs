@@ -1,0 +1,221 @@
+//! Events as lines for people: what happened when, and what made it happen.
+
+use std::collections::HashMap;
+
+use console::{measure_text_width, pad_str, truncate_str};
+use jiff::tz::TimeZone;
+use kairo_core::event_json::EventJson;
+use serde_json::Value;
+use uuid::Uuid;
+
+/// Events that can still be named as a cause; older ones are named by their id.
+const REMEMBERED: usize = 10_000;
+
+/// The least room for what an event says, in columns; on a narrower terminal lines wrap.
+const TEXT_MIN: usize = 24;
+
+/// Writes events one line each. The cause of an event is the line it points back to.
+pub struct Chain {
+    /// Width of the screen; lines are never cut if `None`.
+    width: Option<usize>,
+    zone: TimeZone,
+    columns: Columns,
+    seen: HashMap<Uuid, Label>,
+}
+
+/// Widths.
+#[derive(Default)]
+struct Columns {
+    place: usize,
+    subject: usize,
+    type_name: usize,
+    cause: usize,
+}
+
+#[derive(Clone)]
+struct Label {
+    place: String,
+    type_name: String,
+}
+
+impl Chain {
+    /// For events that are not known yet: columns widen as they come.
+    pub fn new(width: Option<usize>, zone: TimeZone) -> Self {
+        let columns = Columns { place: 4, subject: 30, type_name: 13, cause: 20 };
+        Self { width, zone, columns, seen: HashMap::new() }
+    }
+
+    /// All lines of events that are known, in columns that fit them.
+    pub fn lines(events: &[EventJson], width: Option<usize>, zone: TimeZone) -> Vec<String> {
+        let mut chain = Self { columns: Columns::default(), ..Self::new(None, zone.clone()) };
+        for event in events {
+            chain.line(event);
+        }
+        chain.width = width;
+        chain.seen.clear();
+        events.iter().map(|event| chain.line(event)).collect()
+    }
+
+    /// The line of one event; events are to be given in the order of the log.
+    pub fn line(&mut self, event: &EventJson) -> String {
+        let label = Label { place: place(event), type_name: short_type(&event.type_name).to_owned() };
+        let cause = event.causation_id.map(|id| self.cause(id)).unwrap_or_default();
+        self.columns.widen(&label, &event.subject, &cause);
+        let time = event.ts.to_zoned(self.zone.clone()).strftime("%H:%M:%S%.3f").to_string();
+        let columns = &self.columns;
+        let head = format!(
+            "{:>place$}  {time}  {}  {}  {}  ",
+            label.place,
+            left(&event.subject, columns.subject),
+            left(&label.type_name, columns.type_name),
+            left(&cause, columns.cause),
+            place = columns.place,
+        );
+        let says = says(event);
+        let line = match self.width {
+            None => head + &says,
+            Some(width) => {
+                let room = width.saturating_sub(measure_text_width(&head)).max(TEXT_MIN);
+                head + &truncate_str(&says, room, "…")
+            }
+        };
+        self.remember(event.event_id, label);
+        line.trim_end().to_owned()
+    }
+
+    fn cause(&self, id: Uuid) -> String {
+        match self.seen.get(&id) {
+            Some(label) => format!("<- {} {}", label.place, label.type_name),
+            // The last digits: the first of a UUIDv7 are the time, alike in all events of a minute.
+            None => format!("<- …{}", id.simple().to_string().split_off(24)),
+        }
+    }
+
+    fn remember(&mut self, id: Uuid, label: Label) {
+        if self.seen.len() >= REMEMBERED {
+            self.seen.clear();
+        }
+        self.seen.insert(id, label);
+    }
+}
+
+impl Columns {
+    fn widen(&mut self, label: &Label, subject: &str, cause: &str) {
+        self.place = self.place.max(label.place.len());
+        self.subject = self.subject.max(subject.len());
+        self.type_name = self.type_name.max(label.type_name.len());
+        self.cause = self.cause.max(measure_text_width(cause));
+    }
+}
+
+/// Where the event is in the log: its message's sequence, and its position if it is not the first there.
+fn place(event: &EventJson) -> String {
+    match event.position {
+        0 => event.sequence.to_string(),
+        position => format!("{}.{position}", event.sequence),
+    }
+}
+
+/// `tool.result` of `kairo.tool.result.v1`.
+fn short_type(name: &str) -> &str {
+    let name = name.strip_prefix("kairo.").unwrap_or(name);
+    match name.rsplit_once(".v") {
+        Some((name, version)) if version.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => name,
+    }
+}
+
+/// What the event says, on one line.
+fn says(event: &EventJson) -> String {
+    let kind = event.payload.get("type").and_then(Value::as_str).unwrap_or_default();
+    let words = [kind, event.text()].join(" ");
+    words.split_whitespace().map(printable).collect::<Vec<_>>().join(" ")
+}
+
+fn left(text: &str, width: usize) -> String {
+    pad_str(text, width, console::Alignment::Left, None).into_owned()
+}
+
+/// The text without what could steer a terminal; line ends and tabs stay. Models and tools write what they like.
+pub fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(sequence: u64, position: u32, type_name: &str, cause: Option<u128>, payload: Value) -> EventJson {
+        EventJson {
+            event_id: Uuid::from_u128(u128::from(sequence) * 10 + u128::from(position)),
+            ts: Timestamp::from_millisecond(1_500 + i64::try_from(sequence).unwrap()).unwrap(),
+            source: "internal".into(),
+            modality: "text".into(),
+            payload,
+            meta: Default::default(),
+            type_name: type_name.into(),
+            sequence,
+            position,
+            subject: "kairo.a.b.c".into(),
+            correlation_id: Uuid::nil(),
+            causation_id: cause.map(Uuid::from_u128),
+            thread_id: None,
+        }
+    }
+
+    fn turn() -> Vec<EventJson> {
+        vec![
+            event(9, 0, "kairo.user.message.v1", None, json!({"text": "What time is it?"})),
+            event(10, 0, "kairo.agent.message.v1", Some(90), json!({"text": "What time is it?"})),
+            event(11, 0, "kairo.thread.created.v1", Some(100), json!({"text": ""})),
+            event(11, 1, "kairo.agent.action.v1", Some(100), json!({"type": "tool_call", "text": "tools.now {}"})),
+            event(12, 0, "kairo.tool.invoke.v1", Some(111), json!({"text": "tools.now {}"})),
+        ]
+    }
+
+    #[test]
+    fn a_line_points_back_to_the_line_that_caused_it() {
+        assert_eq!(
+            Chain::lines(&turn(), None, TimeZone::UTC),
+            [
+                "   9  00:00:01.509  kairo.a.b.c  user.message                          What time is it?",
+                "  10  00:00:01.510  kairo.a.b.c  agent.message   <- 9 user.message     What time is it?",
+                "  11  00:00:01.511  kairo.a.b.c  thread.created  <- 10 agent.message",
+                "11.1  00:00:01.511  kairo.a.b.c  agent.action    <- 10 agent.message   tool_call tools.now {}",
+                "  12  00:00:01.512  kairo.a.b.c  tool.invoke     <- 11.1 agent.action  tools.now {}",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cause_outside_the_lines_is_named_by_the_end_of_its_id() {
+        let lines = Chain::lines(&turn()[1..2], None, TimeZone::UTC);
+        assert!(lines[0].contains("<- …0000005a"), "{}", lines[0]);
+    }
+
+    #[test]
+    fn only_what_an_event_says_is_cut_to_the_screen() {
+        let long = event(1, 0, "kairo.user.message.v1", None, json!({"text": "ä".repeat(300)}));
+        let whole = Chain::lines(std::slice::from_ref(&long), None, TimeZone::UTC);
+        let cut = Chain::lines(std::slice::from_ref(&long), Some(100), TimeZone::UTC);
+        let narrow = Chain::lines(&[long], Some(10), TimeZone::UTC);
+        assert!(measure_text_width(&whole[0]) > 300);
+        assert_eq!(measure_text_width(&cut[0]), 100);
+        assert!(narrow[0].contains("user.message"), "{}", narrow[0]);
+    }
+
+    #[test]
+    fn no_text_steers_the_terminal() {
+        let event = event(1, 0, "x", None, json!({"text": "a\u{1b}[2Jb\nc\u{7}"}));
+        assert!(Chain::lines(&[event], None, TimeZone::UTC)[0].ends_with("a[2Jb c"));
+    }
+
+    #[test]
+    fn a_type_is_shown_without_its_version() {
+        assert_eq!(short_type("kairo.tool.result.v12"), "tool.result");
+        assert_eq!(short_type("acme.thing.very"), "acme.thing.very");
+    }
+}

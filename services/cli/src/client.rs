@@ -1,0 +1,136 @@
+//! The gateway's API over HTTP.
+
+mod error;
+mod follow;
+mod messages;
+
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Response, header};
+use serde::{Serialize, de::DeserializeOwned};
+use url::{Host, Url};
+
+pub use error::{ClientError, Problem, WrongField};
+pub use follow::{Follow, Told};
+pub use messages::{Accepted, EventFilter, EventPage, NewMessage, Profile};
+
+const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long an answer other than a stream may take.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
+
+/// One gateway.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+}
+
+impl Client {
+    /// The gateway at this address; nothing is sent yet.
+    pub fn new(address: &str) -> Result<Self, ClientError> {
+        let base = Url::parse(address)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| ClientError::Address { address: address.to_owned() })?;
+        let mut builder = reqwest::Client::builder().connect_timeout(CONNECT_DEADLINE);
+        if is_local(&base) {
+            builder = builder.no_proxy();
+        }
+        Ok(Self { http: builder.build().map_err(ClientError::Setup)?, base })
+    }
+
+    /// Its address, without a trailing slash.
+    pub fn url(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// Sends a message; returns when it is in the log.
+    pub async fn send(&self, message: &NewMessage) -> Result<Accepted, ClientError> {
+        self.post("v1/messages", message).await
+    }
+
+    /// Events that are in the log, oldest first.
+    pub async fn events(&self, filter: &EventFilter) -> Result<EventPage, ClientError> {
+        self.get("v1/events", &filter.query()).await
+    }
+
+    /// Events as they come; `live` adds what is never stored.
+    pub fn follow(&self, filter: EventFilter, live: bool) -> Follow {
+        Follow::new(self.clone(), filter, live)
+    }
+
+    /// GET of a path such as `v1/agents`.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, ClientError> {
+        let request = self.request(Method::GET, path, query)?;
+        self.answer(request).await
+    }
+
+    /// POST of a JSON body.
+    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
+        let request = self.request(Method::POST, path, &[])?.json(body);
+        self.answer(request).await
+    }
+
+    fn request(&self, method: Method, path: &str, query: &[(&str, String)]) -> Result<RequestBuilder, ClientError> {
+        let address = format!("{}/{path}", self.url());
+        let mut url = Url::parse(&address).map_err(|_| ClientError::Address { address })?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(self.http.request(method, url))
+    }
+
+    async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        let request = request.timeout(ANSWER_DEADLINE).header(header::ACCEPT, "application/json");
+        let response = self.accepted(request).await?;
+        let body = response.bytes().await.map_err(|source| self.unreachable(source))?;
+        serde_json::from_slice(&body)
+            .map_err(|error| ClientError::Answer { url: self.url().to_owned(), reason: error.to_string() })
+    }
+
+    /// The response, if it is not an error.
+    async fn accepted(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        let response = request.send().await.map_err(|source| self.unreachable(source))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = response.bytes().await.unwrap_or_default();
+        Err(ClientError::Refused { status: status.as_u16(), problem: Box::new(Problem::read(status, &body)) })
+    }
+
+    fn unreachable(&self, source: reqwest::Error) -> ClientError {
+        ClientError::Unreachable { url: self.url().to_owned(), source }
+    }
+}
+
+/// A proxy meant for the internet cannot reach this machine's loopback.
+fn is_local(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_http_and_has_a_host() {
+        assert_eq!(Client::new("http://127.0.0.1:7420/").unwrap().url(), "http://127.0.0.1:7420");
+        for address in ["", "7420", "127.0.0.1:7420", "ftp://127.0.0.1", "http://"] {
+            assert!(matches!(Client::new(address), Err(ClientError::Address { .. })), "{address:?}");
+        }
+    }
+
+    #[test]
+    fn proxies_are_for_other_machines() {
+        for (url, local) in [("http://localhost:1", true), ("http://[::1]:1", true), ("https://kairo.example", false)] {
+            assert_eq!(is_local(&Url::parse(url).unwrap()), local, "{url}");
+        }
+    }
+}

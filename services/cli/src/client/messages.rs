@@ -1,0 +1,96 @@
+//! What is sent to the gateway and what it answers.
+
+use jiff::Timestamp;
+use kairo_core::{event_json::EventJson, ids::Name};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A user's words.
+#[derive(Clone, Debug, Serialize)]
+pub struct NewMessage {
+    pub user: String,
+    pub text: String,
+    /// The router chooses if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The same id is the same message, however often it is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// The agent chooses if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
+}
+
+/// A message is in the log.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Accepted {
+    pub message_id: String,
+    pub event_id: Uuid,
+    pub sequence: u64,
+    /// What all events that follow from it carry.
+    pub correlation_id: Uuid,
+}
+
+/// What an agent is made from.
+#[derive(Clone, Debug, Serialize)]
+pub struct Profile {
+    pub agent: String,
+    pub description: String,
+    pub prompt: String,
+    /// Exact names, or a prefix followed by `*`; empty offers every tool.
+    pub tools: Vec<String>,
+    /// The runtime's default if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+}
+
+/// Which events are wanted; all that is given must fit.
+#[derive(Clone, Debug, Default)]
+pub struct EventFilter {
+    pub agent: Option<Name>,
+    pub thread: Option<Name>,
+    pub correlation: Option<Uuid>,
+    /// Later than this sequence.
+    pub after: Option<u64>,
+    /// At or after this time.
+    pub since: Option<Timestamp>,
+    /// So many of the newest.
+    pub latest: Option<u64>,
+    /// At most so many in one answer.
+    pub limit: Option<u64>,
+}
+
+/// Some of the events asked for.
+#[derive(Clone, Debug, Deserialize)]
+pub struct EventPage {
+    pub events: Vec<EventJson>,
+    /// What to ask for as `after` to go on from here.
+    pub next_after: u64,
+}
+
+impl EventFilter {
+    pub(super) fn query(&self) -> Vec<(&'static str, String)> {
+        let given = [
+            ("agent", self.agent.as_ref().map(Name::to_string)),
+            ("thread", self.thread.as_ref().map(Name::to_string)),
+            ("correlation", self.correlation.map(|id| id.to_string())),
+            ("after", self.after.map(|sequence| sequence.to_string())),
+            ("since", self.since.map(|time| time.to_string())),
+            ("latest", self.latest.map(|count| count.to_string())),
+            ("limit", self.limit.map(|count| count.to_string())),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_given_is_asked_for() {
+        assert!(EventFilter::default().query().is_empty());
+        let filter = EventFilter { agent: Name::parse("a").ok(), after: Some(7), ..EventFilter::default() };
+        assert_eq!(filter.query(), [("agent", "a".to_owned()), ("after", "7".to_owned())]);
+    }
+}

@@ -1,0 +1,125 @@
+//! `kairo agents`
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Args, Subcommand};
+use kairo_core::ids::Name;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Session, name};
+use crate::{Error, chain::printable, client::Profile, table::table, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo agents
+  kairo agents define --agent poet --prompt 'You answer in verse.' --tool 'tools.*'
+  kairo agents define --agent ops --prompt-file ops.md --description 'looks after the machines'";
+
+/// List the agents, or define one
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Every agent; this is also what no subcommand does
+    List,
+    /// Create an agent, or change what it is made from
+    Define(Define),
+}
+
+#[derive(Debug, Args)]
+struct Define {
+    /// The agent
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Name,
+    /// What it is told to be
+    #[arg(long, value_name = "TEXT", required_unless_present = "prompt_file", conflicts_with = "prompt_file")]
+    prompt: Option<String>,
+    /// The same, from a file; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Option<PathBuf>,
+    /// What people are told it is
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    description: String,
+    /// A tool it is offered, or a prefix followed by *; can be repeated, without it every tool is offered
+    #[arg(long = "tool", value_name = "NAME")]
+    tools: Vec<String>,
+    /// Model calls in one turn before it must answer
+    #[arg(long, value_name = "N")]
+    max_steps: Option<u32>,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    match arguments.command {
+        None | Some(Command::List) => list(session).await?,
+        Some(Command::Define(arguments)) => define(arguments, session).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Deserialize)]
+struct Agents {
+    agents: Vec<Agent>,
+}
+
+#[derive(Deserialize)]
+struct Agent {
+    agent: String,
+    #[serde(default)]
+    profile: Described,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Described {
+    description: String,
+    tools: Vec<String>,
+}
+
+async fn list(session: &Session) -> Result<(), Error> {
+    let Some(Agents { agents }) = session.ask("v1/agents", &[]).await? else { return Ok(()) };
+    let rows = agents.into_iter().map(|Agent { agent, profile }| {
+        let tools = if profile.tools.is_empty() { "all".to_owned() } else { profile.tools.join(" ") };
+        [agent, tools, printable(&profile.description)]
+    });
+    table(["agent", "tools", "description"], rows).into_iter().try_for_each(terminal::line)?;
+    Ok(())
+}
+
+async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
+    let prompt = match (arguments.prompt, arguments.prompt_file) {
+        (Some(prompt), _) => prompt,
+        (None, file) => read(&file.unwrap_or_else(|| "-".into()))?,
+    };
+    let profile = Profile {
+        agent: arguments.agent.to_string(),
+        description: arguments.description,
+        prompt,
+        tools: arguments.tools,
+        max_steps: arguments.max_steps,
+    };
+    let answer: Value = session.client.post("v1/agents", &profile).await?;
+    match session.json {
+        true => terminal::json(&answer)?,
+        false => terminal::line(format!("{0} is defined; talk to it: kairo send --agent {0} --wait …", profile.agent))?,
+    }
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<String, Error> {
+    let text = match file == Path::new("-") {
+        true => io::read_to_string(io::stdin().lock().take(u64::from(u32::MAX))),
+        false => fs::read_to_string(file),
+    };
+    text.map_err(Error::file("read", file))
+}

@@ -1,0 +1,64 @@
+//! `kairo dev`
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use kairo_core::config;
+
+use crate::{Error, dev, endpoint::DATA_DIR};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo dev                    start everything, until Ctrl-C
+  kairo dev --once --fresh     from nothing to the first reply and back, for trying an installation
+  kairo dev --message 'Hi'     with another first message
+
+Environment:
+  OPENAI_API_KEY       let OpenAI's models answer instead of the model simulator
+  KAIRO_MODEL_URL      any other OpenAI-compatible endpoint, up to and including /v1
+  KAIRO_MODEL          the model's name there
+  KAIRO_SIM_SCENARIO   the scenario that the model simulator plays
+  KAIRO_NATS_SERVER, KAIRO_POSTGRES_BIN
+                       the nats-server, and the folder of Postgres's programs;
+                       otherwise those that scripts/setup found or installed
+  KAIRO_CONFIG, KAIRO_<SECTION>__<KEY>
+                       configure the services
+
+Exit status with --once: 0 if the agent replied, else 1.";
+
+/// Run everything on this machine, and send a first message
+///
+/// Starts a private nats-server, a private Postgres, a model simulator and every service, each as a process of its own
+/// and on 127.0.0.1 only. Ports that are taken are stepped over. The data stays for the next time.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// Stop after the first reply
+    #[arg(long)]
+    once: bool,
+    /// Begin anew, without the data of earlier runs
+    #[arg(long)]
+    fresh: bool,
+    /// The first message
+    #[arg(long, default_value = "What time is it?", value_name = "TEXT")]
+    message: String,
+    /// Where the data lies
+    #[arg(long, default_value = DATA_DIR, value_name = "DIR")]
+    data: PathBuf,
+    /// The gateway's port, or the next free one
+    #[arg(long, default_value_t = 7420, value_name = "PORT")]
+    port: u16,
+}
+
+pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
+    let options = dev::Options {
+        data_dir: arguments.data,
+        fresh: arguments.fresh,
+        once: arguments.once,
+        message: arguments.message,
+        port: arguments.port,
+        json,
+        environment: config::environment().collect(),
+    };
+    dev::run(options).await
+}

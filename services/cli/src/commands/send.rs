@@ -1,0 +1,80 @@
+//! `kairo send`
+
+use std::{process::ExitCode, time::Duration};
+
+use clap::Args;
+use kairo_core::ids::Name;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{Session, answer, duration, name};
+use crate::{Error, client::NewMessage, exchange::Exchange, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo send --wait 'What time is it?'
+  kairo send --wait --chain 'What time is it?'     and everything that happened on the way
+  kairo send --agent ops --message-id m-17 'Go'    again with the same id, it is still one message
+
+Exit status with --wait:
+  0  the agent replied
+  2  the agent failed, or there is no such agent
+  3  no reply in time; it may still come: kairo events --correlation ID";
+
+/// Say something to an agent
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// What to say
+    text: String,
+    /// Whom to say it to
+    #[arg(long, default_value = "default", value_parser = name, value_name = "NAME")]
+    agent: Name,
+    /// Who says it
+    #[arg(long, default_value = "you", value_parser = name, value_name = "NAME")]
+    user: Name,
+    /// The thread it belongs to, instead of the one the agent chooses
+    #[arg(long, value_parser = name, value_name = "ID")]
+    thread: Option<Name>,
+    /// The message's own id; the same id again is the same message
+    #[arg(long, value_name = "ID")]
+    message_id: Option<String>,
+    /// Wait for the reply, and show it while it is being written
+    #[arg(long)]
+    wait: bool,
+    /// Afterwards show every event that the message led to; implies --wait
+    #[arg(long)]
+    chain: bool,
+    /// How long to wait for the reply
+    #[arg(long, default_value = "120s", value_parser = duration, value_name = "TIME")]
+    timeout: Duration,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let deadline = Instant::now() + arguments.timeout;
+    let message = NewMessage {
+        user: arguments.user.to_string(),
+        text: arguments.text,
+        agent: Some(arguments.agent.to_string()),
+        message_id: arguments.message_id,
+        thread_id: arguments.thread.map(|thread| thread.to_string()),
+    };
+    if !(arguments.wait || arguments.chain) {
+        let accepted = session.client.send(&message).await?;
+        match session.json {
+            true => terminal::json(&accepted)?,
+            false => terminal::line(format!("accepted as event {} at {}", accepted.event_id, accepted.sequence))?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut exchange = Exchange::begin(&session.client, &message).await?;
+    let ending = answer::wait(&mut exchange, deadline, !session.json).await?;
+    if session.json {
+        let events = arguments.chain.then_some(&exchange.events);
+        terminal::json(&json!({"accepted": exchange.accepted, "ending": ending, "events": events}))?;
+    } else if arguments.chain {
+        terminal::line("")?;
+        answer::chain(&exchange)?;
+    }
+    Ok(answer::status(ending.as_ref()))
+}

@@ -1,0 +1,168 @@
+//! `kairo status`
+
+use std::{collections::BTreeSet, process::ExitCode};
+
+use clap::Args;
+use kairo_core::subjects;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Session;
+use crate::{Error, table::table, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo status
+  kairo status --json | jq .consumers
+
+Exit status: 0 if every service has a replica that is ready, else 1.";
+
+/// Show who is there, and whether anything is behind
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {}
+
+/// What the gateway answers.
+#[derive(Debug, Deserialize)]
+pub(super) struct Status {
+    services: Vec<Replica>,
+    consumers: Vec<Consumer>,
+    pub(super) stream: Stream,
+    /// None while the read model is away.
+    pub(super) projection: Option<Projection>,
+    dead_letters: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Replica {
+    service: String,
+    instance: String,
+    version: String,
+    uptime_s: u64,
+    ready: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Consumer {
+    name: String,
+    pending: u64,
+    ack_pending: u64,
+    redelivered: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Stream {
+    messages: u64,
+    bytes: u64,
+    pub(super) last_sequence: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Projection {
+    pub(super) position: u64,
+    lag: u64,
+}
+
+pub(super) async fn run(_: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let answer: Value = session.client.get("v1/status", &[]).await?;
+    if session.json {
+        terminal::json(&answer)?;
+    }
+    let status: Status = session.read(answer)?;
+    if !session.json {
+        lines(&status).into_iter().try_for_each(terminal::line)?;
+    }
+    Ok(if missing(&status).is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The services that nobody who is ready is there for.
+fn missing(status: &Status) -> Vec<&'static str> {
+    let ready: BTreeSet<&str> =
+        status.services.iter().filter(|replica| replica.ready).map(|replica| replica.service.as_str()).collect();
+    subjects::Service::ALL.into_iter().map(subjects::Service::name).filter(|name| !ready.contains(name)).collect()
+}
+
+fn lines(status: &Status) -> Vec<String> {
+    let replicas = status.services.iter().map(|replica| {
+        let ready = if replica.ready { "yes" } else { "no" }.to_owned();
+        let (uptime, version) = (uptime(replica.uptime_s), replica.version.clone());
+        [replica.service.clone(), ready, uptime, version, replica.instance.clone()]
+    });
+    let mut lines = table(["service", "ready", "uptime", "version", "replica"], replicas);
+    lines.extend(missing(status).into_iter().map(|name| format!("{name}: no replica is ready")));
+    lines.push(String::new());
+    let consumers = status.consumers.iter().map(|consumer| {
+        let counts = [consumer.pending, consumer.ack_pending, consumer.redelivered].map(|count| count.to_string());
+        let [pending, ack_pending, redelivered] = counts;
+        [consumer.name.clone(), pending, ack_pending, redelivered]
+    });
+    lines.extend(table(["consumer", "behind", "in hand", "redelivered"], consumers));
+    lines.push(String::new());
+    let Stream { messages, bytes, last_sequence } = status.stream;
+    lines.push(format!("log           {messages} messages, {} kB, up to {last_sequence}", bytes.div_ceil(1_000)));
+    lines.push(match &status.projection {
+        Some(Projection { position, lag }) => format!("projection    at {position}, {lag} behind"),
+        None => "projection    the read model does not answer".to_owned(),
+    });
+    lines.push(match status.dead_letters {
+        0 => "dead letters  none".to_owned(),
+        count => format!("dead letters  {count}: see kairo dead-letters"),
+    });
+    lines
+}
+
+fn uptime(seconds: u64) -> String {
+    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0, seconds) => format!("{seconds}s"),
+        (0, 0, minutes, seconds) => format!("{minutes}m {seconds}s"),
+        (0, hours, minutes, _) => format!("{hours}h {minutes}m"),
+        (days, hours, ..) => format!("{days}d {hours}h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn status() -> Status {
+        serde_json::from_value(json!({
+            "services": [
+                {"service": "gateway", "instance": "gateway-1", "version": "0.1.0", "uptime_s": 61, "ready": true},
+                {"service": "router", "instance": "router-1", "version": "0.1.0", "uptime_s": 5, "ready": false},
+            ],
+            "consumers": [{"name": "router", "pending": 3, "ack_pending": 1, "redelivered": 0, "delivered": 9}],
+            "stream": {"messages": 12, "bytes": 3456, "last_sequence": 12},
+            "projection": null,
+            "dead_letters": 2,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_service_that_is_not_ready_is_as_good_as_missing() {
+        assert_eq!(missing(&status()), ["router", "agent-runtime", "tool-runner", "process-supervisor", "projector"]);
+    }
+
+    #[test]
+    fn everything_is_told_even_without_the_read_model() {
+        let text = lines(&status()).join("\n");
+        for part in [
+            "gateway  yes    1m 1s",
+            "router: no replica is ready",
+            "router    3",
+            "12 messages, 4 kB, up to 12",
+            "does not answer",
+            "2: see kairo dead-letters",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn uptimes_are_short() {
+        let shown: Vec<_> = [5, 65, 3_700, 90_000].map(uptime).into();
+        assert_eq!(shown, ["5s", "1m 5s", "1h 1m", "1d 1h"]);
+    }
+}

@@ -1,0 +1,62 @@
+//! The first message: an agent to send it to, and what comes of it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::{
+    client::{Client, ClientError, NewMessage, Profile},
+    exchange::{Exchange, Step},
+    turn::Ending,
+};
+
+/// The agent that messages go to unless they name another.
+const AGENT: &str = "default";
+
+const PROMPT: &str = "\
+You are a helpful, precise assistant. Answer briefly, in the language of the user. \
+Use a tool whenever it knows better than you do, such as for the time or for dates, and call several at once when \
+they do not depend on each other. If a tool fails, say what failed and what can be done about it.";
+
+/// A real model may think for a while.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Makes the agent if there is none of its name: somebody may have changed it since it was made.
+pub(super) async fn define_agent(client: &Client) -> Result<(), ClientError> {
+    let answer: Value = client.get("v1/agents", &[]).await?;
+    let agents = answer.get("agents").and_then(Value::as_array);
+    if agents.into_iter().flatten().any(|agent| agent.get("agent").and_then(Value::as_str) == Some(AGENT)) {
+        return Ok(());
+    }
+    let profile = Profile {
+        agent: AGENT.to_owned(),
+        description: "answers whatever is not addressed to another agent".to_owned(),
+        prompt: PROMPT.to_owned(),
+        tools: Vec::new(),
+        max_steps: None,
+    };
+    client.post::<Value>("v1/agents", &profile).await?;
+    Ok(())
+}
+
+/// Says something and waits for the end of the turn, `None` if it did not come in time.
+pub(super) async fn take(client: &Client, text: &str) -> Result<(Exchange, Option<Ending>), ClientError> {
+    let message = NewMessage {
+        user: "you".to_owned(),
+        text: text.to_owned(),
+        agent: Some(AGENT.to_owned()),
+        message_id: None,
+        thread_id: None,
+    };
+    let mut exchange = Exchange::begin(client, &message).await?;
+    let ended = timeout(PATIENCE, async {
+        loop {
+            if let Step::End(ending) = exchange.next().await? {
+                return Ok(ending);
+            }
+        }
+    });
+    let ending = ended.await.ok().transpose()?;
+    Ok((exchange, ending))
+}

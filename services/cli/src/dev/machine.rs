@@ -1,0 +1,207 @@
+//! Everything that runs on a development machine: started in order, stopped in the reverse order.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{
+    model::Model,
+    place::Place,
+    progress::{say, step},
+    servers::Servers,
+    settings::{self, Wiring},
+};
+use crate::{
+    Error,
+    local::{
+        Exit, LocalError, NatsOptions, NatsServer, PgOptions, Postgres, Process, Service, Stack, StackOptions,
+        free_port,
+    },
+};
+
+const DATABASE: &str = "kairo";
+
+/// Ports that are tried first, counted from the gateway's.
+const NATS_OFFSET: u16 = 2;
+const SIMULATOR_OFFSET: u16 = 10;
+const POSTGRES_OFFSET: u16 = 12;
+
+/// How long a server may take to close its files.
+const STOP_GRACE: Duration = Duration::from_secs(20);
+
+/// What is to be started.
+pub(super) struct Plan<'a> {
+    pub(super) place: &'a Place,
+    pub(super) servers: Servers,
+    pub(super) model: Model,
+    /// The gateway's port; it and the others are stepped over when taken.
+    pub(super) port: u16,
+    pub(super) environment: BTreeMap<String, String>,
+}
+
+/// One process of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    Nats,
+    Postgres,
+    Service(Service, usize),
+}
+
+impl Part {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Nats => "nats-server",
+            Self::Postgres => "postgres",
+            Self::Service(service, _) => service.binary(),
+        }
+    }
+}
+
+/// What runs. Dropping it kills all.
+pub(super) struct Machine {
+    nats: Option<NatsServer>,
+    postgres: Option<Postgres>,
+    stack: Stack,
+}
+
+impl Machine {
+    /// Nothing runs yet.
+    pub(super) fn new(place: &Place) -> Result<Self, Error> {
+        let bin_dir =
+            StackOptions::bin_dir_of_this_build().map_err(Error::file("find", "the folder of this program"))?;
+        Ok(Self { nats: None, postgres: None, stack: Stack::new(StackOptions::new(bin_dir, place.logs())) })
+    }
+
+    /// Starts everything, each part when what it needs is ready.
+    pub(super) async fn start(&mut self, plan: &Plan<'_>) -> Result<(), Error> {
+        let nats = NatsOptions {
+            port: Some(plan.port.saturating_add(NATS_OFFSET)),
+            ..NatsOptions::new(&plan.servers.nats, plan.place.nats())
+        };
+        self.nats = Some(step("nats-server", NatsServer::start(nats), NatsServer::url).await?);
+        let postgres = PgOptions {
+            port: Some(plan.port.saturating_add(POSTGRES_OFFSET)),
+            log: plan.place.logs().join("postgres.log"),
+            ..PgOptions::new(&plan.servers.postgres, plan.place.postgres())
+        };
+        let at = |postgres: &Postgres| format!("127.0.0.1:{}", postgres.port());
+        let postgres = self.postgres.insert(step("postgres", Postgres::start(postgres), at).await?);
+        let postgres_url = postgres.create_database(DATABASE).await?;
+        let wiring = Wiring {
+            nats_url: self.nats_url(),
+            postgres_url,
+            simulator_url: self.start_simulator(plan).await?,
+            gateway_port: free_port(Some(plan.port))?,
+            work_dir: plan.place.processes(),
+        };
+        for service in settings::ORDER {
+            for (name, value) in settings::of(service, &wiring, &plan.model, &plan.environment) {
+                self.stack.service(service).env(name, value);
+            }
+            self.start_service(service).await?;
+        }
+        Ok(())
+    }
+
+    async fn start_simulator(&mut self, plan: &Plan<'_>) -> Result<Option<String>, Error> {
+        if plan.model != Model::Simulator {
+            return Ok(None);
+        }
+        let port = free_port(Some(plan.port.saturating_add(SIMULATOR_OFFSET)))?;
+        settings::of_simulator(self.stack.service(Service::ModelSim), port, &plan.environment);
+        self.start_service(Service::ModelSim).await?;
+        Ok(self.stack.url(Service::ModelSim).map(str::to_owned))
+    }
+
+    async fn start_service(&mut self, service: Service) -> Result<(), Error> {
+        let name = service.binary().trim_start_matches("kairo-");
+        step(name, self.stack.start(service), |_| String::new()).await?;
+        Ok(())
+    }
+
+    /// The gateway's address; empty before it runs.
+    pub(super) fn gateway_url(&self) -> String {
+        self.stack.url(Service::Gateway).unwrap_or_default().to_owned()
+    }
+
+    /// The server's address; empty before it runs.
+    pub(super) fn nats_url(&self) -> String {
+        self.nats.as_ref().map(NatsServer::url).unwrap_or_default()
+    }
+
+    /// The services, not the servers.
+    pub(super) fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// What does not run any more, and how it ended.
+    pub(super) fn ended(&self) -> Vec<(Part, Exit)> {
+        let nats = self.nats.as_ref().and_then(|nats| Some((Part::Nats, nats.process().exit()?)));
+        let postgres = self.postgres.as_ref().and_then(|postgres| Some((Part::Postgres, postgres.process().exit()?)));
+        let services = Service::ALL.into_iter().flat_map(|service| {
+            let replicas = self.stack.replicas(service).iter().enumerate();
+            replicas
+                .filter_map(move |(index, replica)| Some((Part::Service(service, index), replica.process().exit()?)))
+        });
+        nats.into_iter().chain(postgres).chain(services).collect()
+    }
+
+    /// Waits until something that runs ends.
+    pub(super) async fn wait_for_an_end(&self) {
+        let nats = running(self.nats.as_ref().map(NatsServer::process));
+        let postgres = running(self.postgres.as_ref().map(Postgres::process));
+        tokio::select! {
+            () = nats => {}
+            () = postgres => {}
+            _ = self.stack.any_exit() => {}
+        }
+    }
+
+    /// Starts a part anew, where it was.
+    pub(super) async fn restart(&mut self, part: Part) -> Result<(), LocalError> {
+        match part {
+            Part::Nats => match self.nats.as_mut() {
+                Some(nats) => nats.restart().await,
+                None => Ok(()),
+            },
+            Part::Postgres => match self.postgres.as_mut() {
+                Some(postgres) => postgres.restart().await,
+                None => Ok(()),
+            },
+            Part::Service(service, index) => self.stack.restart(service, index).await,
+        }
+    }
+
+    /// Stops everything in order: the services finish what they began, then the servers close their files.
+    pub(super) async fn stop(&mut self) -> Result<(), Error> {
+        let services = self.stack.stop().await;
+        if let Some(postgres) = self.postgres.take() {
+            postgres.stop(STOP_GRACE).await?;
+        }
+        if let Some(nats) = self.nats.take() {
+            nats.stop(STOP_GRACE).await?;
+        }
+        Ok(services?)
+    }
+
+    /// Shows the end of every service's log, for finding out what went wrong.
+    pub(super) fn show_logs(&self, lines: usize) {
+        for service in Service::ALL {
+            for replica in self.stack.replicas(service) {
+                let (process, tail) = (replica.process(), replica.process().log_tail());
+                let state = process.exit().map_or(String::new(), |exit| format!(" (ended: {exit})"));
+                say(format!("\n{}{state}", process.log().display()));
+                let skipped = tail.lines().count().saturating_sub(lines);
+                tail.lines().skip(skipped).for_each(|line| say(format!("  {line}")));
+            }
+        }
+    }
+}
+
+/// Waits for the end of a process that runs; for ever if there is none.
+async fn running(process: Option<&Process>) {
+    match process.filter(|process| process.exit().is_none()) {
+        Some(process) => {
+            process.exited().await;
+        }
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,133 @@
+//! `kairo dev`: all of Kairo on one machine, from nothing to a first reply, until it is told to stop.
+//!
+//! The data folder is taken ([`place`]), the servers and services started ([`machine`], with [`settings`] made from
+//! the environment and the choice of a [`model`]) and kept running ([`supervisor`]), a first message sent
+//! ([`first_turn`]), and what can be done next told ([`words`]).
+
+mod first_turn;
+mod machine;
+mod model;
+mod place;
+mod progress;
+mod restarts;
+mod servers;
+mod settings;
+mod signals;
+mod supervisor;
+mod words;
+
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
+
+use serde_json::json;
+
+use crate::{Error, client::Client, endpoint::Published, exchange::Exchange, terminal, turn::Ending};
+use machine::{Machine, Plan};
+use model::Model;
+use place::Place;
+use progress::{say, step};
+use servers::Servers;
+use signals::Signals;
+use supervisor::Supervisor;
+
+/// Lines of each log that are shown when no reply came.
+const LOG_LINES: usize = 5;
+
+/// What `kairo dev` was asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the data lies, in its folder `dev`.
+    pub data_dir: PathBuf,
+    /// Whether to remove the data of earlier runs first.
+    pub fresh: bool,
+    /// Whether to stop after the first reply.
+    pub once: bool,
+    /// The first message.
+    pub message: String,
+    /// The gateway's port, if it is free.
+    pub port: u16,
+    /// Whether to tell the first reply in JSON.
+    pub json: bool,
+    /// Our environment variables.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Runs until Ctrl-C or SIGTERM, or with `once` until the first reply. No process is left behind.
+pub async fn run(options: Options) -> Result<ExitCode, Error> {
+    let mut signals = Signals::listen().map_err(Error::file("listen to", "signals"))?;
+    let place = Place::take(&options.data_dir)?;
+    if options.fresh {
+        place.wipe()?;
+    }
+    let mut machine = Machine::new(&place)?;
+    let outcome = tokio::select! {
+        outcome = live(&mut machine, &place, &options) => outcome,
+        () = signals.next() => Ok(if options.once { ExitCode::FAILURE } else { ExitCode::SUCCESS }),
+    };
+    let stopped = tokio::select! {
+        stopped = step("stopping", machine.stop(), |()| String::new()) => stopped,
+        // Asked twice: dropping the machine kills what is left.
+        () = signals.next() => Ok(()),
+    };
+    drop(machine);
+    let status = outcome?;
+    stopped?;
+    Ok(status)
+}
+
+async fn live(machine: &mut Machine, place: &Place, options: &Options) -> Result<ExitCode, Error> {
+    let environment = options.environment.clone();
+    let here = std::env::current_dir().map_err(Error::file("look at", "."))?;
+    let model = Model::choose(&environment);
+    if place.has_data() {
+        say(format!("going on with the data in {}", place.data_dir.display()));
+    }
+    let servers = Servers::find(&environment, &here)?;
+    let plan = Plan { place, servers, model, port: options.port, environment };
+    machine.start(&plan).await?;
+    let url = machine.gateway_url();
+    let _published = Published::new(&place.data_dir, &url).map_err(Error::file("write to", &place.data_dir))?;
+    let client = Client::new(&url)?;
+
+    let mut supervisor = Supervisor::default();
+    let first = tokio::select! {
+        first = first_turn(&client, &options.message) => first,
+        never = supervisor.watch(machine) => match never {},
+    };
+    let replied = tell(first, machine, &plan.model, options)?;
+    if options.once {
+        return Ok(if replied { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    say(words::running(machine, place, &plan.model, &here));
+    match supervisor.watch(machine).await {}
+}
+
+async fn first_turn(client: &Client, text: &str) -> Result<(Exchange, Option<Ending>), Error> {
+    first_turn::define_agent(client).await?;
+    step("first reply", first_turn::take(client, text), |_| String::new()).await
+}
+
+/// Tells how the first turn went; whether the agent replied.
+fn tell(
+    first: Result<(Exchange, Option<Ending>), Error>,
+    machine: &Machine,
+    model: &Model,
+    options: &Options,
+) -> Result<bool, Error> {
+    let replied = matches!(&first, Ok((_, Some(Ending::Replied { .. }))));
+    match first {
+        Ok((exchange, ending)) if options.json => terminal::json(&json!({
+            "url": machine.gateway_url(),
+            "nats_url": machine.nats_url(),
+            "simulator": *model == Model::Simulator,
+            "ending": ending,
+            "events": exchange.events,
+        }))?,
+        Ok((exchange, ending)) => words::turn(&options.message, &exchange, ending.as_ref())?,
+        Err(error) => say(format!("no reply: {error}")),
+    }
+    if !replied {
+        say("\nThe first message got no proper reply. The ends of the logs:");
+        machine.show_logs(LOG_LINES);
+    }
+    Ok(replied)
+}

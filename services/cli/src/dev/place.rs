@@ -1,0 +1,112 @@
+//! Where the data of a development machine lies.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    Error,
+    local::{DirLock, Postgres},
+};
+
+/// The data folder, held so that nobody else uses it.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Absolute; `.kairo` unless chosen.
+    pub(super) data_dir: PathBuf,
+    /// `dev` in it: all that the running system writes.
+    dir: PathBuf,
+    _lock: DirLock,
+}
+
+impl Place {
+    /// Makes the folder if need be and takes it; fails if another `kairo dev` has it.
+    pub(super) fn take(data_dir: &Path) -> Result<Self, Error> {
+        fs::create_dir_all(data_dir).map_err(Error::file("create", data_dir))?;
+        let data_dir = data_dir.canonicalize().map_err(Error::file("resolve", data_dir))?;
+        let dir = data_dir.join("dev");
+        if foreign(&dir).map_err(Error::file("look at", &dir))? {
+            let dir = dir.display();
+            return Err(Error::Advice(format!("{dir} was not made by kairo dev: choose another folder with --data")));
+        }
+        let lock = DirLock::try_acquire(&dir)?;
+        Ok(Self { data_dir, dir, _lock: lock })
+    }
+
+    pub(super) fn nats(&self) -> PathBuf {
+        self.dir.join("nats")
+    }
+
+    pub(super) fn postgres(&self) -> PathBuf {
+        self.dir.join("postgres")
+    }
+
+    pub(super) fn logs(&self) -> PathBuf {
+        self.dir.join("logs")
+    }
+
+    pub(super) fn processes(&self) -> PathBuf {
+        self.dir.join("processes")
+    }
+
+    /// Whether an earlier run left data here.
+    pub(super) fn has_data(&self) -> bool {
+        self.nats().exists()
+    }
+
+    /// Removes the data of earlier runs, and nothing else.
+    pub(super) fn wipe(&self) -> Result<(), Error> {
+        Postgres::remove_data(&self.postgres())?;
+        for dir in [self.nats(), self.logs(), self.processes()] {
+            match fs::remove_dir_all(&dir) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::file("remove", dir)(error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether there is something here that lacks the lock file every folder of ours has.
+fn foreign(dir: &Path) -> io::Result<bool> {
+    match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+        Ok(mut entries) => Ok(entries.next().is_some() && !dir.join("lock").exists()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_one_holder() {
+        let data = tempfile::tempdir().unwrap();
+        let place = Place::take(data.path()).unwrap();
+        let refused = Place::take(data.path()).unwrap_err().to_string();
+        assert!(refused.contains("in use by another kairo"), "{refused}");
+        drop(place);
+        Place::take(data.path()).unwrap();
+    }
+
+    #[test]
+    fn wiping_removes_only_what_is_ours() {
+        let data = tempfile::tempdir().unwrap();
+        let place = Place::take(data.path()).unwrap();
+        for dir in [place.nats(), place.postgres(), data.path().join("dev/mine")] {
+            fs::create_dir_all(dir.join("deep")).unwrap();
+        }
+        place.wipe().unwrap();
+        assert!(!place.nats().exists() && !place.postgres().exists());
+        assert!(data.path().join("dev/mine/deep").exists());
+    }
+
+    #[test]
+    fn a_folder_that_somebody_else_made_is_refused() {
+        let data = tempfile::tempdir().unwrap();
+        fs::create_dir_all(data.path().join("dev/nats")).unwrap();
+        assert!(Place::take(data.path()).unwrap_err().to_string().contains("--data"));
+    }
+}

@@ -1,0 +1,70 @@
+//! How often something that keeps ending is started again.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+/// More restarts than [`LIMIT`] in this time help nobody.
+const WINDOW: Duration = Duration::from_secs(60);
+const LIMIT: usize = 6;
+
+/// Pause before the second restart; it doubles for each further one.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// The restarts of one process.
+#[derive(Debug, Default)]
+pub(super) struct Restarts {
+    recent: VecDeque<Instant>,
+}
+
+/// What to do about a process that ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Start it again after this pause.
+    After(Duration),
+    /// It will not get better by itself.
+    GiveUp,
+}
+
+impl Restarts {
+    /// The process has ended now.
+    pub(super) fn ended(&mut self, now: Instant) -> Verdict {
+        while self.recent.front().is_some_and(|then| now.duration_since(*then) >= WINDOW) {
+            self.recent.pop_front();
+        }
+        let before = self.recent.len();
+        if before >= LIMIT {
+            return Verdict::GiveUp;
+        }
+        self.recent.push_back(now);
+        Verdict::After(match before {
+            0 => Duration::ZERO,
+            // At most LIMIT, so the shift is small.
+            before => PAUSE * (1 << (before - 1)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_until_it_is_given_up() {
+        let (mut restarts, now) = (Restarts::default(), Instant::now());
+        let pauses: Vec<_> = std::iter::repeat_with(|| restarts.ended(now)).take(LIMIT + 1).collect();
+        let after = |milliseconds| Verdict::After(Duration::from_millis(milliseconds));
+        let expected = [after(0), after(250), after(500), after(1_000), after(2_000), after(4_000), Verdict::GiveUp];
+        assert_eq!(pauses, expected);
+    }
+
+    #[test]
+    fn what_is_long_ago_is_forgotten() {
+        let (mut restarts, now) = (Restarts::default(), Instant::now());
+        for _ in 0..LIMIT {
+            restarts.ended(now);
+        }
+        assert_eq!(restarts.ended(now + WINDOW), Verdict::After(Duration::ZERO));
+    }
+}

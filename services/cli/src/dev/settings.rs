@@ -1,0 +1,142 @@
+//! What each service is configured with on a development machine.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde_json::json;
+
+use super::model::Model;
+use crate::local::{Service, ServiceSettings};
+
+/// What agents may run as processes, as far as it is installed: harmless enough for one's own machine.
+const PROGRAMS: [&str; 6] = ["echo", "sleep", "date", "ls", "cat", "python3"];
+
+/// The services in the order of their start: what others need comes first.
+pub(super) const ORDER: [Service; 6] = [
+    Service::Projector,
+    Service::ProcessSupervisor,
+    Service::ToolRunner,
+    Service::AgentRuntime,
+    Service::Router,
+    Service::Gateway,
+];
+
+/// Where everything is.
+pub(super) struct Wiring {
+    pub(super) nats_url: String,
+    /// With its password.
+    pub(super) postgres_url: String,
+    pub(super) simulator_url: Option<String>,
+    pub(super) gateway_port: u16,
+    /// Where agents' processes start.
+    pub(super) work_dir: PathBuf,
+}
+
+/// The environment of a service: what suits development, over it what our own environment says, over that what holds
+/// this machine together.
+pub(super) fn of(
+    service: Service,
+    wiring: &Wiring,
+    model: &Model,
+    environment: &BTreeMap<String, String>,
+) -> Vec<(String, String)> {
+    let set = |name: &str, value: String| (name.to_owned(), value);
+    let mut settings = match service {
+        Service::AgentRuntime => model.settings(wiring.simulator_url.as_deref()),
+        Service::ProcessSupervisor => vec![
+            set("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs(environment, |path| path.is_file())),
+            set("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", wiring.work_dir.display().to_string()),
+        ],
+        _ => Vec::new(),
+    };
+    settings.extend(handed_on(environment));
+    settings.push(set("KAIRO_NATS__URL", wiring.nats_url.clone()));
+    match service {
+        Service::Projector => settings.push(set("KAIRO_POSTGRES__URL", wiring.postgres_url.clone())),
+        Service::Gateway => {
+            settings.push(set("KAIRO_POSTGRES__URL", wiring.postgres_url.clone()));
+            settings.push(set("KAIRO_GATEWAY__LISTEN", format!("127.0.0.1:{}", wiring.gateway_port)));
+        }
+        _ => {}
+    }
+    settings
+}
+
+/// The simulator's own settings are not of the services' kind.
+pub(super) fn of_simulator(settings: &mut ServiceSettings, port: u16, environment: &BTreeMap<String, String>) {
+    settings.arg("--listen").arg(format!("127.0.0.1:{port}"));
+    if let Some(scenario) = environment.get("KAIRO_SIM_SCENARIO") {
+        settings.env("KAIRO_SIM_SCENARIO", scenario);
+    }
+}
+
+/// The variables that configure services: see [`kairo_core::config`].
+fn handed_on(environment: &BTreeMap<String, String>) -> impl Iterator<Item = (String, String)> {
+    let configures = |name: &str| name == "KAIRO_CONFIG" || (name.starts_with("KAIRO_") && name.contains("__"));
+    environment.iter().filter(move |(name, _)| configures(name)).map(|(name, value)| (name.clone(), value.clone()))
+}
+
+/// The allow-list as JSON: names, and where they are on the `PATH`.
+fn programs(environment: &BTreeMap<String, String>, is_program: impl Fn(&Path) -> bool) -> String {
+    let path = environment.get("PATH").map_or("/usr/bin:/bin", String::as_str);
+    let find = |name: &str| -> Option<PathBuf> {
+        let dirs = path.split(':').map(Path::new).filter(|dir| dir.is_absolute());
+        dirs.map(|dir| dir.join(name)).find(|program| is_program(program))
+    };
+    let found = PROGRAMS.into_iter().filter_map(|name| Some((name, find(name)?)));
+    json!(found.collect::<BTreeMap<_, _>>()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wiring() -> Wiring {
+        Wiring {
+            nats_url: "nats://127.0.0.1:1".into(),
+            postgres_url: "postgres://kairo:secret@127.0.0.1:2/kairo".into(),
+            simulator_url: Some("http://127.0.0.1:3".into()),
+            gateway_port: 4,
+            work_dir: "/data/processes".into(),
+        }
+    }
+
+    fn settings(service: Service, environment: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let environment = environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        // Collected in order, so that a later value takes the place of an earlier one, as it does in a process.
+        of(service, &wiring(), &Model::Simulator, &environment).into_iter().collect()
+    }
+
+    #[test]
+    fn our_environment_overrides_what_suits_development_but_not_the_wiring() {
+        let given = [
+            ("KAIRO_MODELS__HEAVY__MODEL", "mine"),
+            ("KAIRO_NATS__URL", "nats://elsewhere"),
+            ("KAIRO_URL", "http://elsewhere"),
+            ("HOME", "/root"),
+        ];
+        let settings = settings(Service::AgentRuntime, &given);
+        assert_eq!(settings["KAIRO_MODELS__HEAVY__MODEL"], "mine");
+        assert_eq!(settings["KAIRO_MODELS__HEAVY__BASE_URL"], "http://127.0.0.1:3/v1");
+        assert_eq!(settings["KAIRO_NATS__URL"], "nats://127.0.0.1:1");
+        assert!(!settings.contains_key("KAIRO_URL") && !settings.contains_key("HOME"));
+    }
+
+    #[test]
+    fn the_password_goes_only_where_it_is_used() {
+        for service in ORDER {
+            let has_it = settings(service, &[]).values().any(|value| value.contains("secret"));
+            assert_eq!(has_it, matches!(service, Service::Projector | Service::Gateway), "{service:?}");
+        }
+    }
+
+    #[test]
+    fn only_installed_programs_are_allowed_and_only_from_absolute_folders() {
+        let environment = BTreeMap::from([("PATH".to_owned(), ".:/a:/b".to_owned())]);
+        let installed = ["./date", "/b/echo", "/a/cat", "/b/cat"].map(PathBuf::from);
+        let programs = programs(&environment, |path| installed.iter().any(|program| program == path));
+        assert_eq!(programs, r#"{"cat":"/a/cat","echo":"/b/echo"}"#);
+    }
+}

@@ -1,0 +1,49 @@
+//! Starting again what ends though nobody asked it to.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
+    time::Instant,
+};
+
+use super::{
+    machine::{Machine, Part},
+    progress::say,
+    restarts::{Restarts, Verdict},
+};
+
+/// What it remembers about the parts of the machine.
+#[derive(Default)]
+pub(super) struct Supervisor {
+    restarts: BTreeMap<Part, Restarts>,
+    given_up: BTreeSet<Part>,
+}
+
+impl Supervisor {
+    /// Watches for as long as it is asked to. May be dropped at any time: what ended meanwhile is found at the next
+    /// call.
+    pub(super) async fn watch(&mut self, machine: &mut Machine) -> Infallible {
+        loop {
+            let ended = machine.ended().into_iter().find(|(part, _)| !self.given_up.contains(part));
+            let Some((part, exit)) = ended else {
+                machine.wait_for_an_end().await;
+                continue;
+            };
+            let name = part.name();
+            match self.restarts.entry(part).or_default().ended(Instant::now()) {
+                Verdict::GiveUp => {
+                    self.given_up.insert(part);
+                    say(format!("{name} ended ({exit}) and keeps ending: it is left so, its log may say why"));
+                }
+                Verdict::After(pause) => {
+                    say(format!("{name} ended ({exit}): starting it again"));
+                    tokio::time::sleep(pause).await;
+                    match machine.restart(part).await {
+                        Ok(()) => say(format!("{name} is back")),
+                        Err(error) => say(format!("{name} did not come back: {error}")),
+                    }
+                }
+            }
+        }
+    }
+}

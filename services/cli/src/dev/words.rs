@@ -1,0 +1,95 @@
+//! What `kairo dev` tells once it runs.
+
+use std::{fmt::Write, io, path::Path};
+
+use console::style;
+use jiff::tz::TimeZone;
+
+use super::{machine::Machine, model::Model, place::Place};
+use crate::{
+    chain::{Chain, printable},
+    exchange::Exchange,
+    local::Service,
+    terminal,
+    turn::Ending,
+};
+
+/// Shows a turn: what was said, what was replied, and every event between.
+pub(super) fn turn(message: &str, exchange: &Exchange, ending: Option<&Ending>) -> io::Result<()> {
+    terminal::line("")?;
+    terminal::line(format!("{} {}", style("you    ").bold(), printable(message)))?;
+    let reply = match ending {
+        Some(Ending::Replied { reply }) => printable(reply),
+        Some(Ending::Failed { reply, reason }) => printable(&format!("{reply}\n(the agent failed: {reason})")),
+        Some(Ending::Undelivered { reason }) => printable(&format!("(not delivered: {reason})")),
+        None => "(no reply in time)".to_owned(),
+    };
+    terminal::line(format!("{} {}", style("default").bold().green(), reply))?;
+    terminal::line("")?;
+    for line in Chain::lines(&exchange.events, terminal::width(), TimeZone::system()) {
+        terminal::line(line)?;
+    }
+    Ok(())
+}
+
+/// Where everything is, who answers, and what to try.
+pub(super) fn running(machine: &Machine, place: &Place, model: &Model, here: &Path) -> String {
+    let kairo = std::env::current_exe().ok();
+    let kairo = kairo.as_deref().map_or_else(|| "kairo".to_owned(), |path| relative(path, here));
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
+        "\nKairo runs until Ctrl-C.\n\n  gateway  {}\n  nats     {}\n  logs     {}\n\n{}\n\nTry next, in another terminal:\n",
+        machine.gateway_url(),
+        machine.nats_url(),
+        relative(&place.logs(), here),
+        who_answers(model),
+    );
+    let mut offer = |command: String, what: &str| {
+        let _ = writeln!(text, "  {command}\n      {what}");
+    };
+    offer(format!("{kairo} send --wait --chain 'What day is it in three weeks?'"), "another turn, with its events");
+    offer(format!("{kairo} events --follow"), "watch everything that happens");
+    offer(format!("{kairo} status"), "who is there, and is anything behind?");
+    offer(format!("{kairo} agents"), "the agents; define one of your own: agents define --help");
+    if let Ok(replica) = machine.stack().replica(Service::AgentRuntime, 0) {
+        let what = "kill the mind in the middle of a turn: it is started again, and no message is lost";
+        offer(format!("kill -9 {}", replica.process().pid()), what);
+    }
+    text
+}
+
+fn who_answers(model: &Model) -> String {
+    match model {
+        Model::Simulator => "A MODEL SIMULATOR is answering: it plays a scenario and understands nothing.\n\
+             For a real model, set OPENAI_API_KEY, or KAIRO_MODEL_URL to any OpenAI-compatible endpoint\n\
+             (and KAIRO_MODEL to the model's name), and start again."
+            .to_owned(),
+        Model::Endpoint { base_url, model, .. } => format!("{model} at {base_url} is answering."),
+    }
+}
+
+/// The path as it is shortest from here.
+fn relative(path: &Path, here: &Path) -> String {
+    path.strip_prefix(here).unwrap_or(path).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_simulator_is_called_one_and_a_key_never_shown() {
+        assert!(who_answers(&Model::Simulator).contains("SIMULATOR"));
+        let (base_url, model) = ("https://models.example/v1".to_owned(), "big".to_owned());
+        let endpoint = Model::Endpoint { base_url, model, api_key: Some("sk-secret".into()) };
+        assert_eq!(who_answers(&endpoint), "big at https://models.example/v1 is answering.");
+    }
+
+    #[test]
+    fn paths_below_here_are_short() {
+        assert_eq!(relative(Path::new("/a/b/c"), Path::new("/a")), "b/c");
+        assert_eq!(relative(Path::new("/x/c"), Path::new("/a")), "/x/c");
+    }
+}

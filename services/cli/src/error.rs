@@ -1,0 +1,38 @@
+//! Why a command failed.
+
+use std::io;
+
+use crate::{client::ClientError, local::LocalError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Local(#[from] LocalError),
+    #[error("cannot write the answer: {0}")]
+    Output(#[from] io::Error),
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    File {
+        action: &'static str,
+        path: std::path::PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// Something that the user can mend.
+    #[error("{0}")]
+    Advice(String),
+}
+
+impl Error {
+    /// For `map_err`: what was being done to which file.
+    pub(crate) fn file(action: &'static str, path: impl Into<std::path::PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { action, path, source }
+    }
+
+    /// Whether whoever read our output has gone, as `head` does: no failure of ours.
+    pub(crate) fn is_closed_output(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}

@@ -1,0 +1,108 @@
+//! Saying something to an agent and following what comes of it.
+
+use kairo_core::event_json::EventJson;
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{
+    client::{Accepted, Client, ClientError, EventFilter, Follow, NewMessage, Told},
+    turn::{Ending, Turn},
+};
+
+/// One message and its consequences, from the moment it was accepted.
+pub struct Exchange {
+    pub accepted: Accepted,
+    /// Every event since the message, in the order of the log.
+    pub events: Vec<EventJson>,
+    turn: Turn,
+    follow: Follow,
+    agent: Option<String>,
+    /// The piece that comes next, if none is lost.
+    next_token: u64,
+    /// Whether an answer began of which no piece was told yet.
+    fresh: bool,
+}
+
+/// What happened next in an exchange.
+#[derive(Debug)]
+pub enum Step {
+    /// A piece of an answer while the model writes it; `first` if it begins one.
+    Token { text: String, first: bool },
+    /// An event, the last of [`Exchange::events`].
+    Event,
+    /// The event that ended the turn.
+    End(Ending),
+}
+
+impl Exchange {
+    /// Sends the message. Following begins just before it in the log, so nothing is missed, neither what happened
+    /// before the connection stood nor, if this message was sent before, the reply that came then.
+    pub async fn begin(client: &Client, message: &NewMessage) -> Result<Self, ClientError> {
+        let accepted = client.send(message).await?;
+        let filter = EventFilter {
+            correlation: Some(accepted.correlation_id),
+            after: Some(accepted.sequence.saturating_sub(1)),
+            ..EventFilter::default()
+        };
+        let turn = Turn::new(accepted.correlation_id);
+        Ok(Self {
+            follow: client.follow(filter, true),
+            accepted,
+            events: Vec::new(),
+            turn,
+            agent: message.agent.clone(),
+            next_token: 0,
+            fresh: false,
+        })
+    }
+
+    /// Waits for what happens next; the caller sets the limit.
+    pub async fn next(&mut self) -> Result<Step, ClientError> {
+        loop {
+            match self.follow.next().await? {
+                Told::Event(event) => {
+                    let ending = self.turn.observe(&event);
+                    self.events.push(*event);
+                    return Ok(ending.map_or(Step::Event, Step::End));
+                }
+                Told::Live { name, data } if name == "token" => {
+                    if let Some(token) = self.token(&data) {
+                        return Ok(token);
+                    }
+                }
+                Told::Live { .. } => {}
+            }
+        }
+    }
+
+    /// A piece of this turn's answer, if it continues what was told. Pieces may be lost, and half an answer is worse
+    /// than one that comes whole at the end.
+    fn token(&mut self, data: &Value) -> Option<Step> {
+        let token = Token::deserialize(data).ok()?;
+        let ours = |token: &Token| {
+            token.correlation_id.is_none_or(|id| id == self.accepted.correlation_id)
+                && (self.agent.is_none() || token.agent == self.agent)
+        };
+        if !ours(&token) || (token.index != 0 && token.index != self.next_token) {
+            return None;
+        }
+        self.fresh |= token.index == 0;
+        self.next_token = token.index + 1;
+        if token.reasoning {
+            return None;
+        }
+        Some(Step::Token { text: token.text, first: std::mem::take(&mut self.fresh) })
+    }
+}
+
+/// A piece of an answer, as the gateway tells it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Token {
+    index: u64,
+    text: String,
+    reasoning: bool,
+    agent: Option<String>,
+    correlation_id: Option<Uuid>,
+}

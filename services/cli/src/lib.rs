@@ -1,0 +1,47 @@
+//! The `kairo` command, and the means to run a private Kairo on one machine that it shares with the
+//! integration tests.
+//!
+//! [`commands`] holds a file for each command. They speak to the gateway through [`client`], find it through
+//! [`endpoint`], show events through [`chain`] and wait for replies through [`exchange`] and [`turn`]. `kairo dev`
+//! ([`dev`]) starts everything through [`local`].
+
+pub mod chain;
+pub mod client;
+pub mod commands;
+pub mod dev;
+pub mod endpoint;
+mod error;
+pub mod exchange;
+pub mod local;
+mod table;
+mod terminal;
+pub mod turn;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub use error::Error;
+
+/// The `kairo` command: reads the command line, does what it says, and tells what went wrong.
+///
+/// Exits 1 when something failed and 64 for a command line that cannot be read; commands have statuses of their own.
+pub async fn main() -> ExitCode {
+    let arguments = match commands::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(told) => {
+            // Help and version are told in the same way as mistakes.
+            let status = if told.use_stderr() { ExitCode::from(64) } else { ExitCode::SUCCESS };
+            drop(told.print());
+            return status;
+        }
+    };
+    match arguments.run().await {
+        Ok(status) => status,
+        Err(error) if error.is_closed_output() => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kairo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A Postgres database cluster on the disk: made once, or copied from a template.
+//!
+//! Its folder holds `cluster/` (PGDATA) and `password`, both readable by the server's user alone. A
+//! template is such a folder that never ran.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use super::error::LocalError;
+use super::lock::DirLock;
+use super::placement::{Account, reachable_dir, remove_dir};
+
+/// The superuser of every cluster made here.
+pub(super) const SUPERUSER: &str = "kairo";
+
+/// A cluster that can be started.
+#[derive(Clone)]
+pub(super) struct Cluster {
+    /// The folder as it was asked for; possibly a link to `real`.
+    dir: PathBuf,
+    real: PathBuf,
+    pub(super) password: String,
+    pub(super) account: Option<Account>,
+}
+
+impl Cluster {
+    /// The cluster in `dir`, made if it is not there. Blocks, for a second or so when it is made.
+    pub(super) fn open_or_create(bin_dir: &Path, dir: &Path, template: Option<&Path>) -> Result<Self, LocalError> {
+        let account = Account::for_server(&data_of(dir))?;
+        let real = reachable_dir(dir, account)?;
+        let installed = major_version(bin_dir)?;
+        if !data_of(&real).exists() {
+            match template {
+                Some(templates) => {
+                    let template = template_of(bin_dir, &installed, templates)?;
+                    copy(&template, &real)?;
+                }
+                None => create(bin_dir, &real, account, &[])?,
+            }
+        }
+        let data = data_of(&real);
+        let found = read(&data.join("PG_VERSION"))?;
+        if found != installed {
+            return Err(LocalError::PostgresVersion { path: data, found, installed });
+        }
+        Ok(Self { password: read(&password_of(&real))?, dir: dir.to_owned(), real, account })
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        data_of(&self.real)
+    }
+
+    /// Removes it for good.
+    pub(super) fn remove(&self) -> std::io::Result<()> {
+        remove_dir(&self.dir)
+    }
+}
+
+impl fmt::Debug for Cluster {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("dir", &self.dir).field("account", &self.account).finish_non_exhaustive()
+    }
+}
+
+fn data_of(dir: &Path) -> PathBuf {
+    dir.join("cluster")
+}
+
+fn password_of(dir: &Path) -> PathBuf {
+    dir.join("password")
+}
+
+fn read(path: &Path) -> Result<String, LocalError> {
+    let text = fs::read_to_string(path).map_err(LocalError::io("cannot read", path))?;
+    Ok(text.trim().to_owned())
+}
+
+/// The template for this version of Postgres, made by whichever of several processes comes first.
+fn template_of(bin_dir: &Path, version: &str, templates: &Path) -> Result<PathBuf, LocalError> {
+    fs::create_dir_all(templates).map_err(LocalError::io("cannot create", templates))?;
+    let dir = templates.join(format!("postgres-{version}"));
+    let _lock = DirLock::wait(&dir.with_added_extension("lock"))?;
+    let account = Account::for_server(&data_of(&dir))?;
+    let real = reachable_dir(&dir, account)?;
+    if !data_of(&real).exists() {
+        // Small log segments halve what every copy has to write.
+        create(bin_dir, &real, account, &["--wal-segsize=1"])?;
+    }
+    Ok(real)
+}
+
+/// Runs initdb into a folder beside the final one: a half-made cluster never has the final name.
+fn create(bin_dir: &Path, real: &Path, account: Option<Account>, options: &[&str]) -> Result<(), LocalError> {
+    let partial = real.join("cluster.partial");
+    discard(&partial)?;
+    fs::create_dir(&partial).map_err(LocalError::io("cannot create", &partial))?;
+    let password = password_of(real);
+    write_secret(&password)?;
+    if let Some(account) = account {
+        account.give(&partial)?;
+        account.give(&password)?;
+    }
+    let mut initdb = as_account(account, &bin_dir.join("initdb"));
+    initdb
+        .arg("--pgdata")
+        .arg(&partial)
+        .arg("--pwfile")
+        .arg(&password)
+        .args(["--username", SUPERUSER, "--auth=scram-sha-256"])
+        // Text is UTF-8 and its case follows Unicode; messages are English, as we read them.
+        .args(["--encoding=UTF8", "--locale=C.UTF-8", "--lc-messages=C"])
+        .args(options)
+        // initdb wants to be able to return to where it started.
+        .current_dir(real);
+    run(&mut initdb)?;
+    finish(&partial, real)
+}
+
+/// Copies a template's cluster and password, keeping their owner.
+fn copy(template: &Path, real: &Path) -> Result<(), LocalError> {
+    let partial = real.join("cluster.partial");
+    discard(&partial)?;
+    let pairs = [(password_of(template), password_of(real)), (data_of(template), partial.clone())];
+    for (from, to) in pairs {
+        run(Command::new("cp").args(["--archive", "--reflink=auto", "--no-target-directory"]).args([from, to]))?;
+    }
+    finish(&partial, real)
+}
+
+fn finish(partial: &Path, real: &Path) -> Result<(), LocalError> {
+    fs::rename(partial, data_of(real)).map_err(LocalError::io("cannot rename", partial))
+}
+
+fn discard(partial: &Path) -> Result<(), LocalError> {
+    match fs::remove_dir_all(partial) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(LocalError::io("cannot remove", partial)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A new random password of 122 bits, for its owner's eyes only.
+fn write_secret(path: &Path) -> Result<(), LocalError> {
+    if path.exists() {
+        fs::remove_file(path).map_err(LocalError::io("cannot remove", path))?;
+    }
+    fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| file.write_all(uuid::Uuid::new_v4().simple().to_string().as_bytes()))
+        .map_err(LocalError::io("cannot write", path))
+}
+
+/// "15" of "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)".
+fn major_version(bin_dir: &Path) -> Result<String, LocalError> {
+    let program = bin_dir.join("postgres");
+    if !program.is_file() {
+        return Err(LocalError::MissingProgram { program });
+    }
+    let output = run(Command::new(program).arg("--version"))?;
+    Ok(major_in(&String::from_utf8_lossy(&output.stdout)))
+}
+
+fn major_in(version: &str) -> String {
+    version.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect()
+}
+
+fn as_account(account: Option<Account>, program: &Path) -> Command {
+    match account {
+        Some(account) => {
+            let mut command = Command::new("setpriv");
+            command.args(account.setpriv_args()).arg("--").arg(program);
+            command
+        }
+        None => Command::new(program),
+    }
+}
+
+fn run(command: &mut Command) -> Result<Output, LocalError> {
+    let program = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args())
+        .find(|word| !word.as_encoded_bytes().starts_with(b"-") && *word != "setpriv")
+        .unwrap_or(OsStr::new("setpriv"))
+        .to_string_lossy()
+        .into_owned();
+    let output = command.output().map_err(|source| LocalError::Spawn { name: program.clone(), source })?;
+    match output.status.success() {
+        true => Ok(output),
+        false => Err(LocalError::CommandFailed {
+            program,
+            exit: output.status,
+            stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_major_version_is_the_first_number() {
+        assert_eq!(major_in("postgres (PostgreSQL) 15.18 (Debian 15.18-0)"), "15");
+        assert_eq!(major_in("postgres (PostgreSQL) 18beta1"), "18");
+    }
+}

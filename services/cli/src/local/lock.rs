@@ -1,0 +1,51 @@
+//! Locks between processes, on files: released by the kernel when their holder ends in any way.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::Path;
+
+use super::error::LocalError;
+
+/// Says that a folder is ours until this is dropped. Two servers on one store destroy it.
+#[derive(Debug)]
+pub struct DirLock {
+    _file: File,
+}
+
+impl DirLock {
+    /// Makes the folder if need be and locks it, or fails at once with [`LocalError::InUse`].
+    pub fn try_acquire(dir: &Path) -> Result<Self, LocalError> {
+        std::fs::create_dir_all(dir).map_err(LocalError::io("cannot create", dir))?;
+        let path = dir.join("lock");
+        let file = open(&path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(LocalError::InUse { path: dir.into() }),
+            Err(TryLockError::Error(source)) => Err(LocalError::io("cannot lock", path)(source)),
+        }
+    }
+
+    /// Waits, blocking the thread, for a lock file whose holders all work for a bounded time.
+    pub(super) fn wait(path: &Path) -> Result<Self, LocalError> {
+        let file = open(path)?;
+        file.lock().map_err(LocalError::io("cannot lock", path))?;
+        Ok(Self { _file: file })
+    }
+}
+
+fn open(path: &Path) -> Result<File, LocalError> {
+    OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(LocalError::io("cannot open", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_holder_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = DirLock::try_acquire(dir.path()).unwrap();
+        assert!(matches!(DirLock::try_acquire(dir.path()), Err(LocalError::InUse { .. })));
+        drop(first);
+        DirLock::try_acquire(dir.path()).unwrap();
+    }
+}

@@ -1,0 +1,206 @@
+//! A private nats-server with JetStream.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::error::LocalError;
+use super::port::{free_port, is_free};
+use super::process::{Exit, Process, ProcessSpec};
+
+/// The server logs this after its streams are recovered and its listener is open.
+const READY: &str = "Server is ready";
+
+/// How often a server whose port somebody took in the last moment is tried on another one.
+const PORT_ATTEMPTS: usize = 5;
+
+/// How to run a nats-server.
+#[derive(Debug, Clone)]
+pub struct NatsOptions {
+    /// nats-server 2.12 or newer.
+    pub binary: PathBuf,
+    /// Holds its configuration, its log and, in `jetstream/`, its streams.
+    pub data_dir: PathBuf,
+    /// The port to try first; any free one if `None`.
+    pub port: Option<u16>,
+    /// Whether to serve its monitoring pages over HTTP.
+    pub monitor: bool,
+    /// Whether every message is flushed to the disk before it is acknowledged. The server's default
+    /// is to flush every two minutes, which a crash of the machine, not of the server, can lose.
+    pub sync_always: bool,
+    /// The largest message in bytes; the server's default, 1 MiB, if `None`.
+    pub max_payload: Option<u32>,
+    /// How long it may take to recover its streams and listen.
+    pub deadline: Duration,
+}
+
+impl NatsOptions {
+    /// A server on any free port, without monitoring, with the server's own defaults and 30 s to start.
+    pub fn new(binary: impl Into<PathBuf>, data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            binary: binary.into(),
+            data_dir: data_dir.into(),
+            port: None,
+            monitor: false,
+            sync_always: false,
+            max_payload: None,
+            deadline: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A running, stopped or killed nats-server; dropping it kills it.
+#[derive(Debug)]
+pub struct NatsServer {
+    options: NatsOptions,
+    port: u16,
+    monitor_port: Option<u16>,
+    process: Process,
+}
+
+impl NatsServer {
+    /// Starts it and waits until it greets a client.
+    pub async fn start(options: NatsOptions) -> Result<Self, LocalError> {
+        let mut preferred = options.port;
+        let mut attempt = 1;
+        loop {
+            let port = free_port(preferred)?;
+            let monitor_port = match options.monitor {
+                true => Some(free_port(Some(port.saturating_add(1)))?),
+                false => None,
+            };
+            match launch(&options, port, monitor_port).await {
+                Ok(process) => {
+                    return Ok(Self { options, port, monitor_port, process });
+                }
+                Err(LocalError::Exited { .. }) if attempt < PORT_ATTEMPTS && !is_free(port) => {
+                    attempt += 1;
+                    preferred = options.port.map(|_| port);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// `nats://127.0.0.1:PORT`; the same after a restart.
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Where it serves its monitoring pages, if it was asked to.
+    pub fn monitor_url(&self) -> Option<String> {
+        self.monitor_port.map(|port| format!("http://127.0.0.1:{port}"))
+    }
+
+    /// Its process, for freezing it or looking at its exit.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// SIGKILL; returns when it is gone.
+    pub async fn kill9(&self) -> Result<Exit, LocalError> {
+        self.process.kill9().await
+    }
+
+    /// Starts it again on the same port and data, after stopping it if it runs.
+    pub async fn restart(&mut self) -> Result<(), LocalError> {
+        self.stop(self.options.deadline).await?;
+        self.process.reap();
+        self.process = launch(&self.options, self.port, self.monitor_port).await?;
+        Ok(())
+    }
+
+    /// SIGTERM, on which it closes its files in order; SIGKILL after `grace`.
+    pub async fn stop(&self, grace: Duration) -> Result<Exit, LocalError> {
+        self.process.terminate(grace).await
+    }
+}
+
+async fn launch(options: &NatsOptions, port: u16, monitor_port: Option<u16>) -> Result<Process, LocalError> {
+    let dir = &options.data_dir;
+    fs::create_dir_all(dir).map_err(LocalError::io("cannot create", dir))?;
+    let config = dir.join("nats.conf");
+    fs::write(&config, configuration(options, port, monitor_port)).map_err(LocalError::io("cannot write", &config))?;
+    let mut spec = ProcessSpec::new("nats-server", &options.binary, dir.join("nats.log"))
+        .args(["--config".into(), config.into_os_string()]);
+    spec.ready = |line| line.contains(READY);
+    let mut process = Process::spawn(spec).await?;
+    process.ready(options.deadline).await?;
+    greeting(port, options.deadline, &process).await?;
+    Ok(process)
+}
+
+/// Reads the INFO that the server greets every client with, so that it is really us who can reach it.
+async fn greeting(port: u16, deadline: Duration, process: &Process) -> Result<(), LocalError> {
+    let greeted = timeout(deadline, async {
+        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).await?;
+        Ok::<_, std::io::Error>(line.starts_with("INFO "))
+    });
+    match greeted.await {
+        Ok(Ok(true)) => Ok(()),
+        _ => Err(LocalError::NotReady {
+            name: "nats-server".to_owned(),
+            deadline,
+            log: process.log().to_owned(),
+            tail: super::log::tail(process.log()),
+        }),
+    }
+}
+
+/// The text of its configuration file.
+fn configuration(options: &NatsOptions, port: u16, monitor_port: Option<u16>) -> String {
+    let mut text = format!("listen: \"127.0.0.1:{port}\"\n");
+    // Writing to a String cannot fail.
+    if let Some(port) = monitor_port {
+        let _ = writeln!(text, "http: \"127.0.0.1:{port}\"");
+    }
+    if let Some(bytes) = options.max_payload {
+        let _ = writeln!(text, "max_payload: {bytes}");
+    }
+    let store = quoted(&options.data_dir.join("jetstream"));
+    let _ = writeln!(text, "jetstream {{\n  store_dir: {store}");
+    if options.sync_always {
+        // Unquoted, the server ignores the value with no more than an error in its log.
+        text.push_str("  sync_interval: \"always\"\n");
+    }
+    text.push_str("}\n");
+    text
+}
+
+fn quoted(path: &Path) -> String {
+    let escaped = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{escaped}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_is_as_short_as_its_options() {
+        let options = NatsOptions::new("/bin/nats-server", "/data");
+        assert_eq!(
+            configuration(&options, 4222, None),
+            "listen: \"127.0.0.1:4222\"\njetstream {\n  store_dir: \"/data/jetstream\"\n}\n"
+        );
+    }
+
+    #[test]
+    fn every_option_reaches_the_configuration() {
+        let mut options = NatsOptions::new("/bin/nats-server", "/da\"ta");
+        options.sync_always = true;
+        options.max_payload = Some(8_388_608);
+        assert_eq!(
+            configuration(&options, 1, Some(2)),
+            "listen: \"127.0.0.1:1\"\nhttp: \"127.0.0.1:2\"\nmax_payload: 8388608\n\
+             jetstream {\n  store_dir: \"/da\\\"ta/jetstream\"\n  sync_interval: \"always\"\n}\n"
+        );
+    }
+}

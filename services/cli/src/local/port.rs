@@ -1,0 +1,72 @@
+//! Choosing TCP ports on 127.0.0.1.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use super::error::LocalError;
+
+/// Below Linux's ephemeral range (32768 and up): a client that keeps dialling a stopped server in
+/// that range can connect to itself and so take the port that the server needs again.
+const FIRST: u16 = 20_000;
+const COUNT: u16 = 12_000;
+
+/// How many ports are tried before giving up.
+const ATTEMPTS: u16 = 200;
+
+/// A port nobody listens on: `preferred`, or the next free one after it; without a preference, one
+/// from 20000 to 31999, another on each call.
+///
+/// Somebody may still take it before it is used; a caller that must not fail tries again.
+pub fn free_port(preferred: Option<u16>) -> Result<u16, LocalError> {
+    let candidate: Box<dyn Fn(u16) -> u16> = match preferred {
+        Some(port) => Box::new(move |step| port.saturating_add(step)),
+        None => {
+            let start = next_start();
+            Box::new(move |step| FIRST + (start.wrapping_add(step)) % COUNT)
+        }
+    };
+    (0..ATTEMPTS)
+        .map(&candidate)
+        .find(|port| is_free(*port))
+        .ok_or_else(|| LocalError::NoFreePort { first: candidate(0), last: candidate(ATTEMPTS - 1) })
+}
+
+/// Whether a server could listen on it now. A connection of the past (TIME_WAIT) is no obstacle.
+pub(super) fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+/// Tests run as parallel processes: the process id spreads them out, the counter separates the
+/// calls of one process.
+fn next_start() -> u16 {
+    static CALLS: AtomicU16 = AtomicU16::new(0);
+    let of_process = (std::process::id() % u32::from(COUNT)) as u16;
+    let of_call = CALLS.fetch_add(1, Ordering::Relaxed);
+    of_process.wrapping_mul(7).wrapping_add(of_call)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_is_stepped_over() {
+        let port = free_port(None).unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        let next = free_port(Some(port)).unwrap();
+        assert!(next > port, "{next} steps over {port}");
+        drop(listener);
+    }
+
+    #[test]
+    fn a_free_preferred_port_is_kept() {
+        let port = free_port(None).unwrap();
+        assert_eq!(free_port(Some(port)).unwrap(), port);
+    }
+
+    #[test]
+    fn a_chosen_port_lies_outside_the_ephemeral_range() {
+        let port = free_port(None).unwrap();
+        assert!((FIRST..FIRST + COUNT).contains(&port));
+    }
+}

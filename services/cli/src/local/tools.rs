@@ -1,0 +1,85 @@
+//! The servers that `scripts/setup` installed, from the file it wrote.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::error::LocalError;
+
+/// Where in a checkout the tools lie.
+const DIR: &str = ".kairo/tools";
+
+/// What is in `.kairo/tools/env`.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    dir: PathBuf,
+    paths: BTreeMap<String, PathBuf>,
+}
+
+impl Tools {
+    /// The tools of the checkout that `start` lies in.
+    pub fn find(start: &Path) -> Result<Self, LocalError> {
+        start
+            .ancestors()
+            .map(|dir| dir.join(DIR))
+            .find_map(|dir| {
+                let text = std::fs::read_to_string(dir.join("env")).ok()?;
+                Some(Self { paths: parse(&text), dir })
+            })
+            .ok_or_else(|| LocalError::NoTools { start: start.to_owned() })
+    }
+
+    /// The nats-server binary.
+    pub fn nats_server(&self) -> Result<&Path, LocalError> {
+        self.need("KAIRO_NATS_SERVER")
+    }
+
+    /// The folder of Postgres's server binaries.
+    pub fn postgres_bin(&self) -> Result<&Path, LocalError> {
+        self.need("KAIRO_POSTGRES_BIN")
+    }
+
+    /// Where ready-made database clusters are kept; see [`super::PgOptions::template`].
+    pub fn postgres_templates(&self) -> PathBuf {
+        self.dir.join("postgres-templates")
+    }
+
+    /// A stdio MCP server from PyPI, `mcp-server-time`; there after `scripts/setup --tests`.
+    pub fn mcp_time(&self) -> Result<&Path, LocalError> {
+        self.need("KAIRO_MCP_TIME")
+    }
+
+    /// A stdio MCP server from npm, `server-everything`; `None` on a machine without Node.
+    pub fn mcp_everything(&self) -> Option<&Path> {
+        self.need("KAIRO_MCP_EVERYTHING").ok()
+    }
+
+    fn need(&self, key: &'static str) -> Result<&Path, LocalError> {
+        self.paths
+            .get(key)
+            .map(PathBuf::as_path)
+            .ok_or_else(|| LocalError::MissingTool { key, path: self.dir.join("env") })
+    }
+}
+
+fn parse(text: &str) -> BTreeMap<String, PathBuf> {
+    text.lines().filter_map(|line| line.split_once('=')).map(|(key, value)| (key.to_owned(), value.into())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tools_are_found_from_anywhere_in_the_checkout() {
+        let checkout = tempfile::tempdir().unwrap();
+        let deep = checkout.path().join("services/cli");
+        std::fs::create_dir_all(&deep).unwrap();
+        assert!(matches!(Tools::find(&deep), Err(LocalError::NoTools { .. })));
+        let dir = checkout.path().join(DIR);
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("env"), "KAIRO_NATS_SERVER=/a b/nats=server\n").unwrap();
+        let tools = Tools::find(&deep).unwrap();
+        assert_eq!(tools.nats_server().unwrap(), Path::new("/a b/nats=server"));
+        assert!(matches!(tools.postgres_bin(), Err(LocalError::MissingTool { .. })));
+    }
+}

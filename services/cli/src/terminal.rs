@@ -1,0 +1,37 @@
+//! The screen: how wide it is, and writing to it.
+
+use std::io::{self, Write};
+
+use console::Term;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use crate::chain::Chain;
+
+/// The width of standard output; `None` if it is not a terminal, so that files and pipes get whole lines.
+pub fn width() -> Option<usize> {
+    let screen = Term::stdout();
+    screen.size_checked().filter(|_| screen.is_term()).map(|(_, columns)| usize::from(columns))
+}
+
+/// A chain for this screen.
+pub fn chain() -> Chain {
+    Chain::new(width(), TimeZone::system())
+}
+
+/// Writes a line at once, so that whoever reads along misses nothing. `println!` would panic when the reader is gone.
+pub fn line(text: impl AsRef<str>) -> io::Result<()> {
+    piece(&format!("{}\n", text.as_ref()))
+}
+
+/// Writes text as it is, at once.
+pub fn piece(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Writes a value as one line of JSON.
+pub fn json(value: &impl Serialize) -> io::Result<()> {
+    line(serde_json::to_string(value)?)
+}

@@ -1,0 +1,280 @@
+//! The consume loop every service is driven by: deliver, handle, settle.
+//!
+//! A message that cannot be read becomes a dead letter. What a handler returns decides the rest: done, later, or one
+//! of three kinds of failure. While a handler works, the server is told so every third of the ack wait.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use async_nats::jetstream::{AckKind, Message, consumer::pull};
+use futures::{FutureExt, StreamExt};
+use tokio::{sync::Semaphore, time::MissedTickBehavior};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Instrument;
+
+use super::{Bus, BusConfig, BusError, read::timestamp};
+use crate::{
+    record::{Raw, Record},
+    subjects::Consumer,
+    telemetry,
+};
+
+/// A record delivered to a handler.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    pub record: Record,
+    /// 1 the first time.
+    pub attempt: u64,
+}
+
+impl Delivery {
+    /// Whether somebody, perhaps this replica, was given it before.
+    pub fn redelivered(&self) -> bool {
+        self.attempt > 1
+    }
+}
+
+/// What to do with a delivery that was handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    Done,
+    /// Deliver it again after this time: somebody else is at it.
+    Later(Duration),
+}
+
+/// How handling failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// May pass: tried again with growing delays.
+    #[error("{0}")]
+    Transient(String),
+    /// Somebody else was faster: tried again at once, from what is now true.
+    #[error("{0}")]
+    Conflict(String),
+    /// Will never pass: set aside with the reason.
+    #[error("{0}")]
+    Permanent(String),
+}
+
+impl From<BusError> for Failure {
+    fn from(error: BusError) -> Self {
+        match error {
+            BusError::Conflict { .. } => Failure::Conflict(error.to_string()),
+            BusError::Unavailable { .. } => Failure::Transient(error.to_string()),
+            BusError::TooLarge { .. } => Failure::Permanent(error.to_string()),
+        }
+    }
+}
+
+/// A service's answer to a delivery. Deliveries come concurrently, more than once and in any order.
+pub trait Handler: Send + Sync + 'static {
+    fn handle(&self, delivery: &Delivery) -> impl Future<Output = Result<Settled, Failure>> + Send;
+}
+
+/// Conflicts in a row before a delivery is treated as a failure that may pass.
+const CONFLICTS: u32 = 8;
+/// How long a pull stays open at the server, and its heartbeat.
+const PULL_EXPIRES: Duration = Duration::from_secs(30);
+const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// Consumes until `shutdown`, then finishes what was begun and hands back the rest.
+pub async fn consume<H: Handler>(bus: &Bus, consumer: Consumer, handler: Arc<H>, shutdown: CancellationToken) {
+    let running = TaskTracker::new();
+    let permits = Arc::new(Semaphore::new(bus.limits.concurrency));
+    let mut failures = 0;
+    while !shutdown.is_cancelled() {
+        match pull(bus, consumer).await {
+            Ok(mut messages) => {
+                let outcome = deliver(bus, consumer, &mut messages, &handler, &permits, &running, &shutdown).await;
+                hand_back(&mut messages).await;
+                failures = if outcome { 0 } else { failures + 1 };
+            }
+            Err(error) => {
+                tracing::warn!(consumer = consumer.name(), %error, "cannot pull, trying again");
+                failures += 1;
+            }
+        }
+        if failures > 0 {
+            let delay = backoff(&bus.limits, failures);
+            tokio::select! { () = tokio::time::sleep(delay) => {}, () = shutdown.cancelled() => {} }
+        }
+    }
+    running.close();
+    let drain = Duration::from_millis(bus.limits.drain_ms);
+    if tokio::time::timeout(drain, running.wait()).await.is_err() {
+        tracing::warn!(
+            consumer = consumer.name(),
+            left = running.len(),
+            "stopped before all was finished; it will be redelivered"
+        );
+    }
+}
+
+async fn pull(bus: &Bus, consumer: Consumer) -> Result<pull::Stream, async_nats::Error> {
+    let durable = bus.provision_consumer(consumer).await?;
+    let messages = durable
+        .stream()
+        .max_messages_per_batch(bus.limits.pull_batch)
+        .expires(PULL_EXPIRES)
+        .heartbeat(PULL_HEARTBEAT)
+        .messages()
+        .await?;
+    Ok(messages)
+}
+
+/// Hands messages to handlers until shutdown (true) or until the pull breaks (false).
+async fn deliver<H: Handler>(
+    bus: &Bus,
+    consumer: Consumer,
+    messages: &mut pull::Stream,
+    handler: &Arc<H>,
+    permits: &Arc<Semaphore>,
+    running: &TaskTracker,
+    shutdown: &CancellationToken,
+) -> bool {
+    loop {
+        let permit = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return true,
+            permit = permits.clone().acquire_owned() => permit,
+        };
+        let next = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return true,
+            next = messages.next() => next,
+        };
+        match next {
+            Some(Ok(message)) => {
+                let (bus, handler) = (bus.clone(), handler.clone());
+                running.spawn(async move {
+                    settle(&bus, consumer, &*handler, message).await;
+                    drop(permit);
+                });
+            }
+            Some(Err(error)) => {
+                tracing::warn!(consumer = consumer.name(), %error, "pull broke off, starting another");
+                return false;
+            }
+            None => return false,
+        }
+    }
+}
+
+/// Gives messages that were pulled but not begun to other replicas at once.
+async fn hand_back(messages: &mut pull::Stream) {
+    while let Some(Some(Ok(message))) = messages.next().now_or_never() {
+        let _ = message.ack_with(AckKind::Nak(None)).await;
+    }
+}
+
+async fn settle<H: Handler>(bus: &Bus, consumer: Consumer, handler: &H, message: Message) {
+    let Some((raw, attempt)) = unpack(&message) else {
+        tracing::error!(subject = %message.subject, "a delivery without jetstream's reply subject");
+        return;
+    };
+    let kind = match raw.read(bus.limits.max_body_bytes) {
+        Err(unreadable) => set_aside(bus, consumer, &raw, &unreadable.to_string()).await,
+        Ok(record) => {
+            let delivery = Delivery { record, attempt };
+            let span = span(consumer, &delivery.record);
+            match alive(bus, &message, handle(bus, handler, &delivery)).instrument(span).await {
+                Ok(Settled::Done) => AckKind::Ack,
+                Ok(Settled::Later(delay)) => AckKind::Nak(Some(delay)),
+                Err(Failure::Permanent(reason)) => set_aside(bus, consumer, &raw, &reason).await,
+                Err(Failure::Transient(reason) | Failure::Conflict(reason)) if attempt >= bus.limits.max_attempts => {
+                    set_aside(bus, consumer, &raw, &format!("gave up after {attempt} attempts: {reason}")).await
+                }
+                Err(Failure::Transient(reason) | Failure::Conflict(reason)) => {
+                    tracing::warn!(
+                        consumer = consumer.name(),
+                        sequence = raw.sequence,
+                        attempt,
+                        reason,
+                        "will try again"
+                    );
+                    AckKind::Nak(Some(backoff(&bus.limits, attempt)))
+                }
+            }
+        }
+    };
+    if let Err(error) = message.ack_with(kind).await {
+        tracing::debug!(%error, "could not settle a delivery; it will come again");
+    }
+}
+
+/// The span of a delivery, a child of whatever published the message, so that one message is one trace.
+fn span(consumer: Consumer, record: &Record) -> tracing::Span {
+    let span = tracing::info_span!(
+        "process",
+        otel.name = consumer.name(),
+        otel.kind = "consumer",
+        messaging.system = "nats",
+        messaging.destination.name = record.subject,
+        messaging.message.id = %record.envelope.id,
+        kairo.sequence = record.sequence,
+    );
+    if let Some(traceparent) = &record.envelope.traceparent {
+        telemetry::set_parent(&span, traceparent);
+    }
+    span
+}
+
+/// Calls the handler, again at once after a conflict.
+async fn handle<H: Handler>(bus: &Bus, handler: &H, delivery: &Delivery) -> Result<Settled, Failure> {
+    let mut conflicts = 0;
+    loop {
+        match handler.handle(delivery).await {
+            Err(Failure::Conflict(reason)) if conflicts < CONFLICTS => {
+                conflicts += 1;
+                tracing::debug!(service = bus.service.name(), reason, conflicts, "conflict");
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Runs `work`, telling the server every third of the ack wait that it is still going on.
+async fn alive<T>(bus: &Bus, message: &Message, work: impl Future<Output = T>) -> T {
+    let every = Duration::from_millis((bus.limits.ack_wait_ms / 3).max(50));
+    let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            result = &mut work => return result,
+            _ = beat.tick() => {
+                let _ = message.ack_with(AckKind::Progress).await;
+            }
+        }
+    }
+}
+
+/// Writes the dead letter; the message is given up only once that is done.
+async fn set_aside(bus: &Bus, consumer: Consumer, raw: &Raw, reason: &str) -> AckKind {
+    match bus.dead_letter(consumer.name(), raw, reason).await {
+        Ok(()) => AckKind::Term,
+        Err(error) => {
+            tracing::warn!(%error, "dead letter not written, the message will come again");
+            AckKind::Nak(Some(backoff(&bus.limits, 1)))
+        }
+    }
+}
+
+fn unpack(message: &Message) -> Option<(Raw, u64)> {
+    let info = message.info().ok()?;
+    let raw = Raw {
+        sequence: info.stream_sequence,
+        subject: message.subject.to_string(),
+        headers: message.headers.clone().unwrap_or_default(),
+        payload: message.payload.clone(),
+        stored: timestamp(info.published.unix_timestamp_nanos()),
+    };
+    Some((raw, u64::try_from(info.delivered).unwrap_or(1)))
+}
+
+/// The delay before attempt number `attempt` + 1.
+pub fn backoff(limits: &BusConfig, attempt: u64) -> Duration {
+    let doublings = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX).min(30);
+    let delay = limits.retry_first_ms.saturating_mul(1 << doublings);
+    Duration::from_millis(delay.min(limits.retry_longest_ms))
+}

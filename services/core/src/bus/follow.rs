@@ -1,0 +1,82 @@
+//! Following the newest message of a subject, such as a catalogue in force.
+
+use async_nats::jetstream::consumer::{DeliverPolicy, pull::OrderedConfig};
+use futures::StreamExt;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{Bus, BusError, consume::backoff, read::timestamp};
+use crate::{
+    record::{Raw, Record},
+    subjects::EVENTS_STREAM,
+};
+
+/// The newest readable message of a subject.
+pub struct Newest {
+    bus: Bus,
+    subject: String,
+    seen: watch::Sender<Option<Record>>,
+}
+
+impl Newest {
+    /// Follows `subject` until `shutdown`.
+    pub fn follow(bus: &Bus, subject: String, shutdown: CancellationToken) -> Self {
+        let seen = watch::Sender::new(None);
+        let following = Self { bus: bus.clone(), subject: subject.clone(), seen: seen.clone() };
+        tokio::spawn(async move {
+            tokio::select! { () = shutdown.cancelled() => {}, () = following.listen_on() => {} }
+        });
+        Self { bus: bus.clone(), subject, seen }
+    }
+
+    /// What was seen last. Costs a round trip only as long as nothing was.
+    pub async fn current(&self) -> Result<Option<Record>, BusError> {
+        if let Some(record) = self.seen.borrow().clone() {
+            return Ok(Some(record));
+        }
+        let last = self.bus.last(&self.subject).await?;
+        Ok(last.and_then(|raw| raw.read(self.bus.limits.max_body_bytes).ok()))
+    }
+
+    /// Changes, as they are seen.
+    pub fn changes(&self) -> watch::Receiver<Option<Record>> {
+        self.seen.subscribe()
+    }
+
+    async fn listen_on(&self) {
+        let mut failures = 0;
+        loop {
+            if let Err(error) = self.listen().await {
+                tracing::debug!(subject = self.subject, %error, "following broke off");
+            }
+            failures += 1;
+            tokio::time::sleep(backoff(&self.bus.limits, failures)).await;
+        }
+    }
+
+    async fn listen(&self) -> Result<(), async_nats::Error> {
+        let stream = self.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+        let config = OrderedConfig {
+            filter_subject: self.subject.clone(),
+            deliver_policy: DeliverPolicy::LastPerSubject,
+            ..Default::default()
+        };
+        let mut messages = stream.create_consumer(config).await?.messages().await?;
+        while let Some(message) = messages.next().await {
+            let message = message?;
+            let info = message.info()?;
+            let raw = Raw {
+                sequence: info.stream_sequence,
+                subject: message.subject.to_string(),
+                headers: message.headers.clone().unwrap_or_default(),
+                payload: message.payload.clone(),
+                stored: timestamp(info.published.unix_timestamp_nanos()),
+            };
+            match raw.read(self.bus.limits.max_body_bytes) {
+                Ok(record) => _ = self.seen.send_replace(Some(record)),
+                Err(error) => tracing::warn!(subject = self.subject, %error, "passed over"),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! The log as a ledger: at most one entry about an action on a subject, for ever, with any number of writers.
+//!
+//! Every entry is written under the guard of its exact subject. Before it is written, all entries that could be about
+//! the same action are looked at: those above a sequence that is certainly older, such as that of the decision which
+//! asked for the action. What was looked at is remembered, so in the ordinary case nothing is read at all.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use kairo_proto::Body;
+use uuid::Uuid;
+
+use super::{Bus, BusError, append::Outgoing};
+use crate::{ids::Name, slots::Slots, subjects::Route};
+
+/// Entries remembered of each agent's subject.
+const REMEMBERED: usize = 1_024;
+/// Agents remembered.
+const AGENTS: usize = 50_000;
+/// Times another writer may be faster before the entry is left to be tried again later.
+const RACES: u32 = 64;
+
+/// The ledger on one row of the table, for every agent.
+pub struct Ledger {
+    bus: Bus,
+    row: &'static Route,
+    windows: Slots<Name, Option<Window>>,
+}
+
+/// What came of entering something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entered {
+    Written {
+        sequence: u64,
+    },
+    /// There are entries about these actions already; nothing was written.
+    Already(Vec<Uuid>),
+}
+
+/// An entry about an action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub sequence: u64,
+    /// The replica that made it.
+    pub by: String,
+}
+
+/// What is known of one agent's subject: every entry with a sequence in (`from`, `last`].
+#[derive(Debug, PartialEq)]
+struct Window {
+    from: u64,
+    last: u64,
+    entries: BTreeMap<Uuid, Entry>,
+    order: VecDeque<(u64, Uuid)>,
+}
+
+impl Ledger {
+    pub fn new(bus: &Bus, row: &'static Route) -> Self {
+        Self { bus: bus.clone(), row, windows: Slots::new(AGENTS) }
+    }
+
+    /// Writes `event` unless there is an entry about one of its actions above sequence `since`.
+    pub async fn enter(&self, agent: &Name, since: u64, event: &Outgoing) -> Result<Entered, BusError> {
+        let (actions, by) = entry(&event.body);
+        let slot = self.windows.get(agent);
+        let mut slot = slot.lock().await;
+        for _ in 0..RACES {
+            let window = self.cover(agent, &mut slot, since).await?;
+            let already: Vec<Uuid> = actions.iter().copied().filter(|id| window.entries.contains_key(id)).collect();
+            if !already.is_empty() {
+                return Ok(Entered::Already(already));
+            }
+            match self.bus.append_patiently(event, window.last).await {
+                Ok(written) => {
+                    window.add(written.sequence, by, &actions);
+                    return Ok(Entered::Written { sequence: written.sequence });
+                }
+                Err(BusError::Conflict { .. }) => self.read_on(agent, window).await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(BusError::Unavailable { doing: "entering a ledger", source: "others were faster again and again".into() })
+    }
+
+    /// The entries about these actions above `since`, as the log stands now.
+    pub async fn entries(&self, agent: &Name, since: u64, actions: &[Uuid]) -> Result<BTreeMap<Uuid, Entry>, BusError> {
+        let slot = self.windows.get(agent);
+        let mut slot = slot.lock().await;
+        let window = self.cover(agent, &mut slot, since).await?;
+        self.read_on(agent, window).await?;
+        Ok(actions.iter().filter_map(|id| Some((*id, window.entries.get(id)?.clone()))).collect())
+    }
+
+    /// The window, reaching down to `since`.
+    async fn cover<'w>(
+        &self,
+        agent: &Name,
+        slot: &'w mut Option<Window>,
+        since: u64,
+    ) -> Result<&'w mut Window, BusError> {
+        if slot.as_ref().is_none_or(|window| window.from > since) {
+            let last = self.bus.last(&self.row.of(agent)).await?.map_or(0, |last| last.sequence);
+            let mut window = Window {
+                from: since.min(last),
+                last: since.min(last),
+                entries: BTreeMap::new(),
+                order: VecDeque::new(),
+            };
+            if last > since {
+                self.read_on(agent, &mut window).await?;
+            }
+            *slot = Some(window);
+        }
+        slot.as_mut().ok_or_else(|| BusError::Unavailable { doing: "reading a ledger", source: "it vanished".into() })
+    }
+
+    async fn read_on(&self, agent: &Name, window: &mut Window) -> Result<(), BusError> {
+        let limit = self.bus.limits.max_body_bytes;
+        let after = window.last;
+        self.bus
+            .read_all(&self.row.of(agent), after, |raw| {
+                // What cannot be read is no entry, but the guard counts it.
+                let record = raw.read(limit).ok();
+                let (actions, by) = record.as_ref().map(|record| entry(&record.body)).unwrap_or_default();
+                window.add(raw.sequence, by, &actions);
+            })
+            .await
+    }
+}
+
+impl Window {
+    fn add(&mut self, sequence: u64, by: &str, actions: &[Uuid]) {
+        self.last = self.last.max(sequence);
+        for action in actions {
+            self.entries.insert(*action, Entry { sequence, by: by.to_owned() });
+            self.order.push_back((sequence, *action));
+        }
+        while self.order.len() > REMEMBERED
+            && let Some((sequence, action)) = self.order.pop_front()
+        {
+            self.from = self.from.max(sequence);
+            if self.entries.get(&action).is_some_and(|entry| entry.sequence == sequence) {
+                self.entries.remove(&action);
+            }
+        }
+    }
+}
+
+/// The actions an entry is about, and the replica that made it.
+fn entry(body: &Body) -> (Vec<Uuid>, &str) {
+    let (ids, by): (Vec<&String>, &str) = match body {
+        Body::ToolInvoke(invoke) => (invoke.actions.iter().map(|action| &action.action_id).collect(), &invoke.runner),
+        Body::ToolResult(result) => (vec![&result.action_id], &result.runner),
+        Body::ProcessSpawned(spawned) => (vec![&spawned.action_id], &spawned.supervisor),
+        Body::ProcessExited(exited) => (vec![&exited.action_id], &exited.supervisor),
+        _ => (Vec::new(), ""),
+    };
+    (ids.into_iter().filter_map(|id| Uuid::parse_str(id).ok()).collect(), by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_forgets_its_oldest_entries_and_knows_it() {
+        let mut window = Window { from: 10, last: 10, entries: BTreeMap::new(), order: VecDeque::new() };
+        for sequence in 11..=10 + 2 * REMEMBERED as u64 {
+            window.add(sequence, "a", &[Uuid::from_u128(u128::from(sequence))]);
+        }
+        assert_eq!(window.entries.len(), REMEMBERED);
+        assert_eq!(window.from, 10 + REMEMBERED as u64);
+        assert!(window.entries.values().all(|entry| entry.sequence > window.from));
+    }
+}

@@ -1,0 +1,127 @@
+//! Looking things up in the log by direct gets, without a consumer.
+
+use std::time::Duration;
+
+use async_nats::{Message, jetstream::stream::DirectGetErrorKind};
+use bytes::Bytes;
+use futures::StreamExt;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{Bus, BusError};
+use crate::{record::Raw, subjects::EVENTS_STREAM};
+
+/// A stretch of the log.
+#[derive(Debug, Default)]
+pub struct Page {
+    pub messages: Vec<Raw>,
+    /// Whether there is more behind the last message.
+    pub more: bool,
+}
+
+/// Most messages in one [`Page`].
+pub const PAGE: usize = 256;
+
+/// Statuses of direct gets.
+const END_OF_BATCH: u16 = 204;
+const NOTHING_THERE: u16 = 404;
+
+impl Bus {
+    /// The messages of `filter` (wildcards allowed) with a sequence above `after`, at most [`PAGE`], in one round trip.
+    ///
+    /// With several servers a follower may answer that has not seen the newest messages yet. Whoever knows of a
+    /// message that should be there must look for it and ask again.
+    pub async fn read(&self, filter: &str, after: u64) -> Result<Page, BusError> {
+        #[derive(Serialize)]
+        struct BatchGet<'a> {
+            batch: usize,
+            seq: u64,
+            next_by_subj: &'a str,
+        }
+        let request = BatchGet { batch: PAGE, seq: after + 1, next_by_subj: filter };
+        let request = serde_json::to_vec(&request).unwrap_or_default();
+        let failed = BusError::unavailable("reading the log");
+        match self.batch_get(request).await {
+            Ok(page) => Ok(page),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    async fn batch_get(&self, request: Vec<u8>) -> Result<Page, async_nats::Error> {
+        let inbox = self.client.new_inbox();
+        let mut answers = self.client.subscribe(inbox.clone()).await?;
+        let subject = format!("$JS.API.DIRECT.GET.{EVENTS_STREAM}");
+        self.client.publish_with_reply(subject, inbox, Bytes::from(request)).await?;
+        let timeout = self.client.timeout().unwrap_or(Duration::from_secs(2));
+        let mut page = Page::default();
+        loop {
+            let answer = tokio::time::timeout(timeout, answers.next()).await?;
+            let answer = answer.ok_or("connection closed")?;
+            match answer.status.map(|status| status.as_u16()) {
+                None => page.messages.push(raw(answer).ok_or("an answer without sequence or subject")?),
+                // End of the batch; what is pending lies behind it.
+                Some(END_OF_BATCH) => {
+                    page.more = number(&answer, "Nats-Num-Pending").unwrap_or(0) > 0;
+                    return Ok(page);
+                }
+                Some(NOTHING_THERE) => return Ok(page),
+                Some(status) => return Err(format!("direct get answered {status}").into()),
+            }
+        }
+    }
+
+    /// All messages of `filter` above `after`, handed over in order.
+    pub async fn read_all(&self, filter: &str, mut after: u64, mut each: impl FnMut(Raw)) -> Result<(), BusError> {
+        loop {
+            let page = self.read(filter, after).await?;
+            let Some(last) = page.messages.last() else { return Ok(()) };
+            after = last.sequence;
+            page.messages.into_iter().for_each(&mut each);
+            if !page.more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The last message of a subject.
+    pub async fn last(&self, subject: &str) -> Result<Option<Raw>, BusError> {
+        let stream = self.jetstream.get_stream_no_info(EVENTS_STREAM).await;
+        let stream =
+            stream.map_err(|error| BusError::Unavailable { doing: "reading the log", source: error.into() })?;
+        match stream.direct_get_last_for_subject(subject).await {
+            Ok(message) => Ok(Some(Raw {
+                sequence: message.sequence,
+                subject: message.subject.to_string(),
+                headers: message.headers,
+                payload: message.payload,
+                stored: timestamp(message.time.unix_timestamp_nanos()),
+            })),
+            Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
+            Err(error) => Err(BusError::Unavailable { doing: "reading the log", source: error.into() }),
+        }
+    }
+}
+
+fn raw(answer: Message) -> Option<Raw> {
+    let stored = header(&answer, "Nats-Time-Stamp").and_then(|time| time.parse().ok());
+    Some(Raw {
+        sequence: number(&answer, "Nats-Sequence")?,
+        subject: header(&answer, "Nats-Subject")?.to_owned(),
+        stored: stored.unwrap_or(Timestamp::UNIX_EPOCH),
+        headers: answer.headers.unwrap_or_default(),
+        payload: answer.payload,
+    })
+}
+
+fn header<'m>(message: &'m Message, name: &str) -> Option<&'m str> {
+    message.headers.as_ref()?.get(name).map(|value| value.as_str())
+}
+
+fn number(message: &Message, name: &str) -> Option<u64> {
+    header(message, name)?.parse().ok()
+}
+
+/// A server's time; what does not fit counts as the epoch.
+pub(crate) fn timestamp(nanoseconds: i128) -> Timestamp {
+    Timestamp::from_nanosecond(nanoseconds).unwrap_or(Timestamp::UNIX_EPOCH)
+}

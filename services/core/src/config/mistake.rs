@@ -1,0 +1,136 @@
+//! What is wrong with a configuration, said so that it can be put right without the source.
+
+use std::{
+    fmt::{self, Display},
+    io,
+    ops::RangeInclusive,
+};
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// The struct's `Default`.
+    Default,
+    /// The command line.
+    Arguments,
+    /// The file of this name.
+    File(String),
+    /// The environment variable of this name.
+    Variable(String),
+}
+
+impl Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("built-in default"),
+            Self::Arguments => f.write_str("command line"),
+            Self::File(name) | Self::Variable(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One mistake: where, which key, what was expected, what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The source that gave the value; the loader fills it in for what [`Validate`] reports.
+    pub origin: Origin,
+    /// Path of the key, such as `bus.ack_wait_ms`; empty when the whole source is meant.
+    pub key: String,
+    /// What was expected. Never quotes the value of a text, which may be a secret.
+    pub problem: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+impl Mistake {
+    /// A mistake in the value of `key`, for use in [`Validate::mistakes`].
+    pub fn new(key: impl Into<String>, problem: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { origin: Origin::Default, key: key.into(), problem: problem.into(), advice: advice.into() }
+    }
+
+    pub(super) fn from(self, origin: Origin) -> Self {
+        Self { origin, ..self }
+    }
+
+    pub(super) fn unreadable_file(name: String, error: &io::Error) -> Self {
+        Self::new(
+            "",
+            format!("the file cannot be read: {error}"),
+            "name a readable TOML file with --config or KAIRO_CONFIG",
+        )
+        .from(Origin::File(name))
+    }
+
+    pub(super) fn unknown_key(key: impl Into<String>, known: &[String]) -> Self {
+        let advice = match known {
+            [] => "remove it".to_owned(),
+            known => format!("remove it, or use one of: {}", known.join(", ")),
+        };
+        Self::new(key, "is not a known key", advice)
+    }
+}
+
+impl Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.origin)?;
+        if !self.key.is_empty() {
+            write!(f, "{} ", self.key)?;
+        }
+        write!(f, "{}; {}", self.problem, self.advice)
+    }
+}
+
+/// Every mistake of a configuration; displayed one per line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", lines(.mistakes))]
+pub struct ConfigError {
+    mistakes: Vec<Mistake>,
+}
+
+impl ConfigError {
+    /// The mistakes, in the order of their sources.
+    #[must_use]
+    pub fn mistakes(&self) -> &[Mistake] {
+        &self.mistakes
+    }
+
+    pub(super) fn into_mistakes(self) -> Vec<Mistake> {
+        self.mistakes
+    }
+}
+
+impl From<Vec<Mistake>> for ConfigError {
+    fn from(mistakes: Vec<Mistake>) -> Self {
+        Self { mistakes }
+    }
+}
+
+fn lines(mistakes: &[Mistake]) -> String {
+    let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+    lines.join("\n")
+}
+
+/// What types cannot say: ranges, and values that must agree with each other.
+pub trait Validate {
+    /// All mistakes, none if the value can be used. Keys are paths from this value: a section says
+    /// `ack_wait_ms`, the configuration that holds it [prefixes](crate::service::section) `bus`.
+    fn mistakes(&self) -> Vec<Mistake>;
+}
+
+/// Adds a mistake unless `value`, counted in `unit`, lies within `allowed`.
+pub fn check<N: PartialOrd + Display>(
+    mistakes: &mut Vec<Mistake>,
+    key: &str,
+    value: N,
+    allowed: RangeInclusive<N>,
+    unit: &str,
+) {
+    if !allowed.contains(&value) {
+        let (low, high) = (allowed.start(), allowed.end());
+        mistakes.push(Mistake::new(
+            key,
+            format!("is {value}, expected {low} to {high} {unit}"),
+            "choose a value in that range, or leave it out for the default",
+        ));
+    }
+}

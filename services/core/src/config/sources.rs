@@ -1,0 +1,190 @@
+//! Command line, file and environment, taken apart into settings. Pure: texts come in.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{
+    SECTIONS,
+    mistake::{Mistake, Origin},
+};
+
+const PREFIX: &str = "KAIRO_";
+const SEPARATOR: &str = "__";
+
+/// A configuration file's name, for error texts, and its text.
+#[derive(Debug, Clone)]
+pub struct ConfigFile {
+    /// As the user gave it.
+    pub name: String,
+    /// TOML.
+    pub text: String,
+}
+
+/// A value that a source provides for a key.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Setting {
+    pub origin: Origin,
+    pub path: Vec<String>,
+    /// What the value may mean, likeliest first; never empty. A variable is only text, so which
+    /// reading is right is known once one fits its field.
+    pub readings: Vec<Value>,
+    /// Why the first reading did not fit, once it has been tried.
+    pub first_misfit: Option<Mistake>,
+}
+
+impl Setting {
+    fn new(origin: Origin, path: Vec<String>, readings: Vec<Value>) -> Self {
+        Self { origin, path, readings, first_misfit: None }
+    }
+}
+
+/// The file that `--config` names, and what is wrong with the arguments.
+pub(super) fn config_argument(args: impl IntoIterator<Item = String>) -> (Option<String>, Vec<Mistake>) {
+    let mut args = args.into_iter();
+    let mut named = None;
+    let mut mistakes = Vec::new();
+    let mut refuse = |problem: String| {
+        let mistake = Mistake::new("", problem, "use --config FILE");
+        mistakes.push(mistake.from(Origin::Arguments));
+    };
+    while let Some(arg) = args.next() {
+        if let Some(name) = arg.strip_prefix("--config=") {
+            named = Some(name.to_owned());
+        } else if arg == "--config" {
+            named = args.next();
+            if named.is_none() {
+                refuse("--config is not followed by a file name".to_owned());
+            }
+        } else {
+            // A stray argument may be anything, so only an option's name is repeated.
+            let option = arg.split('=').next().filter(|name| name.starts_with("--"));
+            refuse(match option {
+                Some(name) => format!("the option {name} is unknown"),
+                None => "an argument is unknown".to_owned(),
+            });
+        }
+    }
+    (named, mistakes)
+}
+
+/// The settings in `file`, as far as they are for a service of these `defaults`.
+pub(super) fn from_file(file: &ConfigFile, defaults: &Map<String, Value>, mistakes: &mut Vec<Mistake>) -> Vec<Setting> {
+    let origin = Origin::File(file.name.clone());
+    let mut settings = Vec::new();
+    let table = match file.text.parse::<toml::Table>() {
+        Ok(table) => table,
+        Err(error) => {
+            // Not the error's `Display`, which shows the line, with a secret perhaps.
+            let before = error.span().and_then(|span| file.text.get(..span.start));
+            let line = before.map_or(1, |text| text.matches('\n').count() + 1);
+            let problem = format!("line {line} is not TOML: {}", error.message());
+            let mistake = Mistake::new("", problem, "correct that line");
+            mistakes.push(mistake.from(origin));
+            return settings;
+        }
+    };
+    for (section, value) in table {
+        match owner(&section, defaults) {
+            Owner::This => {
+                let default = defaults.get(&section);
+                take_apart(&origin, vec![section], json(value), default, &mut settings);
+            }
+            Owner::Another => {}
+            Owner::Nobody => mistakes.push(unknown_section(section, origin.clone())),
+        }
+    }
+    settings
+}
+
+/// The settings among the variables, as far as they are for a service of these `defaults`.
+pub(super) fn from_environment(
+    environment: &BTreeMap<String, String>,
+    defaults: &Map<String, Value>,
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for (name, text) in environment {
+        let upper = name.to_ascii_uppercase();
+        let Some(path) = upper.strip_prefix(PREFIX) else {
+            continue;
+        };
+        if text.is_empty() || !path.contains(SEPARATOR) {
+            continue;
+        }
+        let origin = Origin::Variable(name.clone());
+        let path: Vec<String> = path.split(SEPARATOR).map(str::to_ascii_lowercase).collect();
+        let section = path.first().map_or("", String::as_str);
+        if path.iter().any(String::is_empty) {
+            let problem = "is not a key: a part of it is empty";
+            let advice = "name it KAIRO_<SECTION>__<KEY>";
+            mistakes.push(Mistake::new(path.join("."), problem, advice).from(origin));
+            continue;
+        }
+        match owner(section, defaults) {
+            Owner::This => settings.push(Setting::new(origin, path, readings(text))),
+            Owner::Another => {}
+            Owner::Nobody => mistakes.push(unknown_section(section, origin)),
+        }
+    }
+    settings
+}
+
+enum Owner {
+    This,
+    Another,
+    Nobody,
+}
+
+fn owner(section: &str, defaults: &Map<String, Value>) -> Owner {
+    if defaults.contains_key(section) {
+        Owner::This
+    } else if SECTIONS.contains(&section) {
+        Owner::Another
+    } else {
+        Owner::Nobody
+    }
+}
+
+fn unknown_section(section: impl Into<String>, origin: Origin) -> Mistake {
+    let known = SECTIONS.join(", ");
+    let advice = format!("remove it, or use one of: {known}");
+    Mistake::new(section, "is not a known section", advice).from(origin)
+}
+
+/// Splits a table into one setting per key, so that each mistake is found on its own, but only as
+/// deep as the default is a struct: what the type makes of a map, a list or an optional table is
+/// for serde to say.
+fn take_apart(origin: &Origin, path: Vec<String>, value: Value, default: Option<&Value>, settings: &mut Vec<Setting>) {
+    match (value, default) {
+        (Value::Object(table), Some(Value::Object(fields))) if !fields.is_empty() => {
+            for (key, value) in table {
+                let mut path = path.clone();
+                path.push(key.clone());
+                take_apart(origin, path, value, fields.get(&key), settings);
+            }
+        }
+        (value, _) => settings.push(Setting::new(origin.clone(), path, vec![value])),
+    }
+}
+
+/// JSON other than a string, then the text itself, then a comma separated list.
+fn readings(text: &str) -> Vec<Value> {
+    let json = serde_json::from_str(text).ok().filter(|value: &Value| !value.is_string());
+    let list = text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(Value::from).collect();
+    let mut readings: Vec<Value> = json.into_iter().collect();
+    readings.extend([Value::from(text), list]);
+    readings
+}
+
+fn json(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => Value::from(text),
+        toml::Value::Integer(number) => Value::from(number),
+        toml::Value::Float(number) => Value::from(number),
+        toml::Value::Boolean(flag) => Value::from(flag),
+        toml::Value::Datetime(time) => Value::from(time.to_string()),
+        toml::Value::Array(items) => items.into_iter().map(json).collect(),
+        toml::Value::Table(table) => table.into_iter().map(|(k, v)| (k, json(v))).collect(),
+    }
+}

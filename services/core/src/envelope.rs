@@ -1,0 +1,290 @@
+//! The envelope: CloudEvents 1.0 in the NATS binding's binary mode.
+//!
+//! Every attribute is a lower-case `ce-` header, `ce-datacontenttype` too, values percent-encoded as the binding says
+//! (<https://github.com/cloudevents/spec/blob/main/cloudevents/bindings/nats-protocol-binding.md>). So the envelope
+//! is read without touching the body.
+
+use jiff::Timestamp;
+use kairo_proto::ContentType;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use uuid::Uuid;
+
+use crate::subjects::Service;
+
+/// Who an event comes from, seed 002's `source`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    User,
+    Tool,
+    System,
+    Internal,
+}
+
+/// What an event's payload is, seed 002's `modality`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modality {
+    Text,
+    Image,
+    Audio,
+    State,
+}
+
+macro_rules! words {
+    ($kind:ident { $($variant:ident = $word:literal),* }) => {
+        impl $kind {
+            pub fn as_str(self) -> &'static str {
+                match self { $($kind::$variant => $word),* }
+            }
+
+            fn parse(text: &str) -> Option<Self> {
+                match text { $($word => Some($kind::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+words!(Origin { User = "user", Tool = "tool", System = "system", Internal = "internal" });
+words!(Modality { Text = "text", Image = "image", Audio = "audio", State = "state" });
+
+/// Everything an event says about itself apart from its body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Envelope {
+    pub id: Uuid,
+    /// Who published it, `/kairo/<service>` for our own.
+    pub source: String,
+    pub type_name: String,
+    /// When it was published. For an event derived from another it is not part of any decision.
+    pub time: Timestamp,
+    /// The owner, as in the third token of the subject.
+    pub subject: Option<String>,
+    pub content: ContentType,
+    /// What the whole chain answers: the id of the event that entered from outside.
+    pub correlation_id: Uuid,
+    /// The event this one follows from; none where something enters.
+    pub causation_id: Option<Uuid>,
+    pub thread_id: Option<String>,
+    pub origin: Origin,
+    pub modality: Modality,
+    pub tags: Vec<String>,
+    /// W3C trace context.
+    pub traceparent: Option<String>,
+}
+
+/// A header that is missing or is not what it should be. The text goes into dead letters.
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+#[error("header {header}: expected {expected}, found {found}")]
+pub struct BadHeader {
+    pub header: &'static str,
+    pub expected: &'static str,
+    pub found: String,
+}
+
+impl Envelope {
+    /// The envelope of something that enters from outside: its chain starts here.
+    pub fn entering(id: Uuid, emitter: Service, origin: Origin, time: Timestamp) -> Self {
+        Self {
+            id,
+            source: format!("/kairo/{}", emitter.name()),
+            type_name: String::new(),
+            time,
+            subject: None,
+            content: ContentType::Protobuf,
+            correlation_id: id,
+            causation_id: None,
+            thread_id: None,
+            origin,
+            modality: Modality::Text,
+            tags: Vec::new(),
+            traceparent: None,
+        }
+    }
+
+    /// The envelope of what follows from this event: same chain, same thread.
+    pub fn follow(&self, id: Uuid, emitter: Service, origin: Origin, time: Timestamp) -> Self {
+        Self {
+            correlation_id: self.correlation_id,
+            causation_id: Some(self.id),
+            thread_id: self.thread_id.clone(),
+            traceparent: self.traceparent.clone(),
+            ..Self::entering(id, emitter, origin, time)
+        }
+    }
+
+    pub fn in_thread(mut self, thread_id: &str) -> Self {
+        self.thread_id = (!thread_id.is_empty()).then(|| thread_id.to_owned());
+        self
+    }
+
+    /// The headers, in a fixed order.
+    pub fn to_headers(&self) -> Vec<(&'static str, String)> {
+        let mut headers = vec![
+            (SPECVERSION, "1.0".to_owned()),
+            (ID, self.id.to_string()),
+            (SOURCE, encode(&self.source)),
+            (TYPE, encode(&self.type_name)),
+            (TIME, self.time.to_string()),
+            (
+                CONTENT_TYPE,
+                match self.content {
+                    ContentType::Protobuf => ContentType::PROTOBUF.to_owned(),
+                    ContentType::Json => ContentType::JSON.to_owned(),
+                },
+            ),
+            (CORRELATION, self.correlation_id.to_string()),
+            (ORIGIN, self.origin.as_str().to_owned()),
+            (MODALITY, self.modality.as_str().to_owned()),
+        ];
+        let optional = [
+            (SUBJECT, self.subject.clone()),
+            (CAUSATION, self.causation_id.map(|id| id.to_string())),
+            (THREAD, self.thread_id.clone()),
+            (TAGS, (!self.tags.is_empty()).then(|| self.tags.join(","))),
+        ];
+        headers.extend(optional.into_iter().filter_map(|(name, value)| Some((name, encode(&value?)))));
+        headers.extend(self.traceparent.clone().map(|value| (TRACEPARENT, value)));
+        headers
+    }
+
+    /// Reads the headers. Required are id, source, type, time and specversion; the rest has CloudEvents' or Kairo's
+    /// defaults, so that an outsider's plain CloudEvent is welcome.
+    pub fn from_headers<'h>(get: impl Fn(&'static str) -> Option<&'h str>) -> Result<Self, BadHeader> {
+        let required = |header, expected| {
+            let text = get(header).ok_or_else(|| bad(header, expected, "nothing"))?;
+            decode(text).ok_or_else(|| bad(header, expected, text))
+        };
+        let version = required(SPECVERSION, "1.0")?;
+        if version != "1.0" {
+            return Err(bad(SPECVERSION, "1.0", &version));
+        }
+        let id = uuid(ID, &required(ID, "a UUID")?)?;
+        let time = required(TIME, "an RFC 3339 time")?;
+        let content = get(CONTENT_TYPE).unwrap_or(ContentType::JSON);
+        Ok(Self {
+            id,
+            source: required(SOURCE, "a URI reference")?,
+            type_name: required(TYPE, "a type such as kairo.user.message.v1")?,
+            time: time.parse().map_err(|_| bad(TIME, "an RFC 3339 time", &time))?,
+            subject: optional(SUBJECT, get(SUBJECT), decode)?,
+            content: ContentType::parse(content)
+                .ok_or_else(|| bad(CONTENT_TYPE, "application/protobuf or application/json", content))?,
+            correlation_id: get(CORRELATION).map_or(Ok(id), |text| uuid(CORRELATION, text))?,
+            causation_id: get(CAUSATION).map(|text| uuid(CAUSATION, text)).transpose()?,
+            thread_id: optional(THREAD, get(THREAD), decode)?,
+            origin: optional(ORIGIN, get(ORIGIN), Origin::parse)?.unwrap_or(Origin::System),
+            modality: optional(MODALITY, get(MODALITY), Modality::parse)?.unwrap_or(Modality::Text),
+            tags: optional(TAGS, get(TAGS), decode)?
+                .map(|tags| tags.split(',').map(str::to_owned).collect())
+                .unwrap_or_default(),
+            traceparent: get(TRACEPARENT).map(str::to_owned),
+        })
+    }
+}
+
+const SPECVERSION: &str = "ce-specversion";
+const ID: &str = "ce-id";
+const SOURCE: &str = "ce-source";
+const TYPE: &str = "ce-type";
+const TIME: &str = "ce-time";
+const SUBJECT: &str = "ce-subject";
+const CONTENT_TYPE: &str = "ce-datacontenttype";
+const CORRELATION: &str = "ce-correlationid";
+const CAUSATION: &str = "ce-causationid";
+const THREAD: &str = "ce-threadid";
+const ORIGIN: &str = "ce-origin";
+const MODALITY: &str = "ce-modality";
+const TAGS: &str = "ce-tags";
+const TRACEPARENT: &str = "traceparent";
+
+/// What the binding wants encoded: space, double quote, percent, and all outside printable ASCII.
+const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
+
+fn encode(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
+fn decode(text: &str) -> Option<String> {
+    percent_decode_str(text).decode_utf8().ok().map(|text| text.into_owned())
+}
+
+fn uuid(header: &'static str, text: &str) -> Result<Uuid, BadHeader> {
+    Uuid::parse_str(text).map_err(|_| bad(header, "a UUID", text))
+}
+
+fn optional<T>(
+    header: &'static str,
+    text: Option<&str>,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, BadHeader> {
+    text.map(|text| parse(text).ok_or_else(|| bad(header, expected(header), text))).transpose()
+}
+
+fn expected(header: &'static str) -> &'static str {
+    match header {
+        ORIGIN => "user, tool, system or internal",
+        MODALITY => "text, image, audio or state",
+        _ => "percent-encoded UTF-8",
+    }
+}
+
+fn bad(header: &'static str, expected: &'static str, found: &str) -> BadHeader {
+    BadHeader { header, expected, found: found.chars().take(80).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> Envelope {
+        let entered = Envelope::entering(
+            Uuid::from_u128(1),
+            Service::Gateway,
+            Origin::User,
+            "2026-11-21T10:00:00Z".parse().unwrap(),
+        );
+        Envelope {
+            type_name: "kairo.agent.message.v1".into(),
+            subject: Some("größe 100%".into()),
+            tags: vec!["a".into(), "b".into()],
+            traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
+            ..entered.in_thread("t-1").follow(
+                Uuid::from_u128(2),
+                Service::Router,
+                Origin::User,
+                "2026-11-21T10:00:01Z".parse().unwrap(),
+            )
+        }
+    }
+
+    fn read(headers: &[(&'static str, String)]) -> Result<Envelope, BadHeader> {
+        Envelope::from_headers(|name| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str()))
+    }
+
+    #[test]
+    fn headers_round_trip_and_are_ascii() {
+        let headers = full().to_headers();
+        assert!(headers.iter().all(|(_, value)| value.bytes().all(|byte| byte.is_ascii_graphic())));
+        assert_eq!(read(&headers).unwrap(), full());
+    }
+
+    #[test]
+    fn an_outsiders_plain_cloudevent_is_welcome() {
+        let headers = full().to_headers();
+        let plain: Vec<_> =
+            headers.into_iter().filter(|(name, _)| [SPECVERSION, ID, SOURCE, TYPE, TIME].contains(name)).collect();
+        let envelope = read(&plain).unwrap();
+        assert_eq!((envelope.content, envelope.correlation_id), (ContentType::Json, envelope.id));
+    }
+
+    #[test]
+    fn a_bad_header_is_named() {
+        let cases = [(ID, "7"), (TIME, "noon"), (ORIGIN, "moon"), (CONTENT_TYPE, "text/plain"), (SPECVERSION, "0.3")];
+        for (header, value) in cases {
+            let mut headers = full().to_headers();
+            headers.retain(|(name, _)| *name != header);
+            headers.push((header, value.into()));
+            let error = read(&headers).unwrap_err();
+            assert_eq!((error.header, error.found.as_str()), (header, value));
+        }
+        assert_eq!(read(&[]).unwrap_err().header, SPECVERSION);
+    }
+}

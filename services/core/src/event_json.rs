@@ -1,0 +1,218 @@
+//! Seed 002's event format: how events look to people and to clients of HTTP, WebSocket and the CLI.
+//!
+//! A message that holds several events (a decision, an invoke) becomes several of them here, each with its own id.
+
+#![allow(clippy::indexing_slicing, reason = "indexing a serde_json::Value yields null, it does not panic")]
+
+use jiff::Timestamp;
+use kairo_proto::{
+    Body,
+    v1::{self, agent_action::Action},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::{envelope::Origin, ids, record::Record};
+
+/// An event in seed 002's form, with its place in the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EventJson {
+    pub event_id: Uuid,
+    pub ts: Timestamp,
+    /// user, tool, system or internal.
+    pub source: String,
+    /// text, image, audio or state.
+    pub modality: String,
+    /// What it says; `text` says it to people.
+    pub payload: Value,
+    pub meta: Meta,
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Sequence of the message in the log.
+    pub sequence: u64,
+    /// Position of the event within its message, from 0.
+    pub position: u32,
+    pub subject: String,
+    pub correlation_id: Uuid,
+    pub causation_id: Option<Uuid>,
+    pub thread_id: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Meta {
+    pub tags: Vec<String>,
+}
+
+/// The id of the event that says an action has begun.
+pub fn invocation_id(action: Uuid) -> Uuid {
+    ids::derived(action, "invoke")
+}
+
+/// The events of a record, in order.
+pub fn events(record: &Record) -> Vec<EventJson> {
+    match &record.body {
+        Body::AgentDecision(decision) => {
+            let events = decision.events.iter().zip(0..);
+            events.filter_map(|(event, position)| decided(record, event, position)).collect()
+        }
+        Body::ToolInvoke(invoke) => {
+            let actions = invoke.actions.iter().zip(0..);
+            actions.map(|(action, position)| invoked(record, invoke, action, position)).collect()
+        }
+        body => vec![whole(record, body)],
+    }
+}
+
+/// A message that is one event.
+fn whole(record: &Record, body: &Body) -> EventJson {
+    let envelope = &record.envelope;
+    EventJson {
+        event_id: envelope.id,
+        ts: envelope.time,
+        source: envelope.origin.as_str().to_owned(),
+        modality: envelope.modality.as_str().to_owned(),
+        payload: payload(body),
+        meta: Meta { tags: envelope.tags.clone() },
+        type_name: body.type_name().to_owned(),
+        sequence: record.sequence,
+        position: 0,
+        subject: record.subject.clone(),
+        correlation_id: envelope.correlation_id,
+        causation_id: envelope.causation_id,
+        thread_id: envelope.thread_id.clone(),
+    }
+}
+
+fn decided(record: &Record, event: &v1::DecidedEvent, position: u32) -> Option<EventJson> {
+    let body = Body::from(event.event.clone()?);
+    let tag = match &body {
+        Body::AgentThought(_) => "thought",
+        Body::AgentAction(_) => "action",
+        Body::AgentFailed(_) => "failure",
+        _ => "thread",
+    };
+    Some(EventJson {
+        event_id: Uuid::parse_str(&event.event_id).unwrap_or_default(),
+        meta: Meta { tags: vec!["decision".to_owned(), tag.to_owned()] },
+        position,
+        correlation_id: Uuid::parse_str(&event.correlation_id).unwrap_or(record.envelope.correlation_id),
+        thread_id: (!event.thread_id.is_empty()).then(|| event.thread_id.clone()),
+        ..whole(record, &body)
+    })
+}
+
+fn invoked(record: &Record, invoke: &v1::ToolInvoke, action: &v1::ToolInvocation, position: u32) -> EventJson {
+    let action_id = Uuid::parse_str(&action.action_id).unwrap_or_default();
+    EventJson {
+        event_id: invocation_id(action_id),
+        payload: json!({
+            "text": format!("{} {}", action.tool, action.arguments),
+            "action_id": action.action_id,
+            "tool": action.tool,
+            "args": nested(&action.arguments),
+            "executor": action.executor,
+            "runner": invoke.runner,
+        }),
+        position,
+        causation_id: Some(action_id),
+        thread_id: (!action.thread_id.is_empty()).then(|| action.thread_id.clone()),
+        source: Origin::Tool.as_str().to_owned(),
+        ..whole(record, &record.body)
+    }
+}
+
+fn payload(body: &Body) -> Value {
+    match body {
+        Body::AgentAction(v1::AgentAction { action: Some(Action::Say(say)) }) => json!({
+            "type": "say",
+            "text": say.text,
+            "user": say.user,
+            "message_id": say.message_id,
+            "final": say.r#final,
+        }),
+        Body::AgentAction(v1::AgentAction { action: Some(Action::ToolCall(call)) }) => json!({
+            "type": "tool_call",
+            "text": format!("{} {}", call.tool, call.arguments),
+            "tool": call.tool,
+            "args": nested(&call.arguments),
+        }),
+        Body::ToolResult(result) => tool_result(result),
+        other => with_text(other),
+    }
+}
+
+fn tool_result(result: &v1::ToolResult) -> Value {
+    let (kind, message) = result.error.as_ref().map_or(("", ""), |error| (error.kind.as_str(), error.message.as_str()));
+    let mut payload = json!({
+        "action_id": result.action_id,
+        "tool": result.tool,
+        "ok": result.ok,
+        "duration_ms": result.duration_ms,
+        "runner": result.runner,
+    });
+    if result.ok {
+        payload["text"] = json!(result.result);
+        payload["result"] = nested(&result.result);
+    } else {
+        payload["text"] = json!(format!("{kind}: {message}"));
+        payload["error"] = json!(kind);
+        payload["message"] = json!(message);
+    }
+    payload
+}
+
+/// The body as it is, and beside it what it says to people.
+fn with_text(body: &Body) -> Value {
+    let Value::Object(mut fields) = body.to_json() else { return json!({}) };
+    if !fields.contains_key("text") {
+        let text = text(body);
+        let mut first = Map::from_iter([("text".to_owned(), Value::String(text))]);
+        first.append(&mut fields);
+        fields = first;
+    }
+    Value::Object(fields)
+}
+
+fn text(body: &Body) -> String {
+    match body {
+        Body::AgentFailed(failed) => format!("{}: {}", failed.kind, failed.message),
+        Body::UserMessageUndelivered(undelivered) => undelivered.reason.clone(),
+        Body::AgentDefined(v1::AgentDefined { profile }) => {
+            profile.as_ref().map(|profile| profile.description.clone()).unwrap_or_default()
+        }
+        Body::ThreadCreated(created) => created.title.clone(),
+        Body::ProcessSpawned(spawned) => {
+            format!("{} {} (pid {})", spawned.program, spawned.arguments.join(" "), spawned.pid)
+        }
+        Body::ProcessExited(exited) => match (exited.code, exited.signal) {
+            (Some(code), _) => format!("{} with code {code}", exited.outcome),
+            (None, Some(signal)) => format!("{} by signal {signal}", exited.outcome),
+            (None, None) => format!("{}: {}", exited.outcome, exited.reason),
+        },
+        Body::ToolCatalogue(v1::ToolCatalogue { tools, .. })
+        | Body::ProcessCapabilities(v1::ProcessCapabilities { tools, .. }) => {
+            tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" ")
+        }
+        Body::DeadLetter(letter) => letter.reason.clone(),
+        _ => String::new(),
+    }
+}
+
+/// JSON kept as text, as JSON; what is not JSON stays text.
+fn nested(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+impl EventJson {
+    /// What it says to people.
+    pub fn text(&self) -> &str {
+        self.payload.get("text").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Whether this is the reply that ends the turn.
+    pub fn is_final_reply(&self) -> bool {
+        self.payload.get("type").and_then(Value::as_str) == Some("say")
+            && self.payload.get("final").and_then(Value::as_bool) == Some(true)
+    }
+}

@@ -1,0 +1,98 @@
+//! Ids: where something enters from outside a new one is made, everything after is derived from its cause.
+//!
+//! Deriving is what makes doing the same work twice harmless: the second time yields the same ids.
+
+use std::fmt;
+
+use uuid::Uuid;
+
+/// Kairo's namespace for derived ids. Never change it: every derived id in every log rests on it.
+const NAMESPACE: Uuid = Uuid::from_u128(0x6b61_6972_6f2e_4576_8e6e_7473_2e69_6473);
+
+/// A new id, for what enters from outside.
+pub fn entering() -> Uuid {
+    Uuid::now_v7()
+}
+
+/// The id of what `cause` leads to at `position`, for example `derived(input, "decision")`.
+pub fn derived(cause: Uuid, position: &str) -> Uuid {
+    Uuid::new_v5(&NAMESPACE, format!("{cause}/{position}").as_bytes())
+}
+
+/// The id of something that outsiders name, for example `named("message", &["ann", "m-1"])`.
+/// Parts are joined with their lengths, so that no two lists of parts give the same id.
+pub fn named(kind: &str, parts: &[&str]) -> Uuid {
+    let mut name = kind.to_owned();
+    for part in parts {
+        name.push_str(&format!("/{}:{part}", part.len()));
+    }
+    Uuid::new_v5(&NAMESPACE, name.as_bytes())
+}
+
+/// The name of an agent, user, thread or service: `[a-z0-9_-]{1,64}`, so that it can be a token of a subject.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(String);
+
+/// Why a text is not a [`Name`].
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+#[error("expected 1 to 64 of the characters a-z 0-9 _ -, found {0:?}")]
+pub struct NotAName(String);
+
+impl Name {
+    pub const MAX_LEN: usize = 64;
+
+    pub fn parse(text: &str) -> Result<Self, NotAName> {
+        let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+        if (1..=Self::MAX_LEN).contains(&text.len()) && text.bytes().all(allowed) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotAName(text.chars().take(80).collect()))
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:?}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derived_ids_depend_on_cause_and_position_only() {
+        let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        assert_eq!(derived(one, "a"), derived(one, "a"));
+        assert_ne!(derived(one, "a"), derived(one, "b"));
+        assert_ne!(derived(one, "a"), derived(other, "a"));
+        assert_ne!(named("m", &["a", "bc"]), named("m", &["ab", "c"]));
+    }
+
+    #[test]
+    fn derivation_never_changes() {
+        let id = derived(Uuid::from_u128(7), "decision").to_string();
+        assert_eq!(id, "a4303647-cce6-5f65-926e-e0debba5525f");
+    }
+
+    #[test]
+    fn names_are_subject_tokens() {
+        for good in ["a", "default", "agent-7_b", &"x".repeat(64)] {
+            assert_eq!(Name::parse(good).unwrap().as_str(), good);
+        }
+        for bad in ["", "A", "a.b", "*", ">", "ä", "a b", &"x".repeat(65)] {
+            assert!(Name::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

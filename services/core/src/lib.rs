@@ -1,0 +1,15 @@
+//! What Kairo's services share: the envelope of an event, the table of subjects, the bus, and the skeleton of a service.
+//!
+//! Read [`subjects`] first: it is the map.
+
+pub mod bus;
+pub mod config;
+pub mod decider;
+pub mod envelope;
+pub mod event_json;
+pub mod ids;
+pub mod record;
+pub mod service;
+pub mod slots;
+pub mod subjects;
+pub mod telemetry;

@@ -1,0 +1,69 @@
+//! What stands in the log: an envelope and a body at a sequence.
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use jiff::Timestamp;
+use kairo_proto::{Body, Unreadable as UnreadableBody};
+
+use crate::{
+    envelope::{BadHeader, Envelope},
+    subjects,
+};
+
+/// An event at its place in the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The sequence in the stream; 0 for what is not stored.
+    pub sequence: u64,
+    pub subject: String,
+    pub envelope: Envelope,
+    pub body: Body,
+}
+
+/// A message as it lies in the stream, not yet read.
+#[derive(Clone, Debug)]
+pub struct Raw {
+    pub sequence: u64,
+    pub subject: String,
+    pub headers: HeaderMap,
+    pub payload: Bytes,
+    /// When the server stored it.
+    pub stored: Timestamp,
+}
+
+/// Why a message is not a record. The text goes into dead letters.
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+pub enum Unreadable {
+    #[error(transparent)]
+    Header(#[from] BadHeader),
+    #[error(transparent)]
+    Body(#[from] UnreadableBody),
+    #[error("subject is not in the table of subjects")]
+    UnknownSubject,
+    #[error("type {found:?} does not belong on this subject, expected {expected}")]
+    WrongType { found: String, expected: String },
+    #[error("body of {size} bytes is larger than the limit of {limit}")]
+    TooLarge { size: usize, limit: usize },
+}
+
+impl Raw {
+    /// The header of this name, as text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.as_str())
+    }
+
+    /// Reads it whole. `max_body` is in bytes.
+    pub fn read(&self, max_body: usize) -> Result<Record, Unreadable> {
+        if self.payload.len() > max_body {
+            return Err(Unreadable::TooLarge { size: self.payload.len(), limit: max_body });
+        }
+        let envelope = Envelope::from_headers(|name| self.header(name))?;
+        let (route, _) = subjects::route(&self.subject).ok_or(Unreadable::UnknownSubject)?;
+        let body = Body::decode(&envelope.type_name, envelope.content, &self.payload)?;
+        if !route.types.contains(&envelope.type_name.as_str()) {
+            let expected = route.types.join(" or ");
+            return Err(Unreadable::WrongType { found: envelope.type_name, expected });
+        }
+        Ok(Record { sequence: self.sequence, subject: self.subject.clone(), envelope, body })
+    }
+}

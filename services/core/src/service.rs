@@ -1,0 +1,208 @@
+//! The skeleton of a service: configuration, telemetry, connection, health, and an orderly end.
+
+mod health;
+mod status;
+
+use std::{future::Future, process::ExitCode, time::Instant};
+
+use clap::Parser;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::{runtime::Runtime, signal::unix::SignalKind};
+use tokio_util::sync::CancellationToken;
+
+pub use health::{HealthConfig, Readiness};
+
+use crate::{
+    bus::{Bus, BusConfig, BusError, NatsConfig},
+    config::{self, Validate},
+    ids::Name,
+    subjects::Service,
+    telemetry::{self, TelemetryConfig},
+};
+
+/// What every service is configured with; [`crate::service_config!`] makes structs that have it.
+pub trait ServiceConfig: Serialize + DeserializeOwned + Default + Validate + Clone + Send + 'static {
+    fn nats(&self) -> &NatsConfig;
+    fn bus(&self) -> &BusConfig;
+    fn telemetry(&self) -> &TelemetryConfig;
+    fn health(&self) -> &HealthConfig;
+}
+
+/// Declares a service's configuration: the sections every service has, and its own.
+#[macro_export]
+macro_rules! service_config {
+    ($(#[$doc:meta])* $name:ident { $($(#[$section_doc:meta])* $section:ident : $kind:ty),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $name {
+            /// How to reach NATS.
+            pub nats: $crate::bus::NatsConfig,
+            /// Limits of consuming and publishing.
+            pub bus: $crate::bus::BusConfig,
+            /// Logs and traces.
+            pub telemetry: $crate::telemetry::TelemetryConfig,
+            /// Where liveness and readiness are served.
+            pub health: $crate::service::HealthConfig,
+            $($(#[$section_doc])* pub $section: $kind),*
+        }
+
+        impl $crate::config::Validate for $name {
+            fn mistakes(&self) -> Vec<$crate::config::Mistake> {
+                let mut mistakes = Vec::new();
+                $crate::service::section(&mut mistakes, "nats", &self.nats);
+                $crate::service::section(&mut mistakes, "bus", &self.bus);
+                $crate::service::section(&mut mistakes, "telemetry", &self.telemetry);
+                $crate::service::section(&mut mistakes, "health", &self.health);
+                $($crate::service::section(&mut mistakes, stringify!($section), &self.$section);)*
+                mistakes
+            }
+        }
+
+        impl $crate::service::ServiceConfig for $name {
+            fn nats(&self) -> &$crate::bus::NatsConfig { &self.nats }
+            fn bus(&self) -> &$crate::bus::BusConfig { &self.bus }
+            fn telemetry(&self) -> &$crate::telemetry::TelemetryConfig { &self.telemetry }
+            fn health(&self) -> &$crate::service::HealthConfig { &self.health }
+        }
+    };
+}
+
+/// Adds a section's mistakes under the section's name.
+pub fn section(mistakes: &mut Vec<config::Mistake>, name: &str, section: &impl Validate) {
+    mistakes.extend(section.mistakes().into_iter().map(|mut mistake| {
+        mistake.key = format!("{name}.{}", mistake.key);
+        mistake
+    }));
+}
+
+/// What a running service is given.
+#[derive(Clone)]
+pub struct Context {
+    pub bus: Bus,
+    /// Cancelled when the service shall stop.
+    pub shutdown: CancellationToken,
+    pub readiness: Readiness,
+}
+
+/// Why a service stopped that was not asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    #[error("{0}")]
+    Other(String),
+}
+
+#[derive(Parser)]
+#[command(version, about = "A service of Kairo. Everything is configured by file or environment; see the README.")]
+struct Arguments {
+    /// TOML file with this service's sections; other services' sections are passed over.
+    #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
+    config: Option<String>,
+    /// Print the configuration in force, secrets left out, and stop.
+    #[arg(long)]
+    print_config: bool,
+}
+
+/// The `main` of every service: runs `body` until SIGTERM or Ctrl-C.
+///
+/// Exits 0 after an orderly stop, 64 for a bad configuration, 1 when the service failed.
+pub fn main<C, F>(service: Service, body: impl FnOnce(C, Context) -> F) -> ExitCode
+where
+    C: ServiceConfig,
+    F: Future<Output = Result<(), ServiceError>>,
+{
+    let arguments = Arguments::parse();
+    let file = arguments.config.map(|file| ["--config".to_owned(), file]);
+    let config: C = match config::load(file.into_iter().flatten(), config::environment()) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("kairo-{}: {error}", service.name());
+            return ExitCode::from(config::EXIT_STATUS);
+        }
+    };
+    if arguments.print_config {
+        println!("{}", serde_json::to_string_pretty(&config).unwrap_or_default());
+        return ExitCode::SUCCESS;
+    }
+    let outcome = match Runtime::new() {
+        Ok(runtime) => runtime.block_on(run(service, config, body)),
+        Err(error) => Err(ServiceError::Other(format!("cannot start threads: {error}"))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kairo-{}: {error}", service.name());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run<C, F>(service: Service, config: C, body: impl FnOnce(C, Context) -> F) -> Result<(), ServiceError>
+where
+    C: ServiceConfig,
+    F: Future<Output = Result<(), ServiceError>>,
+{
+    let started = Instant::now();
+    let traces =
+        telemetry::init(service.name(), config.telemetry()).map_err(|error| ServiceError::Other(error.to_string()))?;
+    let shutdown = CancellationToken::new();
+    tokio::spawn(stop_on_signal(shutdown.clone()));
+    let readiness = Readiness::default();
+    readiness.serve(config.health(), shutdown.clone()).await?;
+
+    let Some(bus) = connect(service, &config, &shutdown).await? else { return Ok(()) };
+    readiness.depend_on(&bus.client);
+    tokio::spawn(status::answer(bus.clone(), readiness.clone(), started));
+    let context = Context { bus: bus.clone(), shutdown: shutdown.clone(), readiness: readiness.clone() };
+    let outcome = body(config, context).await;
+    readiness.set(false);
+    bus.close().await;
+    if let Err(error) = traces.shutdown().await {
+        eprintln!("kairo-{}: {error}", service.name());
+    }
+    outcome
+}
+
+/// Connects and provisions, trying until it works; `None` when told to stop meanwhile.
+async fn connect<C: ServiceConfig>(
+    service: Service,
+    config: &C,
+    shutdown: &CancellationToken,
+) -> Result<Option<Bus>, ServiceError> {
+    let bus = Bus::connect(service, instance(service), config.nats(), config.bus()).await?;
+    let mut attempt = 0;
+    loop {
+        let Err(error) = bus.provision().await else { return Ok(Some(bus)) };
+        attempt += 1;
+        tracing::info!(%error, attempt, "waiting for nats");
+        let delay = crate::bus::consume::backoff(&bus.limits, attempt);
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            () = shutdown.cancelled() => return Ok(None),
+        }
+    }
+}
+
+/// A name no other replica has.
+fn instance(service: Service) -> Name {
+    let unique = crate::ids::entering().simple().to_string();
+    let tail = unique.get(unique.len() - 12..).unwrap_or_default();
+    Name::parse(&format!("{}-{tail}", service.name())).unwrap_or_else(|_| unreachable!("a service's name is a token"))
+}
+
+async fn stop_on_signal(shutdown: CancellationToken) {
+    let terminate = async {
+        match tokio::signal::unix::signal(SignalKind::terminate()) {
+            Ok(mut signal) => signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = terminate => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    tracing::info!("stopping");
+    shutdown.cancel();
+}

@@ -1,0 +1,211 @@
+//! Reading the fields of a request, so that every wrong one is named at once. Pure.
+
+use std::{collections::BTreeMap, fmt::Display, ops::RangeInclusive, str::FromStr};
+
+use kairo_core::ids::Name;
+use serde_json::Value;
+use url::form_urlencoded;
+
+use crate::problem::{FieldError, Problem};
+
+/// How a [`Name`] is described to clients.
+pub const NAME: &str = "1 to 64 of the characters a-z 0-9 _ -";
+
+/// Characters of a wrong value that are shown again.
+const FOUND_CHARS: usize = 80;
+
+/// What a client sent, field by field: `Value` from a JSON body, `String` from a query.
+#[derive(Debug)]
+pub struct Fields<V> {
+    given: BTreeMap<String, V>,
+    known: Vec<&'static str>,
+    errors: Vec<FieldError>,
+}
+
+impl Fields<Value> {
+    /// A JSON object. A field that is `null` is as good as absent.
+    pub fn from_json(body: &[u8]) -> Result<Self, Problem> {
+        match serde_json::from_slice(body) {
+            Ok(Value::Object(fields)) => {
+                Ok(Self::of(fields.into_iter().filter(|(_, value)| !value.is_null()).collect(), Vec::new()))
+            }
+            Ok(_) => Err(Problem::malformed("the body must be a JSON object")),
+            Err(error) => Err(Problem::malformed(format!("the body is not JSON: {error}"))),
+        }
+    }
+}
+
+impl Fields<String> {
+    /// A URL's query. A field that is empty is as good as absent; one given twice is wrong.
+    pub fn from_query(query: Option<&str>) -> Self {
+        let (mut given, mut errors) = (BTreeMap::new(), Vec::new());
+        for (field, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            if value.is_empty() {
+                continue;
+            }
+            if let Some(first) = given.insert(field.to_string(), value.to_string()) {
+                errors.push(wrong(&field, "one value", Some(format!("{first} and {value}"))));
+            }
+        }
+        Self::of(given, errors)
+    }
+}
+
+impl<V: Display> Fields<V> {
+    fn of(given: BTreeMap<String, V>, errors: Vec<FieldError>) -> Self {
+        Self { given, known: Vec::new(), errors }
+    }
+
+    /// The field, if it is given; what `read` does not accept is an error.
+    pub fn optional<T>(
+        &mut self,
+        field: &'static str,
+        expected: impl Into<String>,
+        read: impl FnOnce(&V) -> Option<T>,
+    ) -> Option<T> {
+        self.known.push(field);
+        let given = self.given.remove(field)?;
+        let value = read(&given);
+        if value.is_none() {
+            self.errors.push(wrong(field, expected, Some(given.to_string())));
+        }
+        value
+    }
+
+    /// As [`Fields::optional`], and it is an error too if the field is absent.
+    pub fn required<T>(
+        &mut self,
+        field: &'static str,
+        expected: impl Into<String>,
+        read: impl FnOnce(&V) -> Option<T>,
+    ) -> Option<T> {
+        let expected = expected.into();
+        if !self.given.contains_key(field) {
+            self.errors.push(wrong(field, expected.clone(), None));
+        }
+        self.optional(field, expected, read)
+    }
+
+    /// Adds an error that is about more than one field.
+    pub fn reject(&mut self, field: &str, expected: impl Into<String>) {
+        self.errors.push(wrong(field, expected, None));
+    }
+
+    /// What `build` makes of the fields that were read, or everything that is wrong. Fields nobody read are unknown.
+    pub fn complete<T>(mut self, build: impl FnOnce() -> Option<T>) -> Result<T, Problem> {
+        let expected = format!("one of the fields {}", self.known.join(", "));
+        let unknown = self.given.keys().map(|field| wrong("", &expected, Some(field.clone())));
+        // The name stands in both places: where programs look for it, and as what was found.
+        self.errors.extend(unknown.map(|error| FieldError { field: error.found.clone().unwrap_or_default(), ..error }));
+        match build() {
+            Some(built) if self.errors.is_empty() => Ok(built),
+            _ => Err(Problem::invalid(self.errors)),
+        }
+    }
+}
+
+fn wrong(field: &str, expected: impl Into<String>, found: Option<String>) -> FieldError {
+    let found = found.map(|found| found.chars().take(FOUND_CHARS).collect());
+    FieldError { field: field.chars().take(FOUND_CHARS).collect(), expected: expected.into(), found }
+}
+
+/// A JSON string that `read` accepts.
+pub fn text<T>(read: impl FnOnce(&str) -> Option<T>) -> impl FnOnce(&Value) -> Option<T> {
+    |value| value.as_str().and_then(read)
+}
+
+/// A JSON number within bounds.
+pub fn count(allowed: RangeInclusive<u32>) -> impl FnOnce(&Value) -> Option<u32> {
+    move |value| value.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| allowed.contains(number))
+}
+
+pub fn name(text: &str) -> Option<Name> {
+    Name::parse(text).ok()
+}
+
+/// Text of 1 to `max` bytes, whatever its characters.
+pub fn at_most(max: usize) -> impl FnOnce(&str) -> Option<String> {
+    move |text| (1..=max).contains(&text.len()).then(|| text.to_owned())
+}
+
+/// An id that a client chose.
+pub fn client_id(text: &str) -> Option<String> {
+    let fits = (1..=MAX_CLIENT_ID).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    fits.then(|| text.to_owned())
+}
+
+/// How [`client_id`] is described to clients.
+pub const CLIENT_ID: &str = "1 to 128 printable ASCII characters without spaces";
+const MAX_CLIENT_ID: usize = 128;
+
+/// A value of a query that `read` accepts.
+pub fn value<T>(read: impl FnOnce(&str) -> Option<T>) -> impl FnOnce(&String) -> Option<T> {
+    |value| read(value)
+}
+
+/// What has a text form: a number, `true` or `false`, a UUID.
+pub fn parsed<T: FromStr>(text: &str) -> Option<T> {
+    text.parse().ok()
+}
+
+/// How a time is described to clients.
+pub const TIME: &str = "an RFC 3339 time such as 2026-11-21T10:00:00Z";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong_fields(problem: &Problem) -> Vec<&str> {
+        problem.errors.iter().map(|error| error.field.as_str()).collect()
+    }
+
+    #[test]
+    fn every_wrong_field_is_named_at_once() {
+        let mut fields = Fields::from_json(br#"{"user": 7, "colour": "red", "agent": null}"#).unwrap();
+        let user = fields.required("user", NAME, text(name));
+        let agent = fields.optional("agent", NAME, text(name));
+        let words = fields.required("text", "words", text(at_most(5)));
+        assert_eq!(agent, None);
+        let problem = fields.complete(|| Some((user?, words?))).unwrap_err();
+        assert_eq!(wrong_fields(&problem), ["user", "text", "colour"]);
+        let found: Vec<_> = problem.errors.iter().map(|error| error.found.as_deref()).collect();
+        assert_eq!(found, [Some("7"), None, Some("colour")]);
+    }
+
+    #[test]
+    fn a_query_is_read_field_by_field() {
+        let mut fields = Fields::from_query(Some("agent=a%2Db&limit=&after=x&after=7&p=1"));
+        assert_eq!(fields.optional("agent", NAME, value(name)).unwrap().as_str(), "a-b");
+        assert_eq!(fields.optional("limit", "a number", value(parsed::<u32>)), None);
+        assert_eq!(fields.optional("after", "a number", value(parsed::<u64>)), Some(7));
+        assert_eq!(wrong_fields(&fields.complete(|| Some(())).unwrap_err()), ["after", "p"]);
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_malformed() {
+        for body in ["", "[]", "{", "\"a\"", "{\"a\": 1,}"] {
+            let problem = Fields::from_json(body.as_bytes()).unwrap_err();
+            assert_eq!((problem.status.as_u16(), problem.errors.len()), (400, 0), "{body}");
+        }
+    }
+
+    #[test]
+    fn long_values_are_not_sent_back_whole() {
+        let body = format!(r#"{{"user": "{}"}}"#, "ü".repeat(5_000));
+        let mut fields = Fields::from_json(body.as_bytes()).unwrap();
+        let user = fields.required("user", NAME, text(name));
+        let problem = fields.complete(|| user).unwrap_err();
+        let found = problem.errors.first().and_then(|error| error.found.as_deref()).unwrap_or_default();
+        assert_eq!(found.chars().count(), FOUND_CHARS);
+    }
+
+    #[test]
+    fn ids_of_clients_are_printable_and_bounded() {
+        for good in ["m-1", "<a@b>", &"x".repeat(128)] {
+            assert_eq!(client_id(good).as_deref(), Some(good));
+        }
+        for bad in ["", "a b", "ü", "a\n", &"x".repeat(129)] {
+            assert_eq!(client_id(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Keeping web pages out. Nobody is asked who they are, so a page open in a browser on this machine must not be able
+//! to speak for its user: neither across sites nor by giving this address a name of its own (DNS rebinding).
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+
+use super::Gateway;
+use crate::problem::Problem;
+
+/// Turns away what a web page of another site sent.
+pub async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    match refusal(request.headers(), gateway.config.allow_remote) {
+        Some(reason) => Problem::forbidden(reason).into_response(),
+        None => next.run(request).await,
+    }
+}
+
+/// Why these headers are turned away. `names` says whether the gateway may be called by any name: where remote
+/// clients are let in they have one for it, while on loopback it has only its address.
+fn refusal(headers: &HeaderMap, names: bool) -> Option<&'static str> {
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let host = text(header::HOST);
+    if !names && host.is_some_and(|host| !is_address(host)) {
+        return Some("call the gateway by its address or localhost; any other name needs gateway.allow_remote");
+    }
+    let origin = text(header::ORIGIN)?;
+    let site = origin.split_once("://").map(|(_, site)| site);
+    (site.is_none() || site != host).then_some("web pages of other sites may not use the gateway")
+}
+
+fn is_address(host: &str) -> bool {
+    let port = |text: &str| text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+    if let Some((address, rest)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+        return address.parse::<std::net::Ipv6Addr>().is_ok() && port(rest);
+    }
+    let name = host.split(':').next().unwrap_or_default();
+    let rest = host.strip_prefix(name).unwrap_or_default();
+    (name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::Ipv4Addr>().is_ok()) && port(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(host: &str, origin: Option<&str>, names: bool) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        refusal(&headers, names).is_some()
+    }
+
+    #[test]
+    fn on_loopback_only_an_address_will_do() {
+        for host in ["127.0.0.1:7420", "localhost", "LocalHost:7420", "[::1]:7420", "[::1]"] {
+            assert!(!refused(host, None, false), "{host}");
+        }
+        for host in ["evil.example:7420", "localhost.evil.example", "127.0.0.1.evil.example", "[::1].x", "", "a@::1"] {
+            assert!(refused(host, None, false), "{host}");
+            assert!(!refused(host, None, true), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_page_may_only_call_where_it_came_from() {
+        for names in [false, true] {
+            assert!(!refused("127.0.0.1:7420", Some("http://127.0.0.1:7420"), names));
+            for origin in ["http://127.0.0.1:7421", "https://evil.example", "null", ""] {
+                assert!(refused("127.0.0.1:7420", Some(origin), names), "{origin}");
+            }
+        }
+    }
+}

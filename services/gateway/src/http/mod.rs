@@ -1,0 +1,67 @@
+//! The HTTP interface: one file an endpoint, and what they share.
+
+mod actions;
+mod agents;
+mod body;
+mod conversations;
+mod dead_letters;
+mod events;
+mod guard;
+mod home;
+mod messages;
+mod projections;
+mod query;
+mod span;
+mod status;
+mod stream;
+mod threads;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    middleware,
+    routing::{get, post},
+};
+use kairo_core::bus::Bus;
+use kairo_read_model::ReadModel;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::{config::GatewayConfig, problem::Problem};
+
+/// What every endpoint works with.
+#[derive(Clone)]
+pub struct Gateway {
+    pub bus: Bus,
+    pub read_model: ReadModel,
+    pub config: Arc<GatewayConfig>,
+    /// A permit for each event stream.
+    pub streams: Arc<Semaphore>,
+    /// Event streams end when it is cancelled.
+    pub shutdown: CancellationToken,
+}
+
+/// Every endpoint, and what every request goes through, known path or not.
+pub fn routes(gateway: Gateway, health: Router<Gateway>) -> Router {
+    Router::new()
+        .route("/", get(home::get))
+        .route("/v1/messages", post(messages::post))
+        .route("/v1/agents", get(agents::get).post(agents::post))
+        .route("/v1/events", get(events::get))
+        .route("/v1/events/stream", get(stream::get))
+        .route("/v1/conversations/{agent}", get(conversations::get))
+        .route("/v1/threads", get(threads::get))
+        .route("/v1/actions", get(actions::get))
+        .route("/v1/status", get(status::get))
+        .route("/v1/dead-letters", get(dead_letters::get))
+        .route("/v1/projections/rebuild", post(projections::post))
+        .merge(health)
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .fallback(|| async { Problem::unknown_path() })
+        .layer(DefaultBodyLimit::max(gateway.config.max_body_bytes))
+        .layer(middleware::from_fn_with_state(gateway.clone(), guard::check))
+        .layer(middleware::from_fn(span::trace))
+        .with_state(gateway)
+}

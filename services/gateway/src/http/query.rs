@@ -1,0 +1,130 @@
+//! What the queries of the read model have in common.
+
+use std::{future::Future, time::Duration};
+
+use axum::extract::{Path, rejection::PathRejection};
+use kairo_core::ids::Name;
+use kairo_read_model::{ReadError, ReadErrorKind};
+
+use super::Gateway;
+use crate::{
+    config::GatewayConfig,
+    fields::{Fields, NAME, name, parsed, value},
+    place::{PLACE, Place},
+    problem::{FieldError, Problem},
+};
+
+/// What the read model answers, if it does so at once: for where an answer can do without.
+pub async fn at_once<T>(gateway: &Gateway, asked: impl Future<Output = Result<T, ReadError>>) -> Option<T> {
+    let limit = Duration::from_millis(gateway.config.lookup_timeout_ms);
+    match tokio::time::timeout(limit, asked).await {
+        Ok(Ok(answer)) => Some(answer),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "going on without the read model");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+/// What the read model answers, within the time it has.
+pub async fn answered<T>(gateway: &Gateway, asked: impl Future<Output = Result<T, ReadError>>) -> Result<T, Problem> {
+    let limit = Duration::from_millis(gateway.config.query_timeout_ms);
+    match tokio::time::timeout(limit, asked).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) if error.kind == ReadErrorKind::Unavailable => Err(Problem::no_read_model(&error)),
+        Ok(Err(error)) => Err(Problem::internal(&error)),
+        Err(late) => Err(Problem::no_read_model(&late)),
+    }
+}
+
+/// Rows that the last message of a page is completed with at once.
+const REST: u32 = 64;
+
+/// Whether there may be more rows than these.
+pub fn is_full<T>(rows: &[T], limit: u32) -> bool {
+    u32::try_from(rows.len()).map_or(true, |rows| rows >= limit)
+}
+
+/// Adds the rest of the last message to a page, so that clients can go on by sequence. Returns the sequence if there
+/// is more behind it. `ask` looks up at most so many rows behind a place.
+pub async fn complete<T, A>(
+    rows: &mut Vec<T>,
+    place: impl Fn(&T) -> Place,
+    ask: impl Fn(Place, u32) -> A,
+) -> Result<Option<u64>, Problem>
+where
+    A: Future<Output = Result<Vec<T>, Problem>>,
+{
+    while let Some(last) = rows.last().map(&place) {
+        let behind = ask(last, REST).await?;
+        let rest = behind.iter().take_while(|row| place(row).sequence == last.sequence).count();
+        let more = behind.len() > rest;
+        let done = more || !is_full(&behind, REST);
+        rows.extend(behind.into_iter().take(rest));
+        if done {
+            return Ok(more.then_some(last.sequence));
+        }
+    }
+    Ok(None)
+}
+
+/// The field `limit`: rows wanted at most.
+pub fn limit(fields: &mut Fields<String>, config: &GatewayConfig) -> u32 {
+    rows("limit", fields, config).unwrap_or(config.default_limit)
+}
+
+/// The fields `latest`, for so many of the newest rows, and `limit`, which it stands for when that is not given.
+pub fn latest_and_limit(fields: &mut Fields<String>, config: &GatewayConfig) -> (Option<u32>, u32) {
+    let latest = rows("latest", fields, config);
+    let limit = rows("limit", fields, config);
+    (latest, limit.or(latest).unwrap_or(config.default_limit))
+}
+
+fn rows(field: &'static str, fields: &mut Fields<String>, config: &GatewayConfig) -> Option<u32> {
+    let most = config.max_limit;
+    let fits = |text: &str| parsed(text).filter(|rows| (1..=most).contains(rows));
+    fields.optional(field, format!("1 to {most}"), value(fits))
+}
+
+/// The field `after`: the place behind which to begin.
+pub fn after(fields: &mut Fields<String>) -> Option<Place> {
+    fields.optional("after", PLACE, value(parsed))
+}
+
+/// The agent in the path.
+pub fn agent(path: Result<Path<String>, PathRejection>) -> Result<Name, Problem> {
+    let given = path.map(|Path(agent)| agent).unwrap_or_default();
+    name(&given).ok_or_else(|| {
+        let found = Some(given.chars().take(80).collect());
+        Problem::invalid(vec![FieldError { field: "agent".to_owned(), expected: NAME.to_owned(), found }])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+
+    /// Completes the first `limit` of the rows of these sequences.
+    async fn completed(sequences: &[u64], limit: usize) -> (usize, Option<u64>) {
+        let log: Vec<Place> =
+            sequences.iter().zip(0..).map(|(sequence, position)| Place { sequence: *sequence, position }).collect();
+        let mut page = log[..limit].to_vec();
+        let behind = |after: Place, limit| {
+            ready(Ok(log.iter().copied().filter(|row| *row > after).take(limit as usize).collect()))
+        };
+        let next = complete(&mut page, |row| *row, behind).await.unwrap();
+        (page.len(), next)
+    }
+
+    #[tokio::test]
+    async fn a_page_ends_with_a_whole_message() {
+        assert_eq!(completed(&[1, 2, 3], 2).await, (2, Some(2)));
+        assert_eq!(completed(&[1, 2, 2, 3], 2).await, (3, Some(2)));
+        assert_eq!(completed(&[1, 2, 2], 2).await, (3, None));
+        assert_eq!(completed(&[1, 2], 2).await, (2, None));
+        assert_eq!(completed(&[7; 200], 1).await, (200, None));
+    }
+}

@@ -1,0 +1,23 @@
+//! gateway: the boundary between the world and the log.
+//!
+//! What clients ask for over HTTP is checked ([`fields`]) and becomes an event or a query, one file an endpoint
+//! ([`http`]); what is wrong is answered as a [`problem`]. Events stream out straight from the log ([`follow`]),
+//! pieces of answers from those who are writing them ([`live`]).
+
+mod config;
+mod fields;
+mod follow;
+mod http;
+mod live;
+mod place;
+mod problem;
+mod server;
+
+use kairo_core::service::{Context, ServiceError};
+
+pub use config::{Config, GatewayConfig};
+
+/// Serves until told to stop.
+pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
+    server::serve(config, context).await
+}

@@ -1,0 +1,51 @@
+//! Listening, and an orderly end.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use kairo_core::service::{Context, ServiceError};
+use kairo_read_model::ReadModel;
+use tokio::{net::TcpListener, sync::Semaphore};
+
+use crate::{
+    config::Config,
+    http::{self, Gateway},
+};
+
+/// Serves until shutdown, then takes no more and finishes what was begun, for `bus.drain_ms` at most.
+pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError> {
+    let read_model = ReadModel::open(&config.postgres).map_err(|error| ServiceError::Other(error.to_string()))?;
+    let listen = config.gateway.listen;
+    let listener = TcpListener::bind(listen).await.map_err(|error| {
+        ServiceError::Other(format!("gateway.listen: cannot listen on {listen}: {error}; choose another address"))
+    })?;
+    let address = listener.local_addr().unwrap_or(listen);
+    let drain = Duration::from_millis(config.bus.drain_ms);
+    let gateway = Gateway {
+        bus: context.bus,
+        read_model,
+        streams: Arc::new(Semaphore::new(config.gateway.max_streams)),
+        config: Arc::new(config.gateway),
+        shutdown: context.shutdown.clone(),
+    };
+    let app = http::routes(gateway, context.readiness.routes());
+    let app = app.into_make_service_with_connect_info::<SocketAddr>();
+    context.readiness.announce(&format!("url=http://{address}"));
+
+    let shutdown = context.shutdown.clone();
+    let stopping = async move {
+        shutdown.cancelled().await;
+        context.readiness.set(false);
+    };
+    let server = axum::serve(listener, app).with_graceful_shutdown(stopping);
+    let overdue = async {
+        context.shutdown.cancelled().await;
+        tokio::time::sleep(drain).await;
+    };
+    tokio::select! {
+        ended = server => ended.map_err(|error| ServiceError::Other(format!("cannot serve: {error}"))),
+        () = overdue => {
+            tracing::warn!("stopped before every request was answered");
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What the simulator answers, independent of how it goes over the wire.
+
+use crate::scenario::{Fault, Pace};
+
+/// What to send back, rendered.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer<'s> {
+    /// The rule that gave it; none if no rule matched.
+    pub rule: Option<&'s str>,
+    pub pace: Pace,
+    pub fault: Option<Fault>,
+    pub reply: Reply,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reply {
+    Message(Message),
+    Error(ErrorReply),
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    pub text: Option<String>,
+    pub reasoning: Option<String>,
+    pub tool_calls: Vec<ToolCall>,
+    pub finish_reason: String,
+    pub prompt_tokens: u32,
+    pub completion_tokens: u32,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Given by the scenario; else the answer's own id is used to make one.
+    pub id: Option<String>,
+    /// As on the wire.
+    pub name: String,
+    /// JSON, unless the scenario wants it malformed.
+    pub arguments: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorReply {
+    pub status: u16,
+    pub message: String,
+    pub kind: String,
+    pub code: Option<String>,
+    /// In seconds.
+    pub retry_after: Option<u64>,
+}

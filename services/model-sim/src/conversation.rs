@@ -1,0 +1,237 @@
+//! What rules can ask about a request, worked out once for all rules.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use serde_json::Value;
+
+use crate::scenario::ResultStatus;
+use crate::wire::request::{ChatRequest, RequestMessage};
+
+/// The facts about one request.
+pub struct Conversation<'r> {
+    pub model: &'r str,
+    /// The text of the last user message; empty if there is none.
+    pub user: &'r str,
+    /// How many answers the model has given since the last user message.
+    pub round: usize,
+    /// How many tool results at the end nothing but system messages follow.
+    pub fresh_results: usize,
+    /// The names of the tools offered, as on the wire.
+    pub offered: Vec<&'r str>,
+    messages: &'r [RequestMessage<'r>],
+    /// Of the whole conversation, in order.
+    results: Vec<ToolResult<'r>>,
+    /// Where in `results` those since the last user message begin.
+    turn_results: usize,
+    key: u64,
+}
+
+/// What came of one tool call.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ToolResult<'r> {
+    /// The name of the tool as on the wire; empty if the call is not in the conversation.
+    pub tool: &'r str,
+    pub content: &'r str,
+}
+
+impl<'r> Conversation<'r> {
+    #[must_use]
+    pub fn of(request: &'r ChatRequest<'r>) -> Self {
+        let messages = request.messages.as_slice();
+        let last_user = messages.iter().rposition(|message| message.role == "user");
+        let since = last_user.map_or(0, |index| index + 1);
+        let turn = messages.get(since..).unwrap_or_default();
+        Self {
+            model: &request.model,
+            user: last_user.and_then(|index| messages.get(index)).map_or("", |message| message.content.0.as_ref()),
+            round: turn.iter().filter(|message| message.role == "assistant").count(),
+            fresh_results: turn
+                .iter()
+                .rev()
+                .filter(|message| !is_instruction(message))
+                .take_while(|message| message.role == "tool")
+                .count(),
+            offered: request
+                .tools
+                .iter()
+                .flatten()
+                .filter_map(|tool| tool.function.as_ref())
+                .map(|function| function.name.as_ref())
+                .collect(),
+            messages,
+            results: results(messages),
+            turn_results: messages.iter().take(since).filter(|message| message.role == "tool").count(),
+            key: key(request),
+        }
+    }
+
+    /// The tool results since the last user message, in order.
+    #[must_use]
+    pub fn results(&self) -> &[ToolResult<'r>] {
+        self.results.get(self.turn_results..).unwrap_or_default()
+    }
+
+    /// The last tool result of the whole conversation.
+    #[must_use]
+    pub fn last_result(&self) -> Option<&ToolResult<'r>> {
+        self.results.last()
+    }
+
+    /// The texts of the system and developer messages.
+    pub fn system(&self) -> impl Iterator<Item = &'r str> {
+        self.messages.iter().filter(|message| is_instruction(message)).map(|message| message.content.0.as_ref())
+    }
+
+    /// The texts of all other messages.
+    pub fn texts(&self) -> impl Iterator<Item = &'r str> {
+        self.messages.iter().filter(|message| !is_instruction(message)).map(|message| message.content.0.as_ref())
+    }
+
+    /// The same for all requests of one conversation: made of the `user` field of the request, or,
+    /// where a client sends none, of the conversation's first user message.
+    #[must_use]
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// The same for all requests of one turn, that is until the next user message.
+    #[must_use]
+    pub fn turn_key(&self) -> u64 {
+        let users = self.messages.iter().filter(|message| message.role == "user").count();
+        hash(&(self.key, users, self.user))
+    }
+
+    /// How many bytes of text the request has.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.messages.iter().map(|message| message.content.0.len()).sum()
+    }
+}
+
+impl ToolResult<'_> {
+    /// The API has no field for it, so: a JSON object with `ok: false`, `is_error: true`,
+    /// `isError: true` or an `error` that is not null, or a text that begins with "error".
+    #[must_use]
+    pub fn status(&self) -> ResultStatus {
+        let failed = match serde_json::from_str(self.content) {
+            Ok(Value::Object(fields)) => {
+                let is = |key: &str, value: bool| fields.get(key) == Some(&Value::Bool(value));
+                is("ok", false)
+                    || is("is_error", true)
+                    || is("isError", true)
+                    || fields.get("error").is_some_and(|error| !error.is_null())
+            }
+            _ => self.content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error")),
+        };
+        if failed { ResultStatus::Error } else { ResultStatus::Ok }
+    }
+
+    /// The content as JSON, or as a string if it is not JSON.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        serde_json::from_str(self.content).unwrap_or_else(|_| Value::String(self.content.to_owned()))
+    }
+}
+
+fn is_instruction(message: &RequestMessage<'_>) -> bool {
+    message.role == "system" || message.role == "developer"
+}
+
+fn results<'r>(messages: &'r [RequestMessage<'r>]) -> Vec<ToolResult<'r>> {
+    let results = messages.iter().enumerate().filter(|(_, message)| message.role == "tool");
+    results
+        .map(|(index, message)| ToolResult {
+            tool: called(messages.get(..index).unwrap_or_default(), message.tool_call_id.as_deref()),
+            content: message.content.0.as_ref(),
+        })
+        .collect()
+}
+
+/// The tool of the call with this id. Nearly always it is in the message just before.
+fn called<'r>(before: &'r [RequestMessage<'r>], id: Option<&str>) -> &'r str {
+    let calls = before.iter().rev().filter_map(|message| message.tool_calls.as_ref()).flatten();
+    let mut with_id = calls.filter(|call| Some(call.id.as_ref()) == id);
+    with_id.next().map_or("", |call| call.function.name.as_ref())
+}
+
+fn key(request: &ChatRequest<'_>) -> u64 {
+    match &request.user {
+        Some(user) => hash(&("user", user.as_str())),
+        None => {
+            let first = request.messages.iter().find(|message| message.role == "user");
+            hash(&("first", first.map_or("", |message| message.content.0.as_ref())))
+        }
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TURN: &str = r#"{"model":"m","messages":[
+        {"role":"system","content":"You are Kairo."},
+        {"role":"user","content":"earlier"},
+        {"role":"assistant","content":"yes"},
+        {"role":"user","content":"what time is it"},
+        {"role":"assistant","tool_calls":[
+            {"id":"a","type":"function","function":{"name":"tools__now","arguments":"{}"}},
+            {"id":"b","type":"function","function":{"name":"http__get","arguments":"{}"}}]},
+        {"role":"tool","tool_call_id":"a","content":"{\"now\":\"noon\"}"},
+        {"role":"tool","tool_call_id":"b","content":"{\"ok\":false}"},
+        {"role":"developer","content":"nothing is in flight"}],
+        "tools":[{"type":"function","function":{"name":"tools__now","parameters":{}}}]}"#;
+
+    fn with<T>(json: &str, look: impl FnOnce(&Conversation<'_>) -> T) -> T {
+        let request: ChatRequest<'_> = serde_json::from_str(json).expect("it is a request");
+        look(&Conversation::of(&request))
+    }
+
+    #[test]
+    fn facts_are_about_what_came_after_the_last_user_message() {
+        with(TURN, |conversation| {
+            assert_eq!(conversation.user, "what time is it");
+            assert_eq!((conversation.round, conversation.fresh_results), (1, 2));
+            let tools: Vec<_> = conversation.results().iter().map(|result| result.tool).collect();
+            assert_eq!(tools, ["tools__now", "http__get"]);
+            assert_eq!(conversation.offered, ["tools__now"]);
+        });
+    }
+
+    #[test]
+    fn a_new_user_message_begins_a_turn_without_results() {
+        let next = TURN.replace(
+            r#"{"role":"developer","content":"nothing is in flight"}"#,
+            r#"{"role":"user","content":"and now?"}"#,
+        );
+        with(&next, |conversation| {
+            assert_eq!((conversation.round, conversation.results().len()), (0, 0));
+            assert_eq!(conversation.key(), with(TURN, |other| other.key()));
+            assert_ne!(conversation.turn_key(), with(TURN, |other| other.turn_key()));
+        });
+    }
+
+    #[test]
+    fn results_tell_success_from_failure() {
+        let status = |content| ToolResult { tool: "", content }.status();
+        for failed in [r#"{"ok":false}"#, r#"{"isError":true}"#, r#"{"error":"in_doubt"}"#, "Error: no such host"] {
+            assert_eq!(status(failed), ResultStatus::Error, "{failed}");
+        }
+        for fine in [r#"{"ok":true,"error":null}"#, "12:00", "", "[]", "你好", "\"error\""] {
+            assert_eq!(status(fine), ResultStatus::Ok, "{fine}");
+        }
+    }
+
+    #[test]
+    fn the_user_field_names_the_conversation_if_it_is_there() {
+        let one = r#"{"model":"m","user":"u","messages":[{"role":"user","content":"a"}]}"#;
+        let other = r#"{"model":"m","user":"u","messages":[{"role":"user","content":"b"}]}"#;
+        assert_eq!(with(one, |other| other.key()), with(other, |other| other.key()));
+    }
+}

@@ -1,0 +1,61 @@
+//! Sending the frames of an answer at their pace.
+
+use std::io;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use futures::stream;
+use tokio_util::sync::CancellationToken;
+
+use crate::wire::response::Frame;
+
+/// Waits, but not once the server is stopping.
+pub async fn pause(milliseconds: u64, stopping: &CancellationToken) {
+    if milliseconds > 0 {
+        let pause = tokio::time::sleep(Duration::from_millis(milliseconds));
+        stopping.run_until_cancelled(pause).await;
+    }
+}
+
+/// The body that sends `frames`, with a pause before each but the first.
+pub fn body(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken) -> Body {
+    match joined(&frames) {
+        // With nothing to wait for, one write says it all.
+        Some(whole) if chunk_delay_ms == 0 => Body::from(whole),
+        _ => paced(frames, chunk_delay_ms, stopping),
+    }
+}
+
+/// All the data of the frames, unless one of them is not data.
+fn joined(frames: &[Frame]) -> Option<Bytes> {
+    let data = |frame: &Frame| match frame {
+        Frame::Data(data) => Some(data.clone()),
+        Frame::Stall | Frame::Cut => None,
+    };
+    match frames {
+        [only] => data(only),
+        several => {
+            let parts = several.iter().map(data).collect::<Option<Vec<_>>>()?;
+            Some(Bytes::from(parts.concat()))
+        }
+    }
+}
+
+fn paced(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken) -> Body {
+    let start = (frames.into_iter(), stopping, 0);
+    Body::from_stream(stream::unfold(start, move |(mut frames, stopping, delay_ms)| async move {
+        let frame = frames.next()?;
+        // What was sent so far is flushed only when this has nothing more to give for a moment.
+        tokio::task::yield_now().await;
+        pause(delay_ms, &stopping).await;
+        let sent = match frame {
+            Frame::Data(data) => Ok(data),
+            Frame::Stall => {
+                stopping.cancelled().await;
+                Err(io::Error::other("the model simulator is stopping"))
+            }
+            Frame::Cut => Err(io::Error::other("the scenario cuts the connection here")),
+        };
+        Some((sent, (frames, stopping, chunk_delay_ms)))
+    }))
+}

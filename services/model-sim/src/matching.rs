@@ -1,0 +1,115 @@
+//! From a request to the answer the scenario has for it. Pure: the only state, how often rules
+//! with `times` have answered, is asked for through a function.
+
+use regex::Regex;
+
+use crate::answer::Answer;
+use crate::conversation::Conversation;
+use crate::rendering::{Captures, plain_text, rendered};
+use crate::scenario::{AnswerPlan, Conditions, Scenario, Script, Times, TimesPer};
+
+/// One use of a rule with `times`: which rule, counted for what, and how often it may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub rule: usize,
+    pub counted_for: u64,
+    pub limit: u32,
+}
+
+/// The answer of the first rule that matches. `claim` counts one use of a rule with `times` and
+/// says whether it was still to be had; it is called only for a rule that matches otherwise.
+pub fn answer<'s>(
+    scenario: &'s Scenario,
+    conversation: &Conversation<'_>,
+    mut claim: impl FnMut(Claim) -> bool,
+) -> Answer<'s> {
+    let found = scenario.rules.iter().enumerate().find_map(|(index, rule)| {
+        let plan = plan_of_round(&rule.script, conversation.round)?;
+        let captures = matched(&rule.when, conversation)?;
+        let free = rule.times.is_none_or(|times| claim(claim_of(index, times, conversation)));
+        free.then_some((rule, plan, captures))
+    });
+    match found {
+        Some((rule, plan, captures)) => rendered(scenario, rule, plan, conversation, &captures),
+        None => Answer {
+            rule: None,
+            pace: scenario.pace,
+            fault: None,
+            reply: plain_text(
+                conversation,
+                format!(
+                    "(model simulator) no rule of the scenario matches this request; \
+                     the last user message is: {}",
+                    conversation.user
+                ),
+            ),
+        },
+    }
+}
+
+fn plan_of_round(script: &Script, round: usize) -> Option<&AnswerPlan> {
+    match script {
+        Script::Always(plan) => Some(plan),
+        Script::Rounds(plans) => plans.get(round),
+    }
+}
+
+fn claim_of(rule: usize, times: Times, conversation: &Conversation<'_>) -> Claim {
+    let counted_for = match times.per {
+        TimesPer::Server => 0,
+        TimesPer::Conversation => conversation.key(),
+        TimesPer::Turn => conversation.turn_key(),
+    };
+    Claim { rule, counted_for, limit: times.limit }
+}
+
+/// None if a condition does not hold. The cheap ones are asked first.
+fn matched<'c>(when: &'c Conditions, conversation: &Conversation<'c>) -> Option<Captures<'c>> {
+    let listed = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
+    let holds = when.step.is_none_or(|step| conversation.results().len() == step)
+        && when.step_at_least.is_none_or(|least| conversation.results().len() >= least)
+        && when.round.is_none_or(|round| conversation.round == round)
+        && listed(&when.models, conversation.model)
+        && when.tools_offered.iter().all(|tool| conversation.offered.contains(&tool.as_str()));
+    if !holds {
+        return None;
+    }
+    let mut captures = Captures::new();
+    let texts_match = found_in(&when.user, || std::iter::once(conversation.user), &mut captures)
+        && found_in(&when.system, || conversation.system(), &mut captures)
+        && found_in(&when.conversation, || conversation.texts(), &mut captures);
+    if !texts_match {
+        return None;
+    }
+    if let Some(wanted) = &when.result {
+        let fresh = conversation.results().iter().rev().take(conversation.fresh_results);
+        let found = fresh.filter(|result| listed(&wanted.tools, result.tool)).find(|result| {
+            wanted.status.is_none_or(|status| result.status() == status)
+                && found_in(&wanted.content, || std::iter::once(result.content), &mut captures)
+        });
+        found?;
+    }
+    Some(captures)
+}
+
+/// Whether each pattern is found in one of the texts; notes what its named groups matched there.
+fn found_in<'c, Texts: Iterator<Item = &'c str>>(
+    patterns: &'c [Regex],
+    texts: impl Fn() -> Texts,
+    captures: &mut Captures<'c>,
+) -> bool {
+    patterns.iter().all(|pattern| {
+        // One group is the whole match: nothing to capture, so the cheaper question will do.
+        if pattern.captures_len() == 1 {
+            return texts().any(|text| pattern.is_match(text));
+        }
+        let Some(groups) = texts().find_map(|text| pattern.captures(text)) else { return false };
+        for name in pattern.capture_names().flatten() {
+            captures.insert(name, groups.name(name).map_or("", |group| group.as_str()));
+        }
+        true
+    })
+}
+
+#[cfg(test)]
+mod tests;

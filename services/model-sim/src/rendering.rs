@@ -1,0 +1,132 @@
+//! From the rule that matched to its answer, with all templates rendered.
+
+use std::collections::BTreeMap;
+
+use minijinja::value::Serde;
+use minijinja::{Value as TemplateValue, context};
+
+use crate::answer::{Answer, ErrorReply, Message, Reply, ToolCall};
+use crate::conversation::{Conversation, ToolResult};
+use crate::scenario::{
+    AnswerPlan, Arguments, Content, ErrorPlan, MessagePlan, ResultStatus, Rule, Scenario, ToolCallPlan,
+    dotted_tool_name,
+};
+
+/// What the named groups of a rule's patterns matched.
+pub type Captures<'c> = BTreeMap<&'c str, &'c str>;
+
+/// The answer of a rule. A template that cannot be rendered is told in the answer itself, since
+/// whoever wrote the rule is likely to be looking there.
+pub fn rendered<'s>(
+    scenario: &'s Scenario,
+    rule: &'s Rule,
+    plan: &'s AnswerPlan,
+    conversation: &Conversation<'_>,
+    captures: &Captures<'_>,
+) -> Answer<'s> {
+    let context = variables(conversation, captures);
+    let reply = match &plan.content {
+        Content::Error(error) => render_error(scenario, error, &context).map(Reply::Error),
+        Content::Message(message) => render_message(scenario, message, conversation, &context).map(Reply::Message),
+    };
+    let (fault, reply) = match reply {
+        Ok(reply) => (plan.fault, reply),
+        Err(error) => {
+            let text = format!("(model simulator) rule '{}' cannot be rendered: {error}", rule.name);
+            (None, plain_text(conversation, text))
+        }
+    };
+    Answer { rule: Some(&rule.name), pace: plan.pace, fault, reply }
+}
+
+/// The variables of templates. Documented in the README.
+fn variables(conversation: &Conversation<'_>, captures: &Captures<'_>) -> TemplateValue {
+    let last = conversation.last_result().map(result_variables).unwrap_or_default();
+    let part = |key| last.get_attr(key).unwrap_or_default();
+    let captures = captures.iter().map(|(name, text)| (*name, TemplateValue::from(*text)));
+    context! {
+        user => conversation.user,
+        model => conversation.model,
+        captures => captures.collect::<BTreeMap<_, _>>(),
+        last_result => part("value"),
+        last_result_text => part("text"),
+        last_tool => part("tool"),
+        step => conversation.results().len(),
+        round => conversation.round,
+        tools => conversation.offered.iter().map(|name| dotted_tool_name(name)).collect::<Vec<_>>(),
+        results => conversation.results().iter().map(result_variables).collect::<Vec<_>>(),
+    }
+}
+
+fn result_variables(result: &ToolResult<'_>) -> TemplateValue {
+    context! {
+        tool => dotted_tool_name(result.tool),
+        ok => result.status() == ResultStatus::Ok,
+        text => result.content,
+        value => TemplateValue::from(Serde(result.value())),
+    }
+}
+
+fn render_message(
+    scenario: &Scenario,
+    plan: &MessagePlan,
+    conversation: &Conversation<'_>,
+    context: &TemplateValue,
+) -> Result<Message, String> {
+    let text = |text| scenario.templates.text(text, context);
+    let mut message = Message {
+        text: plan.text.as_ref().map(text).transpose()?,
+        reasoning: plan.reasoning.as_ref().map(text).transpose()?,
+        tool_calls: plan
+            .tool_calls
+            .iter()
+            .map(|call| render_call(scenario, call, context))
+            .collect::<Result<_, _>>()?,
+        ..Message::default()
+    };
+    let usual_reason = if message.tool_calls.is_empty() { "stop" } else { "tool_calls" };
+    message.finish_reason = plan.finish_reason.as_deref().unwrap_or(usual_reason).to_owned();
+    (message.prompt_tokens, message.completion_tokens) =
+        plan.usage.unwrap_or_else(|| estimated_usage(conversation, &message));
+    Ok(message)
+}
+
+fn render_call(scenario: &Scenario, plan: &ToolCallPlan, context: &TemplateValue) -> Result<ToolCall, String> {
+    let arguments = match &plan.arguments {
+        Arguments::Json(argument) => scenario.templates.argument(argument, context)?.to_string(),
+        Arguments::Raw(text) => scenario.templates.text(text, context)?,
+    };
+    Ok(ToolCall { id: plan.id.clone(), name: plan.tool.clone(), arguments })
+}
+
+fn render_error(scenario: &Scenario, plan: &ErrorPlan, context: &TemplateValue) -> Result<ErrorReply, String> {
+    let usual_kind = match plan.status {
+        401 | 403 => "authentication_error",
+        429 => "rate_limit_error",
+        500.. => "server_error",
+        _ => "invalid_request_error",
+    };
+    Ok(ErrorReply {
+        status: plan.status,
+        message: scenario.templates.text(&plan.message, context)?,
+        kind: plan.kind.as_deref().unwrap_or(usual_kind).to_owned(),
+        code: plan.code.clone(),
+        retry_after: plan.retry_after,
+    })
+}
+
+/// An answer that only says something.
+pub fn plain_text(conversation: &Conversation<'_>, text: String) -> Reply {
+    let mut message = Message { text: Some(text), finish_reason: "stop".to_owned(), ..Message::default() };
+    (message.prompt_tokens, message.completion_tokens) = estimated_usage(conversation, &message);
+    Reply::Message(message)
+}
+
+/// Four bytes to a token, the usual rule of thumb for English.
+fn estimated_usage(conversation: &Conversation<'_>, message: &Message) -> (u32, u32) {
+    let tokens = |bytes: usize| u32::try_from(bytes.div_ceil(4)).unwrap_or(u32::MAX);
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let calls: usize = message.tool_calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
+    let said = length(&message.text) + length(&message.reasoning) + calls;
+    (tokens(conversation.bytes()), tokens(said))
+}

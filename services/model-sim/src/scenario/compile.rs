@@ -1,0 +1,353 @@
+//! From the scenario file to the compiled scenario. Goes on after a mistake to find the others.
+
+use std::collections::HashSet;
+
+use regex::{Regex, RegexBuilder};
+use serde_json::Value;
+
+use super::format::{
+    AnswerFile, ConditionsFile, DefaultsFile, ErrorFile, Fault, OneOrMany, ResultFile, RuleFile, ScenarioFile,
+    ToolCallFile, read_section,
+};
+use super::{
+    AnswerPlan, Arguments, Conditions, Content, ErrorPlan, MessagePlan, Pace, ResultConditions, Rule, Scenario, Script,
+    Times, ToolCallPlan, wire_tool_name,
+};
+use crate::templates::{Argument, Templates, Text};
+
+/// A delay longer than this is a mistyped number rather than a slow model.
+const LONGEST_DELAY_MS: u64 = 600_000;
+
+pub(super) fn scenario(yaml: &str) -> Result<Scenario, Vec<String>> {
+    let file: ScenarioFile = serde_saphyr::from_str(yaml).map_err(|error| vec![error.to_string()])?;
+    let mut compiler = Compiler::default();
+    let (defaults, _) = compiler.section::<DefaultsFile>("defaults", file.defaults);
+    compiler.defaults = compiler.pace("defaults", (defaults.delay_ms, defaults.chunk_delay_ms, defaults.chunk_chars));
+    if file.rules.is_empty() {
+        compiler.mistake("rules: there must be at least one rule");
+    }
+    let rules = file.rules.into_iter().filter_map(|rule| compiler.rule(rule.referenced.line(), rule.value)).collect();
+    if !compiler.mistakes.is_empty() {
+        return Err(compiler.mistakes);
+    }
+    let models = match file.models.0 {
+        none if none.is_empty() => vec!["kairo-sim".to_owned()],
+        models => models,
+    };
+    Ok(Scenario { models, rules, pace: compiler.defaults, templates: compiler.templates })
+}
+
+#[derive(Default)]
+struct Compiler {
+    defaults: Pace,
+    names: HashSet<String>,
+    templates: Templates,
+    mistakes: Vec<String>,
+}
+
+impl Compiler {
+    fn mistake(&mut self, mistake: impl Into<String>) {
+        self.mistakes.push(mistake.into());
+    }
+
+    /// The value, or none after having noted the mistake.
+    fn noted<T>(&mut self, result: Result<T, String>) -> Option<T> {
+        result.map_err(|mistake| self.mistakes.push(mistake)).ok()
+    }
+
+    /// What could be read of a section, and whether that is all of it: if not, what seems to be
+    /// missing may just be misspelt.
+    fn section<T>(&mut self, path: &str, section: Value) -> (T, bool)
+    where
+        T: serde::de::DeserializeOwned + Default,
+    {
+        let (read, mistakes) = read_section(path, section);
+        let complete = mistakes.is_empty();
+        self.mistakes.extend(mistakes);
+        (read, complete)
+    }
+
+    fn rule(&mut self, line: u64, value: Value) -> Option<Rule> {
+        let name = value.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let path = if name.is_empty() {
+            let path = format!("rule at line {line}");
+            self.mistake(format!("{path}: give it a name"));
+            path
+        } else {
+            format!("rule '{name}' (line {line})")
+        };
+        if !name.is_empty() && !self.names.insert(name.clone()) {
+            self.mistake(format!("{path}: an earlier rule has the same name"));
+        }
+        let (file, complete): (RuleFile, _) = self.section(&path, value);
+        if file.times == Some(0) {
+            self.mistake(format!("{path}.times: must be at least 1"));
+        }
+        if complete && file.times_per.is_some() && file.times.is_none() {
+            self.mistake(format!("{path}.times_per: says nothing without times"));
+        }
+        let times = file.times.map(|limit| Times { limit, per: file.times_per.unwrap_or_default() });
+        if complete && file.reply.is_some() == file.turn.is_some() {
+            self.mistake(format!("{path}: give it either a reply or a turn of replies"));
+        }
+        let when = self.conditions(&format!("{path}.when"), file.when);
+        let script = self.script(&path, file.reply, file.turn)?;
+        Some(Rule { name, when, times, script })
+    }
+
+    fn script(&mut self, path: &str, reply: Option<Value>, turn: Option<Vec<Value>>) -> Option<Script> {
+        if let Some(reply) = reply {
+            return self.answer(&format!("{path}.reply"), reply).map(Script::Always);
+        }
+        let rounds = turn?;
+        if rounds.is_empty() {
+            self.mistake(format!("{path}.turn: there must be at least one reply"));
+        }
+        let answers: Vec<_> = rounds
+            .into_iter()
+            .enumerate()
+            .map(|(round, answer)| self.answer(&format!("{path}.turn[{round}]"), answer))
+            .collect();
+        answers.into_iter().collect::<Option<Vec<_>>>().map(Script::Rounds)
+    }
+
+    fn conditions(&mut self, path: &str, value: Value) -> Conditions {
+        let (file, _): (ConditionsFile, _) = self.section(path, value);
+        Conditions {
+            user: self.patterns(path, "user_", file.user_contains, file.user_matches),
+            conversation: self.patterns(path, "conversation_", file.conversation_contains, file.conversation_matches),
+            system: self.patterns(path, "system_", file.system_contains, file.system_matches),
+            models: file.model.0,
+            tools_offered: wire_names(file.tools_offered),
+            step: file.step,
+            step_at_least: file.step_at_least,
+            round: file.round,
+            result: file.result.map(|result| self.result(path, result)),
+        }
+    }
+
+    fn result(&mut self, path: &str, file: ResultFile) -> ResultConditions {
+        let path = format!("{path}.result");
+        ResultConditions {
+            tools: wire_names(file.tool),
+            status: file.status,
+            content: self.patterns(&path, "", file.contains, file.matches),
+        }
+    }
+
+    /// The patterns of the keys `{prefix}contains` and `{prefix}matches`, as far as they are there.
+    fn patterns(&mut self, path: &str, prefix: &str, contains: OneOrMany, matches: Option<String>) -> Vec<Regex> {
+        let contains = self.contains(&format!("{path}.{prefix}contains"), &contains.0);
+        let matches = matches.and_then(|pattern| self.pattern(&format!("{path}.{prefix}matches"), &pattern));
+        contains.into_iter().chain(matches).collect()
+    }
+
+    /// One pattern for "contains any of these, in whatever case".
+    fn contains(&mut self, path: &str, needles: &[String]) -> Option<Regex> {
+        if needles.is_empty() {
+            return None;
+        }
+        if needles.iter().any(String::is_empty) {
+            self.mistake(format!("{path}: an empty text is contained in everything"));
+        }
+        let escaped: Vec<_> = needles.iter().map(|needle| regex::escape(needle)).collect();
+        self.pattern(path, &escaped.join("|"))
+    }
+
+    fn pattern(&mut self, path: &str, pattern: &str) -> Option<Regex> {
+        let compiled = RegexBuilder::new(pattern).case_insensitive(true).build();
+        // The regex crate draws its syntax errors over several lines; the last says what is wrong.
+        self.noted(compiled.map_err(|error| {
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            format!("{path}: {reason}")
+        }))
+    }
+
+    fn answer(&mut self, path: &str, value: Value) -> Option<AnswerPlan> {
+        let value = match value {
+            Value::String(text) => serde_json::json!({ "text": text }),
+            section => section,
+        };
+        let (mut file, complete): (AnswerFile, _) = self.section(path, value);
+        let pace = self.pace(path, (file.delay_ms, file.chunk_delay_ms, file.chunk_chars));
+        let says_something = file.text.is_some() || file.reasoning.is_some() || !file.tool_calls.is_empty();
+        let content = match file.error.take() {
+            Some(_) if says_something || file.fault.is_some() => {
+                self.mistake(format!("{path}: an error stands alone, without text, reasoning, tool_calls or fault"));
+                return None;
+            }
+            Some(error) => Content::Error(self.error(path, error)?),
+            None => {
+                if complete && !says_something && file.fault != Some(Fault::Hang) {
+                    self.mistake(format!("{path}: give it a text, reasoning, tool_calls, an error or `fault: hang`"));
+                }
+                Content::Message(self.message(path, &mut file)?)
+            }
+        };
+        Some(AnswerPlan { pace, fault: file.fault, content })
+    }
+
+    fn message(&mut self, path: &str, file: &mut AnswerFile) -> Option<MessagePlan> {
+        let text = self.text(path, "text", file.text.take());
+        let reasoning = self.text(path, "reasoning", file.reasoning.take());
+        let calls: Vec<_> = std::mem::take(&mut file.tool_calls)
+            .into_iter()
+            .enumerate()
+            .map(|(index, call)| self.tool_call(&format!("{path}.tool_calls[{index}]"), call))
+            .collect();
+        Some(MessagePlan {
+            text: text?,
+            reasoning: reasoning?,
+            tool_calls: calls.into_iter().collect::<Option<_>>()?,
+            finish_reason: file.finish_reason.take(),
+            usage: file.usage.map(|usage| (usage.prompt_tokens, usage.completion_tokens)),
+        })
+    }
+
+    /// A text that may be absent; none only if it is there and wrong.
+    fn text(&mut self, path: &str, key: &str, source: Option<String>) -> Option<Option<Text>> {
+        let Some(source) = source else { return Some(None) };
+        let compiled = self.templates.compile_text(&format!("{path}.{key}"), source);
+        self.noted(compiled).map(Some)
+    }
+
+    fn tool_call(&mut self, path: &str, file: ToolCallFile) -> Option<ToolCallPlan> {
+        let tool = wire_tool_name(&file.tool);
+        if !is_wire_name(&tool) {
+            self.mistake(format!("{path}.tool: '{}' is not 1 to 64 of letters, digits, '.', '_' and '-'", file.tool));
+        }
+        let arguments = match (file.arguments, file.raw_arguments) {
+            (Some(_), Some(_)) => {
+                self.mistake(format!("{path}: give it arguments or raw_arguments, not both"));
+                return None;
+            }
+            (None, Some(raw)) => {
+                let compiled = self.templates.compile_text(&format!("{path}.raw_arguments"), raw);
+                Arguments::Raw(self.noted(compiled)?)
+            }
+            (None, None) => Arguments::Json(Argument::Map(Vec::new())),
+            (Some(fields), None) => {
+                let path = format!("{path}.arguments");
+                match self.templates.compile_argument(&path, Value::Object(fields)) {
+                    Ok(argument) => Arguments::Json(argument),
+                    Err(mistakes) => {
+                        self.mistakes.extend(mistakes);
+                        return None;
+                    }
+                }
+            }
+        };
+        Some(ToolCallPlan { tool, id: file.id, arguments })
+    }
+
+    fn error(&mut self, path: &str, file: ErrorFile) -> Option<ErrorPlan> {
+        if !(400..=599).contains(&file.status) {
+            self.mistake(format!("{path}.error.status: must be 400 to 599, not {}", file.status));
+        }
+        let message = file.message.unwrap_or_else(|| "the scenario asked for this error".to_owned());
+        let compiled = self.templates.compile_text(&format!("{path}.error.message"), message);
+        Some(ErrorPlan {
+            status: file.status,
+            message: self.noted(compiled)?,
+            kind: file.kind,
+            code: file.code,
+            retry_after: file.retry_after,
+        })
+    }
+
+    fn pace(
+        &mut self,
+        path: &str,
+        (delay_ms, chunk_delay_ms, chunk_chars): (Option<u64>, Option<u64>, Option<usize>),
+    ) -> Pace {
+        for (key, delay) in [("delay_ms", delay_ms), ("chunk_delay_ms", chunk_delay_ms)] {
+            if delay.is_some_and(|delay| delay > LONGEST_DELAY_MS) {
+                self.mistake(format!("{path}.{key}: must be at most {LONGEST_DELAY_MS}"));
+            }
+        }
+        if chunk_chars == Some(0) {
+            self.mistake(format!("{path}.chunk_chars: must be at least 1"));
+        }
+        Pace {
+            delay_ms: delay_ms.unwrap_or(self.defaults.delay_ms),
+            chunk_delay_ms: chunk_delay_ms.unwrap_or(self.defaults.chunk_delay_ms),
+            chunk_chars: chunk_chars.unwrap_or(self.defaults.chunk_chars),
+        }
+    }
+}
+
+fn wire_names(names: OneOrMany) -> Vec<String> {
+    names.0.iter().map(|name| wire_tool_name(name)).collect()
+}
+
+fn is_wire_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Scenario, ScenarioMistakes};
+
+    fn mistakes(yaml: &str) -> Vec<String> {
+        match Scenario::parse(yaml) {
+            Ok(_) => Vec::new(),
+            Err(ScenarioMistakes(mistakes)) => mistakes,
+        }
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_its_rule_and_line() {
+        let found = mistakes(
+            "defaults: { delay_ms: 600001 }
+rules:
+  - name: a
+    when: { user_matches: '(', user_contain: x, step: -1 }
+    reply: { text: '{{ ', delay_ms: soon, chunk_chars: 0 }
+  - reply: { error: { status: 200 } }
+  - name: a
+    times: 0
+    turn: []
+  - name: b
+    when: { user_matches: '(' }
+    reply: { error: { status: 500 }, text: x }
+  - name: c
+    reply: { tool_calls: [{ tool: 'no spaces' }, { tool: x, arguments: { y: '{{' } }] }
+  - { name: d, reply: x, turn: [y] }
+  - { name: e, repli: x }
+",
+        );
+        let expected = [
+            "defaults.delay_ms: must be at most 600000",
+            "rule 'a' (line 3).when.step: ",
+            "rule 'a' (line 3).when.user_contain: unknown field",
+            "rule 'a' (line 3).when.user_matches: unclosed group",
+            "rule 'a' (line 3).reply.delay_ms: invalid type",
+            "rule 'a' (line 3).reply.chunk_chars: must be at least 1",
+            "rule 'a' (line 3).reply.text: ",
+            "rule at line 6: give it a name",
+            "rule at line 6.reply.error.status: must be 400 to 599, not 200",
+            "rule 'a' (line 7): an earlier rule has the same name",
+            "rule 'a' (line 7).times: must be at least 1",
+            "rule 'a' (line 7).turn: there must be at least one reply",
+            "rule 'b' (line 10).when.user_matches: unclosed group",
+            "rule 'b' (line 10).reply: an error stands alone",
+            "rule 'c' (line 13).reply.tool_calls[0].tool: 'no spaces' is not",
+            "rule 'c' (line 13).reply.tool_calls[1].arguments.y: ",
+            "rule 'd' (line 15): give it either a reply or a turn of replies",
+            "rule 'e' (line 16).repli: unknown field",
+        ];
+        assert_eq!(found.len(), expected.len(), "{found:#?}");
+        for (mistake, start) in found.iter().zip(expected) {
+            assert!(mistake.starts_with(start), "{mistake:?} does not start with {start:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_yaml_or_has_no_rules_is_refused() {
+        assert!(mistakes("rules: [").iter().any(|mistake| mistake.contains("line 1")));
+        assert_eq!(mistakes("models: m"), ["rules: there must be at least one rule"]);
+        assert!(mistakes("rulez: []")[0].contains("unknown field `rulez`"));
+    }
+}

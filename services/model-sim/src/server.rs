@@ -1,0 +1,243 @@
+//! The HTTP server around the pure parts: sockets, time, and the state that requests share.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::serve::ListenerExt;
+use axum::{Router, serve};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::Config;
+use crate::answer::{ErrorReply, Reply};
+use crate::conversation::Conversation;
+use crate::counters::Counters;
+use crate::delivery::{body, pause};
+use crate::matching;
+use crate::recorder::{Limits, Recorded, Recorder, page};
+use crate::scenario::{Fault, Pace, Scenario};
+use crate::wire::request::ChatRequest;
+use crate::wire::response::{Delivery, Frame, Stamp, error_body, frames, models_body};
+
+/// How long answers under way may take to be sent once the server is to stop.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// How many counts of rules with `times` are held.
+const COUNTS: usize = 100_000;
+
+const JSON: &str = "application/json";
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// A server that listens but does not answer yet.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    router: Router,
+    stopping: CancellationToken,
+}
+
+struct Simulator {
+    scenario: Scenario,
+    counters: Mutex<Counters>,
+    recorder: Mutex<Recorder>,
+    run: u64,
+    requests: AtomicU64,
+    /// Ends all waiting: delays, stalls and hangs.
+    stopping: CancellationToken,
+}
+
+/// How to answer a request. Owned, so that nothing is borrowed from the request while waiting.
+struct Prepared {
+    rule: Option<String>,
+    pace: Pace,
+    kind: Kind,
+}
+
+enum Kind {
+    Hang,
+    Error(ErrorReply),
+    Body { content_type: &'static str, frames: Vec<Frame> },
+}
+
+/// Listens on the configured address.
+///
+/// # Errors
+/// If the address cannot be listened on.
+pub async fn bind(config: Config) -> io::Result<Server> {
+    let listener = TcpListener::bind(config.listen).await?;
+    let limits = Limits { requests: config.keep_requests, bytes: config.max_body_bytes.saturating_mul(4) };
+    let stopping = CancellationToken::new();
+    let simulator = Simulator {
+        scenario: config.scenario,
+        counters: Mutex::new(Counters::new(COUNTS)),
+        recorder: Mutex::new(Recorder::new(limits)),
+        run: since_1970().as_secs(),
+        requests: AtomicU64::new(0),
+        stopping: stopping.clone(),
+    };
+    let router = Router::new()
+        .route("/v1/chat/completions", post(chat))
+        .route("/v1/models", get(models))
+        .route("/v1/requests", get(requests))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .fallback(unknown_path)
+        .layer(DefaultBodyLimit::max(config.max_body_bytes))
+        .with_state(Arc::new(simulator));
+    Ok(Server { address: listener.local_addr()?, listener, router, stopping })
+}
+
+impl Server {
+    /// The address listened on, with the port that was found if any was asked for.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `shutdown` completes, then ends all delays and hangs and sends what is under
+    /// way, for 5 seconds at most.
+    ///
+    /// # Errors
+    /// None at present; the signature leaves room for accepting to fail.
+    pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+        let stopping = self.stopping.clone();
+        let signal = async move {
+            shutdown.await;
+            stopping.cancel();
+        };
+        // A chunk is written when it is due: without this, it would wait for the last one's ack.
+        let listener = self.listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+        let serving = serve(listener, self.router).with_graceful_shutdown(signal);
+        tokio::select! {
+            ended = serving.into_future() => ended,
+            () = async { self.stopping.cancelled().await; tokio::time::sleep(DRAIN).await } => Ok(()),
+        }
+    }
+}
+
+async fn chat(State(simulator): State<Arc<Simulator>>, request: Result<Bytes, BytesRejection>) -> Response {
+    let request = match request {
+        Ok(request) => request,
+        Err(rejection) => {
+            let status = rejection.status().as_u16();
+            return error(invalid_request(status, rejection.body_text()));
+        }
+    };
+    let prepared = simulator.prepare(&request);
+    simulator.record(prepared.rule, request);
+    let stopping = &simulator.stopping;
+    pause(prepared.pace.delay_ms, stopping).await;
+    match prepared.kind {
+        Kind::Hang => {
+            // Leaving drops this future: the HTTP server watches the connection meanwhile.
+            stopping.cancelled().await;
+            error(ErrorReply {
+                kind: "server_error".to_owned(),
+                ..invalid_request(503, "the model simulator is stopping".to_owned())
+            })
+        }
+        Kind::Error(reply) => error(reply),
+        Kind::Body { content_type, frames } => {
+            let body = body(frames, prepared.pace.chunk_delay_ms, stopping.clone());
+            ([(header::CONTENT_TYPE, content_type)], body).into_response()
+        }
+    }
+}
+
+async fn models(State(simulator): State<Arc<Simulator>>) -> Response {
+    json(models_body(&simulator.scenario.models))
+}
+
+#[derive(Deserialize)]
+struct Last {
+    limit: Option<usize>,
+}
+
+async fn requests(State(simulator): State<Arc<Simulator>>, Query(last): Query<Last>) -> Response {
+    let (total, requests) = locked(&simulator.recorder).last(last.limit.unwrap_or(usize::MAX));
+    json(page(total, &requests))
+}
+
+async fn unknown_path() -> Response {
+    error(invalid_request(
+        404,
+        "no such path; there are POST /v1/chat/completions, GET /v1/models, GET /v1/requests and \
+         GET /healthz"
+            .to_owned(),
+    ))
+}
+
+impl Simulator {
+    fn prepare(&self, body: &[u8]) -> Prepared {
+        let request: ChatRequest<'_> = match serde_json::from_slice(body) {
+            Ok(request) => request,
+            Err(reason) => {
+                let text = format!("the body is not a chat completion request: {reason}");
+                let kind = Kind::Error(invalid_request(400, text));
+                return Prepared { rule: None, pace: self.scenario.pace, kind };
+            }
+        };
+        let conversation = Conversation::of(&request);
+        let answer = matching::answer(&self.scenario, &conversation, |claim| locked(&self.counters).claim(claim));
+        let options = request.stream_options.as_ref();
+        let delivery = if request.stream == Some(true) {
+            let include_usage = options.and_then(|options| options.include_usage) == Some(true);
+            Delivery::Stream { include_usage }
+        } else {
+            Delivery::Whole
+        };
+        let kind = match &answer.reply {
+            Reply::Error(reply) => Kind::Error(reply.clone()),
+            Reply::Message(_) if answer.fault == Some(Fault::Hang) => Kind::Hang,
+            Reply::Message(message) => Kind::Body {
+                content_type: if delivery == Delivery::Whole { JSON } else { EVENT_STREAM },
+                frames: frames(&answer, message, &request.model, self.stamp(), delivery),
+            },
+        };
+        Prepared { rule: answer.rule.map(str::to_owned), pace: answer.pace, kind }
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp { run: self.run, request: self.requests.fetch_add(1, Ordering::Relaxed), created: since_1970().as_secs() }
+    }
+
+    fn record(&self, rule: Option<String>, body: Bytes) {
+        locked(&self.recorder).record(Recorded { rule, body });
+    }
+}
+
+fn json(body: Bytes) -> Response {
+    ([(header::CONTENT_TYPE, JSON)], body).into_response()
+}
+
+fn error(reply: ErrorReply) -> Response {
+    let mut response = json(error_body(&reply));
+    *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if let Some(seconds) = reply.retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn invalid_request(status: u16, message: String) -> ErrorReply {
+    ErrorReply { status, message, kind: "invalid_request_error".to_owned(), code: None, retry_after: None }
+}
+
+/// What the locks guard is whole between any two statements, so a panic elsewhere does not spoil it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

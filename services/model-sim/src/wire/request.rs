@@ -1,0 +1,139 @@
+//! What a client sends, as far as the simulator looks at it; all else is accepted and ignored.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
+
+#[derive(Debug, Deserialize)]
+pub struct ChatRequest<'a> {
+    #[serde(borrow)]
+    pub model: Cow<'a, str>,
+    #[serde(borrow)]
+    pub messages: Vec<RequestMessage<'a>>,
+    #[serde(borrow, default)]
+    pub tools: Option<Vec<OfferedTool<'a>>>,
+    #[serde(default)]
+    pub stream: Option<bool>,
+    #[serde(default)]
+    pub stream_options: Option<StreamOptions>,
+    /// Who the request is for: names the conversation if it is there.
+    #[serde(default)]
+    pub user: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct StreamOptions {
+    #[serde(default)]
+    pub include_usage: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct RequestMessage<'a> {
+    #[serde(borrow)]
+    pub role: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub content: MessageText<'a>,
+    #[serde(borrow, default)]
+    pub tool_calls: Option<Vec<PastCall<'a>>>,
+    #[serde(default)]
+    pub tool_call_id: Option<String>,
+}
+
+/// A tool call that an earlier answer made.
+#[derive(Debug, Deserialize)]
+pub struct PastCall<'a> {
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    #[serde(borrow)]
+    pub function: FunctionName<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct OfferedTool<'a> {
+    /// Absent in tools that are not functions.
+    #[serde(borrow, default)]
+    pub function: Option<FunctionName<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct FunctionName<'a> {
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+}
+
+/// The content of a message: a string, or the text of its parts, one to a line. A part that is not
+/// text counts as its type in brackets, such as `[image_url]`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct MessageText<'a>(pub Cow<'a, str>);
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    text: Option<String>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for MessageText<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = MessageText<'de>;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("a string, a list of content parts or null")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(MessageText(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(MessageText(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(MessageText::default())
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
+                let mut lines = Vec::new();
+                while let Some(part) = parts.next_element::<Part<'de>>()? {
+                    lines.push(part.text.unwrap_or_else(|| format!("[{}]", part.kind)));
+                }
+                Ok(MessageText(Cow::Owned(lines.join("\n"))))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(json: &str) -> MessageText<'_> {
+        serde_json::from_str(json).expect("it is content")
+    }
+
+    #[test]
+    fn content_may_be_a_string_parts_or_null() {
+        assert!(matches!(text(r#""plain""#).0, Cow::Borrowed("plain")));
+        assert_eq!(text(r#""a\nb""#).0, "a\nb");
+        assert_eq!(text("null").0, "");
+        let parts = r#"[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"u"}}]"#;
+        assert_eq!(text(parts).0, "see\n[image_url]");
+    }
+
+    #[test]
+    fn nulls_and_unknown_fields_are_tolerated() {
+        let request: ChatRequest<'_> = serde_json::from_str(
+            r#"{"model":"m","messages":[{"role":"assistant","content":null,"tool_calls":null,
+                "refusal":null}],"tools":null,"stream":null,"stream_options":null,"top_k":3}"#,
+        )
+        .expect("it is a request");
+        assert_eq!(request.messages.len(), 1);
+    }
+}

@@ -1,0 +1,289 @@
+//! The bytes of an answer: one JSON body, or a stream of server-sent events.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::answer::{Answer, ErrorReply, Message, ToolCall};
+use crate::scenario::Fault;
+
+/// What makes an answer's ids unlike any other's.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamp {
+    /// Differs between two runs of the server.
+    pub run: u64,
+    /// Differs between two requests of a run.
+    pub request: u64,
+    /// When the answer was made, in seconds since 1970.
+    pub created: u64,
+}
+
+/// How the client wants its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    Whole,
+    Stream { include_usage: bool },
+}
+
+/// A step in sending a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    Data(Bytes),
+    /// Send nothing more, and keep the connection open until the client leaves.
+    Stall,
+    /// Break the connection off.
+    Cut,
+}
+
+#[derive(Serialize)]
+struct Usage {
+    prompt_tokens: u32,
+    completion_tokens: u32,
+    total_tokens: u32,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none", rename = "type")]
+    kind: Option<&'static str>,
+    function: Function<'a>,
+}
+
+#[derive(Default, Serialize)]
+struct Said<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+}
+
+#[derive(Serialize)]
+struct Choice<'a> {
+    index: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<Said<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delta: Option<Said<'a>>,
+    finish_reason: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Completion<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    model: &'a str,
+    choices: Vec<Choice<'a>>,
+    /// Absent, `null` or there: a stream with usage has `null` in all chunks but the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Option<Usage>>,
+}
+
+/// The steps in which a message is sent, fault and all.
+#[must_use]
+pub fn frames(answer: &Answer<'_>, message: &Message, model: &str, stamp: Stamp, delivery: Delivery) -> Vec<Frame> {
+    let mut frames = match delivery {
+        Delivery::Whole => {
+            let body = whole(message, model, stamp);
+            if answer.fault.is_none() {
+                vec![Frame::Data(body)]
+            } else {
+                let half = body.len() / 2;
+                vec![Frame::Data(body.slice(..half)), Frame::Data(body.slice(half..))]
+            }
+        }
+        Delivery::Stream { include_usage } => {
+            let stream = Stream { id: completion_id(stamp), model, stamp, include_usage };
+            stream.events(message, answer.pace.chunk_chars).into_iter().map(Frame::Data).collect()
+        }
+    };
+    if let Some(fault) = answer.fault {
+        spoil(&mut frames, fault, delivery);
+    }
+    frames
+}
+
+fn spoil(frames: &mut Vec<Frame>, fault: Fault, delivery: Delivery) {
+    let half = frames.len() / 2;
+    match fault {
+        Fault::Hang => *frames = vec![Frame::Stall],
+        Fault::Stall => {
+            frames.truncate(half);
+            frames.push(Frame::Stall);
+        }
+        Fault::Truncate => frames.truncate(half),
+        Fault::Drop => {
+            frames.truncate(half);
+            frames.push(Frame::Cut);
+        }
+        Fault::InvalidJson if delivery == Delivery::Whole => {
+            *frames = vec![Frame::Data(Bytes::from_static(b"{\"id\": \"chatcmpl-sim\", choices"))];
+        }
+        Fault::InvalidJson => {
+            let broken = Bytes::from_static(b"data: {\"id\": \"chatcmpl-sim\", choices\n\n");
+            frames.insert(half, Frame::Data(broken));
+        }
+    }
+}
+
+fn completion_id(stamp: Stamp) -> String {
+    format!("chatcmpl-sim-{:x}-{}", stamp.run, stamp.request)
+}
+
+fn call_id(call: &ToolCall, index: usize, stamp: Stamp) -> String {
+    let made = || format!("call_{:x}_{}_{index}", stamp.run, stamp.request);
+    call.id.clone().unwrap_or_else(made)
+}
+
+fn usage(message: &Message) -> Usage {
+    Usage {
+        prompt_tokens: message.prompt_tokens,
+        completion_tokens: message.completion_tokens,
+        total_tokens: message.prompt_tokens.saturating_add(message.completion_tokens),
+    }
+}
+
+fn whole(message: &Message, model: &str, stamp: Stamp) -> Bytes {
+    let ids: Vec<_> = message.tool_calls.iter().enumerate().map(|(index, call)| call_id(call, index, stamp)).collect();
+    let calls = message.tool_calls.iter().zip(&ids).map(|(call, id)| Call {
+        index: None,
+        id: Some(id),
+        kind: Some("function"),
+        function: Function { name: Some(&call.name), arguments: &call.arguments },
+    });
+    let said = Said {
+        role: Some("assistant"),
+        content: message.text.as_deref(),
+        reasoning_content: message.reasoning.as_deref(),
+        tool_calls: calls.collect(),
+    };
+    json_bytes(&Completion {
+        id: &completion_id(stamp),
+        object: "chat.completion",
+        created: stamp.created,
+        model,
+        choices: vec![Choice {
+            index: 0,
+            message: Some(said),
+            delta: None,
+            finish_reason: Some(&message.finish_reason),
+        }],
+        usage: Some(Some(usage(message))),
+    })
+}
+
+struct Stream<'a> {
+    id: String,
+    model: &'a str,
+    stamp: Stamp,
+    include_usage: bool,
+}
+
+impl Stream<'_> {
+    fn events(&self, message: &Message, chunk_chars: usize) -> Vec<Bytes> {
+        let mut events = vec![self.delta(Said { role: Some("assistant"), ..Said::default() })];
+        for part in pieces(message.reasoning.as_deref().unwrap_or_default(), chunk_chars) {
+            events.push(self.delta(Said { reasoning_content: Some(part), ..Said::default() }));
+        }
+        for part in pieces(message.text.as_deref().unwrap_or_default(), chunk_chars) {
+            events.push(self.delta(Said { content: Some(part), ..Said::default() }));
+        }
+        for (index, call) in message.tool_calls.iter().enumerate() {
+            // Id and name come once, in a first delta without arguments.
+            let id = call_id(call, index, self.stamp);
+            events.push(self.call(index, Some((&id, &call.name)), ""));
+            for part in pieces(&call.arguments, chunk_chars) {
+                events.push(self.call(index, None, part));
+            }
+        }
+        events.push(self.event(Some((Said::default(), Some(&message.finish_reason))), None));
+        if self.include_usage {
+            events.push(self.event(None, Some(usage(message))));
+        }
+        events.push(Bytes::from_static(b"data: [DONE]\n\n"));
+        events
+    }
+
+    fn call(&self, index: usize, first: Option<(&str, &str)>, arguments: &str) -> Bytes {
+        let call = Call {
+            index: Some(index),
+            id: first.map(|(id, _)| id),
+            kind: first.map(|_| "function"),
+            function: Function { name: first.map(|(_, name)| name), arguments },
+        };
+        self.delta(Said { tool_calls: vec![call], ..Said::default() })
+    }
+
+    fn delta(&self, said: Said<'_>) -> Bytes {
+        self.event(Some((said, None)), None)
+    }
+
+    fn event(&self, said: Option<(Said<'_>, Option<&str>)>, usage: Option<Usage>) -> Bytes {
+        let choice =
+            said.map(|(said, finish_reason)| Choice { index: 0, message: None, delta: Some(said), finish_reason });
+        let chunk = json_bytes(&Completion {
+            id: &self.id,
+            object: "chat.completion.chunk",
+            created: self.stamp.created,
+            model: self.model,
+            choices: choice.into_iter().collect(),
+            usage: self.include_usage.then_some(usage),
+        });
+        Bytes::from([b"data: ".as_slice(), &chunk, b"\n\n"].concat())
+    }
+}
+
+/// Splits a text into pieces of so many characters, never within one.
+fn pieces(text: &str, chars: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = rest.char_indices().nth(chars).map_or(rest.len(), |(index, _)| index);
+        let (piece, remainder) = rest.split_at_checked(end)?;
+        rest = remainder;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// The body of an error answer.
+#[must_use]
+pub fn error_body(error: &ErrorReply) -> Bytes {
+    json_bytes(&json!({ "error": {
+        "message": error.message,
+        "type": error.kind,
+        "param": null,
+        "code": error.code,
+    } }))
+}
+
+/// The body of `GET /v1/models`.
+#[must_use]
+pub fn models_body(models: &[String]) -> Bytes {
+    let data: Vec<_> = models
+        .iter()
+        .map(|id| json!({ "id": id, "object": "model", "created": 0, "owned_by": "kairo-model-sim" }))
+        .collect();
+    json_bytes(&json!({ "object": "list", "data": data }))
+}
+
+/// Serializing these types into memory cannot fail: no map has a key that is not a string.
+pub(crate) fn json_bytes(value: &impl Serialize) -> Bytes {
+    Bytes::from(serde_json::to_vec(value).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! What may run, and how much of it. By default nothing may, and the tool is not offered.
+
+use std::{collections::BTreeMap, env, path::PathBuf};
+
+use kairo_core::{
+    config::{Mistake, Validate},
+    service_config,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    limits::Limits,
+    policy::{Policy, Program},
+};
+
+service_config! {
+    /// Everything process-supervisor is configured with.
+    Config {
+        /// Which programs there are, and their limits.
+        process_supervisor: SupervisorConfig,
+    }
+}
+
+/// The programs of one supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SupervisorConfig {
+    /// The programs agents may run, by the name they use: an absolute path, or a table of `path` and `args` that
+    /// always come first. Default none, which removes the tool.
+    pub programs: BTreeMap<String, Program>,
+    /// The whole environment of every process. Default `PATH=/usr/bin:/bin` and `LANG=C.UTF-8`.
+    pub env: BTreeMap<String, String>,
+    /// Where processes start: each agent has a folder of its own in here, named like the agent and closed to others,
+    /// which is made when first needed and never removed. Default `kairo-processes` in the system's temporary folder.
+    pub work_dir: PathBuf,
+    /// Whether output goes out on `kairo.live` as it appears; the end of it is kept in any case. Default true.
+    pub live_output: bool,
+    /// The limits of every process.
+    pub limits: Limits,
+}
+
+impl Default for SupervisorConfig {
+    fn default() -> Self {
+        let env = [("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8")];
+        Self {
+            programs: BTreeMap::new(),
+            env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            work_dir: env::temp_dir().join("kairo-processes"),
+            live_output: true,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl SupervisorConfig {
+    pub fn policy(&self) -> Policy {
+        Policy { programs: self.programs.clone(), env: self.env.clone() }
+    }
+}
+
+impl Validate for SupervisorConfig {
+    fn mistakes(&self) -> Vec<Mistake> {
+        let mut problems = self.policy().problems();
+        if !self.work_dir.is_absolute() {
+            problems.push("work_dir: the path is not absolute; give the full path".to_owned());
+        }
+        problems.extend(self.limits.problems());
+        problems.iter().map(|problem| mistake(problem)).collect()
+    }
+}
+
+/// From `key: what is wrong; what to do`.
+fn mistake(problem: &str) -> Mistake {
+    let (key, text) = problem.split_once(": ").unwrap_or(("", problem));
+    let (text, advice) = text.split_once("; ").unwrap_or((text, "correct it, or leave it out for the default"));
+    Mistake::new(key, text, advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(value: serde_json::Value) -> Result<SupervisorConfig, serde_json::Error> {
+        serde_json::from_value(value)
+    }
+
+    #[test]
+    fn the_default_is_valid_and_runs_nothing() {
+        let config = SupervisorConfig::default();
+        assert_eq!(config.mistakes(), []);
+        assert!(config.programs.is_empty());
+        assert_eq!(parse(json!({})).unwrap(), config);
+    }
+
+    #[test]
+    fn what_was_read_comes_out_again() {
+        let given = json!({
+            "programs": {"echo": "/bin/echo", "lint": {"path": "/usr/bin/python3", "args": ["-I"]}},
+            "env": {},
+            "work_dir": "/srv/work",
+            "live_output": false,
+            "limits": serde_json::to_value(Limits::default()).unwrap(),
+        });
+        assert_eq!(serde_json::to_value(parse(given.clone()).unwrap()).unwrap(), given);
+    }
+
+    #[test]
+    fn unknown_keys_are_refused() {
+        assert!(parse(json!({"program": {}})).is_err());
+        assert!(parse(json!({"limits": {"time": 1}})).is_err());
+        assert!(parse(json!({"programs": {"a": {"path": "/a", "arg": []}}})).is_err());
+    }
+
+    #[test]
+    fn every_mistake_is_named_at_once_by_its_key() {
+        let config = parse(json!({
+            "programs": {"a": "relative"},
+            "work_dir": "relative",
+            "limits": {"time_s": 0, "concurrent": 0},
+        }));
+        let mistakes = config.unwrap().mistakes();
+        let keys: Vec<&str> = mistakes.iter().map(|mistake| mistake.key.as_str()).collect();
+        assert_eq!(keys, ["programs.a", "work_dir", "limits.time_s", "limits.concurrent"]);
+    }
+}

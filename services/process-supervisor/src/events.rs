@@ -1,0 +1,203 @@
+//! What this service says of a process, as events.
+
+use kairo_core::ids;
+use kairo_proto::v1::{ProcessExited, ProcessSpawned, ProcessUsage};
+use uuid::Uuid;
+
+use crate::{
+    protocol::{Exit, Outcome, Spec, Stream},
+    tail::Tail,
+};
+
+/// Longest reason in characters: one may quote what an agent wrote.
+const MAX_REASON_CHARS: usize = 2_000;
+
+/// What nobody can know of a process that did not end by itself.
+const HOW_FAR: &str = "how far it got is unknown: find out before running it again";
+
+/// How a process ended, or why there was none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It may not be run.
+    Refused { reason: String },
+    /// It never ran.
+    SpawnFailed { reason: String },
+    /// It was killed with its supervisor or its guard.
+    Lost { reason: String },
+    /// Its guard saw how it ended.
+    Seen { exit: Exit, tails: Tails },
+}
+
+impl End {
+    /// The end of a process whose supervisor is gone.
+    pub fn lost_with(supervisor: &str) -> Self {
+        Self::Lost { reason: format!("{supervisor} is gone, and the process it ran was killed with it; {HOW_FAR}") }
+    }
+
+    /// The end of a process of this supervisor that could not be written down in time.
+    pub fn unrecorded() -> Self {
+        Self::Lost { reason: format!("nats was away for so long that its end could not be recorded; {HOW_FAR}") }
+    }
+
+    /// The end of a process of this supervisor that lost its guard.
+    pub fn lost_guard(why: &str) -> Self {
+        Self::Lost { reason: format!("its guard was lost, and the process with it ({why}); {HOW_FAR}") }
+    }
+}
+
+/// The ends of what a process wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tails {
+    stdout: Tail,
+    stderr: Tail,
+}
+
+impl Tails {
+    /// Keeps at most `max_bytes` of each stream.
+    pub fn new(max_bytes: usize) -> Self {
+        Self { stdout: Tail::new(max_bytes), stderr: Tail::new(max_bytes) }
+    }
+
+    pub fn push(&mut self, stream: Stream, text: &str) {
+        match stream {
+            Stream::Stdout => self.stdout.push(text),
+            Stream::Stderr => self.stderr.push(text),
+        }
+    }
+}
+
+/// The id of an action's process: the same action is the same process.
+pub fn process_id(action: Uuid) -> Uuid {
+    ids::derived(action, "process")
+}
+
+/// The id of the event that says a process exists.
+pub fn spawned_id(action: Uuid) -> Uuid {
+    ids::derived(action, "spawned")
+}
+
+/// The id of the event that says how a process ended.
+pub fn exited_id(action: Uuid) -> Uuid {
+    ids::derived(action, "exited")
+}
+
+pub fn spawned(action: Uuid, supervisor: &str, pid: u32, spec: &Spec) -> ProcessSpawned {
+    ProcessSpawned {
+        process_id: process_id(action).to_string(),
+        action_id: action.to_string(),
+        supervisor: supervisor.to_owned(),
+        pid,
+        program: spec.program.display().to_string(),
+        arguments: spec.args.clone(),
+    }
+}
+
+pub fn exited(action: Uuid, supervisor: &str, end: End) -> ProcessExited {
+    let exited = ProcessExited {
+        process_id: process_id(action).to_string(),
+        action_id: action.to_string(),
+        supervisor: supervisor.to_owned(),
+        ..Default::default()
+    };
+    let unseen = |outcome: &str, reason| ProcessExited {
+        outcome: outcome.to_owned(),
+        reason: legible(reason),
+        usage: Some(ProcessUsage::default()),
+        ..exited.clone()
+    };
+    match end {
+        End::Refused { reason } => unseen("refused", reason),
+        End::SpawnFailed { reason } => unseen("spawn_failed", reason),
+        End::Lost { reason } => unseen("supervisor_lost", reason),
+        End::Seen { exit, tails } => ProcessExited {
+            outcome: exit.outcome.as_str().to_owned(),
+            code: match exit.outcome {
+                Outcome::Exited { code } => Some(code),
+                _ => None,
+            },
+            signal: match exit.outcome {
+                Outcome::Signaled { signal } => Some(signal),
+                _ => None,
+            },
+            reason: legible(reason(&exit)),
+            usage: Some(ProcessUsage {
+                wall_ms: exit.usage.wall_ms,
+                user_ms: exit.usage.user_ms,
+                system_ms: exit.usage.system_ms,
+                max_rss_bytes: exit.usage.max_rss_bytes,
+            }),
+            stdout_tail: tails.stdout.into_parts().0,
+            stderr_tail: tails.stderr.into_parts().0,
+            stdout_bytes: exit.output.stdout_bytes,
+            stderr_bytes: exit.output.stderr_bytes,
+            ..exited
+        },
+    }
+}
+
+fn reason(exit: &Exit) -> String {
+    let reason = match &exit.outcome {
+        Outcome::Exited { .. } | Outcome::Signaled { .. } => String::new(),
+        Outcome::TimedOut => format!("it was stopped at its time limit; {HOW_FAR}"),
+        Outcome::Canceled => format!("it was stopped because its supervisor was told to stop; {HOW_FAR}"),
+        Outcome::SpawnFailed { reason } => reason.clone(),
+        Outcome::SupervisorLost => format!("its supervisor was frozen for so long that it was killed; {HOW_FAR}"),
+    };
+    match exit.survivors {
+        0 => reason,
+        survivors => format!("{survivors} of its descendants hang in the kernel and are not dead yet; {reason}"),
+    }
+}
+
+/// Of bounded length, and without NUL, which Postgres has not in text.
+fn legible(reason: String) -> String {
+    let characters = reason.chars().take(MAX_REASON_CHARS);
+    characters.map(|character| if character == '\0' { char::REPLACEMENT_CHARACTER } else { character }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{OutputTotals, Usage};
+
+    const ACTION: Uuid = Uuid::from_u128(1);
+
+    fn seen(outcome: Outcome) -> ProcessExited {
+        let mut tails = Tails::new(3);
+        tails.push(Stream::Stdout, "abcd");
+        tails.push(Stream::Stderr, "e");
+        let output = OutputTotals { stdout_bytes: 4, stderr_bytes: 1, discarded_bytes: 0 };
+        let usage = Usage { wall_ms: 7, ..Usage::default() };
+        exited(ACTION, "s-1", End::Seen { exit: Exit { outcome, usage, output, survivors: 0 }, tails })
+    }
+
+    #[test]
+    fn an_end_that_was_seen_says_all_there_is_to_say() {
+        let exited = seen(Outcome::Exited { code: 3 });
+        assert_eq!((exited.outcome.as_str(), exited.code, exited.signal), ("exited", Some(3), None));
+        assert_eq!((exited.stdout_tail.as_str(), exited.stderr_tail.as_str()), ("bcd", "e"));
+        assert_eq!((exited.stdout_bytes, exited.stderr_bytes, exited.reason.as_str()), (4, 1, ""));
+        assert_eq!(exited.usage.unwrap().wall_ms, 7);
+        let signaled = seen(Outcome::Signaled { signal: 9 });
+        assert_eq!((signaled.outcome.as_str(), signaled.code, signaled.signal), ("signaled", None, Some(9)));
+    }
+
+    #[test]
+    fn whatever_was_not_the_process_s_own_end_has_a_reason() {
+        for outcome in [Outcome::TimedOut, Outcome::Canceled, Outcome::SupervisorLost] {
+            let exited = seen(outcome.clone());
+            assert_eq!(exited.outcome, outcome.as_str());
+            assert!(!exited.reason.is_empty(), "{outcome:?}");
+        }
+        let lost = exited(ACTION, "s-2", End::lost_with("s-1"));
+        assert_eq!((lost.outcome.as_str(), lost.supervisor.as_str()), ("supervisor_lost", "s-2"));
+        assert!(lost.reason.starts_with("s-1 is gone"), "{}", lost.reason);
+    }
+
+    #[test]
+    fn a_reason_is_bounded_and_can_be_stored() {
+        let refused = exited(ACTION, "s-1", End::Refused { reason: "a\0".repeat(MAX_REASON_CHARS) });
+        assert_eq!(refused.reason.chars().count(), MAX_REASON_CHARS);
+        assert!(refused.reason.starts_with("a\u{FFFD}a"));
+    }
+}

@@ -1,0 +1,343 @@
+//! The guard: a small process between a supervisor and the program it runs.
+//!
+//! A supervisor can die at any instant, so what must happen then cannot be left to it. The guard
+//! holds the process at a gate until it is told to go, and kills it with all its descendants when
+//! it ends, when its time is over, when the supervisor's end of the pipe closes, and when the
+//! supervisor stops renewing its lease. When to do what is decided in [`crate::watch`]; this is
+//! one loop around `poll`, without threads, that never waits for anything else.
+//!
+//! What it cannot do: a program that kills its guard (they share a user) dies with it, but a
+//! daemon which that program made in a session of its own does not.
+
+mod channel;
+pub mod launch;
+mod process;
+mod tree;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeValLike;
+use nix::unistd::setsid;
+
+use self::channel::{Control, Reports};
+use self::process::Process;
+use self::tree::ignore_interruption;
+use crate::output::Capture;
+use crate::protocol::{self, Command, Exit, Report, Spec, Stream, Usage};
+use crate::watch::{Cause, Effect, Input, Watch};
+
+/// Milliseconds. A supervisor that reads nothing for so long when all is over does not learn how
+/// it ended.
+const FLUSH_TIMEOUT: u16 = 10_000;
+
+/// No pipe holds more than this many reads, so whoever still writes cannot keep the guard here.
+const MAX_LAST_READS: usize = 256;
+
+/// Why a guard gave up. Nothing of its process is left then, as far as the kernel allows.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardError {
+    #[error("the first command must be `prepare`; let the supervisor start its guards")]
+    Unprepared,
+    #[error("input or output failed: {0}")]
+    Io(#[from] io::Error),
+    #[error("the kernel refused: {0}")]
+    Kernel(#[from] nix::Error),
+}
+
+/// Guards one process, told what to do on standard input and reporting on standard output.
+///
+/// # Errors
+/// When the first command is not `prepare`, or the kernel refuses what the guard needs.
+pub fn run() -> Result<(), GuardError> {
+    // Out of the reach of a terminal's Ctrl-C, which is for the supervisor to deal with.
+    setsid()?;
+    prctl::set_child_subreaper(true)?;
+    let signals = take_signals()?;
+    let mut control = Control::open()?;
+    let spec = loop {
+        match control.next_command()? {
+            Some(Command::Prepare { spec }) => break spec,
+            Some(_) => return Err(GuardError::Unprepared),
+            None => control.read()?,
+        }
+    };
+    let mut guard = Guard::prepare(&spec, control, signals)?;
+    let watched = guard.watch();
+    // A guard that cannot see what happens must not let it go on.
+    guard.finish(watched.as_ref().copied().unwrap_or(Cause::SupervisorLost))?;
+    watched.map(drop)
+}
+
+/// Deaths of children come in as something to poll. Being asked to end is ignored: whoever stops
+/// all of a service means the supervisor, and the guard lasts as long as that.
+fn take_signals() -> nix::Result<SignalFd> {
+    let taken = [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
+    let taken: SigSet = taken.into_iter().collect();
+    taken.thread_block()?;
+    SignalFd::with_flags(&taken, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+}
+
+struct Guard {
+    control: Control,
+    reports: Reports,
+    signals: SignalFd,
+    process: Process,
+    capture: Capture,
+    watch: Watch,
+    began: Instant,
+    released: Option<Instant>,
+}
+
+/// What `poll` says is ready.
+#[derive(Clone, Copy)]
+enum Source {
+    Control,
+    Signals,
+    Reports,
+    Gate,
+    Output(Stream),
+}
+
+impl Guard {
+    fn prepare(spec: &Spec, control: Control, signals: SignalFd) -> Result<Self, GuardError> {
+        let mut guard = Self {
+            control,
+            reports: Reports::open()?,
+            signals,
+            process: Process::spawn(spec)?,
+            capture: Capture::new(spec.bounds.output_bytes),
+            watch: Watch::new(spec, Duration::ZERO),
+            began: Instant::now(),
+            released: None,
+        };
+        let pid = guard.process.id();
+        guard.reports.push(&Report::Ready { pid })?;
+        Ok(guard)
+    }
+
+    /// Until the process is over, and why it is.
+    fn watch(&mut self) -> Result<Cause, GuardError> {
+        let mut inputs = Vec::new();
+        // Commands may have come along with the first.
+        self.take_commands(&mut inputs);
+        loop {
+            let now = self.began.elapsed();
+            for input in inputs.drain(..) {
+                let effect = self.watch.on(input, now);
+                if let Some(cause) = self.perform(effect) {
+                    return Ok(cause);
+                }
+            }
+            // After the inputs: a beat that has arrived renews the lease, however late it is read.
+            let effect = self.watch.expire(now);
+            if let Some(cause) = self.perform(effect) {
+                return Ok(cause);
+            }
+            self.turn(&mut inputs)?;
+        }
+    }
+
+    /// `Some` when it is time to finish.
+    fn perform(&mut self, effect: Option<Effect>) -> Option<Cause> {
+        match effect? {
+            Effect::Release => {
+                self.released = Some(Instant::now());
+                self.process.release();
+                None
+            }
+            Effect::Terminate => {
+                self.process.signal(Signal::SIGTERM);
+                // A stopped process cannot deal with it.
+                self.process.signal(Signal::SIGCONT);
+                None
+            }
+            Effect::Finish(cause) => Some(cause),
+        }
+    }
+
+    /// Waits until something happens, deals with it, and says what it was.
+    fn turn(&mut self, inputs: &mut Vec<Input>) -> Result<(), GuardError> {
+        for source in self.ready()? {
+            match source {
+                Source::Control => match self.control.read() {
+                    Ok(()) => self.take_commands(inputs),
+                    Err(_) => inputs.push(Input::SupervisorGone),
+                },
+                Source::Signals => {
+                    tree::clear(&self.signals);
+                    if self.process.has_ended()? {
+                        inputs.push(Input::Ended);
+                    } else {
+                        self.process.reap_orphans();
+                    }
+                }
+                Source::Reports => {
+                    if self.reports.write().is_err() {
+                        inputs.push(Input::SupervisorGone);
+                    }
+                }
+                Source::Gate => self.read_gate()?,
+                Source::Output(stream) => self.read_output(stream)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn ready(&self) -> Result<Vec<Source>, GuardError> {
+        // Without anything to write, the supervisor's closing of the pipe still shows.
+        let writing = match self.reports.is_empty() {
+            true => PollFlags::empty(),
+            false => PollFlags::POLLOUT,
+        };
+        // A supervisor that does not read slows the process down rather than fill the memory.
+        let reading = self.reports.has_room();
+        let output = |stream| match self.process.output(stream) {
+            Some(pipe) if reading => Some((Source::Output(stream), pipe)),
+            _ => None,
+        };
+        let inputs: Vec<(Source, BorrowedFd<'_>)> = [
+            Some((Source::Control, self.control.as_fd())),
+            self.process.gate().map(|gate| (Source::Gate, gate)),
+            output(Stream::Stdout),
+            output(Stream::Stderr),
+            // After the gate and the output, which may explain a death.
+            Some((Source::Signals, self.signals.as_fd())),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let (mut sources, mut fds): (Vec<Source>, Vec<PollFd<'_>>) =
+            inputs.into_iter().map(|(source, fd)| (source, PollFd::new(fd, PollFlags::POLLIN))).unzip();
+        sources.push(Source::Reports);
+        fds.push(PollFd::new(self.reports.as_fd(), writing));
+
+        let left = self.watch.deadline().saturating_sub(self.began.elapsed());
+        // Rounded up, lest the last millisecond be spent in a busy loop.
+        let timeout = PollTimeout::try_from(left + Duration::from_millis(1));
+        poll(&mut fds, timeout.unwrap_or(PollTimeout::MAX)).or_else(ignore_interruption)?;
+        let ready = sources.into_iter().zip(fds);
+        Ok(ready.filter(|(_, fd)| fd.any().unwrap_or(true)).map(|(source, _)| source).collect())
+    }
+
+    fn take_commands(&mut self, inputs: &mut Vec<Input>) {
+        loop {
+            match self.control.next_command() {
+                Ok(None) => return,
+                Ok(Some(Command::Go)) => inputs.push(Input::Go),
+                Ok(Some(Command::Beat)) => inputs.push(Input::Beat),
+                Ok(Some(Command::Cancel { grace_ms })) => {
+                    inputs.push(Input::Cancel { grace: Duration::from_millis(grace_ms) })
+                }
+                Ok(Some(Command::Signal { signal })) => self.process.signal(signal.into()),
+                // Both ends are the same binary: who says this is not our supervisor.
+                Ok(Some(Command::Prepare { .. })) | Err(_) => {
+                    inputs.push(Input::SupervisorGone);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn read_gate(&mut self) -> io::Result<()> {
+        match self.process.read_gate() {
+            true => self.reports.push(&Report::Started),
+            false => Ok(()),
+        }
+    }
+
+    fn read_output(&mut self, stream: Stream) -> io::Result<()> {
+        let bytes = self.process.read_output(stream);
+        let output = match bytes.is_empty() {
+            true => self.capture.finish(stream),
+            false => self.capture.take(stream, &bytes),
+        };
+        match output {
+            Some(output) => self.reports.push(&Report::Output(output)),
+            None => Ok(()),
+        }
+    }
+
+    /// Kills all that is left, and reports.
+    fn finish(&mut self, cause: Cause) -> Result<(), GuardError> {
+        let wall = self.released.map(|at| at.elapsed()).unwrap_or_default();
+        self.process.signal(Signal::SIGKILL);
+        let survivors = tree::kill_all(&self.signals)?;
+        self.read_what_is_left()?;
+        self.reports.push(&Report::Exited(Exit {
+            outcome: self.process.outcome(cause),
+            usage: usage(wall)?,
+            output: self.capture.totals(),
+            survivors,
+        }))?;
+        self.flush()
+    }
+
+    /// All writers are dead, so the pipes hold the rest, and then end.
+    fn read_what_is_left(&mut self) -> Result<(), GuardError> {
+        if self.process.gate().is_some_and(is_readable) {
+            self.process.read_gate();
+        }
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            for _ in 0..MAX_LAST_READS {
+                if !self.process.output(stream).is_some_and(is_readable) {
+                    break;
+                }
+                self.read_output(stream)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), GuardError> {
+        while !self.reports.is_empty() {
+            let mut fds = [PollFd::new(self.reports.as_fd(), PollFlags::POLLOUT)];
+            let ready = poll(&mut fds, PollTimeout::from(FLUSH_TIMEOUT))?;
+            if ready == 0 || self.reports.write().is_err() {
+                // Nobody is there to be told.
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}
+
+/// Of all that was waited for: the launcher, the program and its descendants.
+fn usage(wall: Duration) -> nix::Result<Usage> {
+    let used = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let unsigned = |value: i64| u64::try_from(value).unwrap_or(0);
+    Ok(Usage {
+        wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
+        user_ms: unsigned(used.user_time().num_milliseconds()),
+        system_ms: unsigned(used.system_time().num_milliseconds()),
+        // The kernel counts it in KiB.
+        max_rss_bytes: unsigned(used.max_rss()).saturating_mul(1024),
+    })
+}
+
+impl From<protocol::Signal> for Signal {
+    fn from(signal: protocol::Signal) -> Self {
+        match signal {
+            protocol::Signal::Hup => Signal::SIGHUP,
+            protocol::Signal::Int => Signal::SIGINT,
+            protocol::Signal::Quit => Signal::SIGQUIT,
+            protocol::Signal::Usr1 => Signal::SIGUSR1,
+            protocol::Signal::Usr2 => Signal::SIGUSR2,
+            protocol::Signal::Term => Signal::SIGTERM,
+            protocol::Signal::Kill => Signal::SIGKILL,
+            protocol::Signal::Stop => Signal::SIGSTOP,
+            protocol::Signal::Cont => Signal::SIGCONT,
+        }
+    }
+}

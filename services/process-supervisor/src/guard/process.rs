@@ -1,0 +1,169 @@
+//! The process that a guard holds: its gate, its output, its end.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+
+use super::launch::GO;
+use crate::protocol::{Outcome, Spec, Stream};
+use crate::watch::Cause;
+
+/// The running binary, even when a new version has taken its place in the file system.
+const SELF_EXE: &str = "/proc/self/exe";
+
+const READ_BYTES: usize = 16 << 10;
+
+/// Leader of a process group of its own: first the launcher, then the program.
+pub(super) struct Process {
+    child: Child,
+    pid: Pid,
+    /// Until the program has replaced the launcher.
+    gate: Option<UnixStream>,
+    /// What the launcher said about not becoming the program.
+    failure: String,
+    status: Option<ExitStatus>,
+}
+
+impl Process {
+    /// Starts the launcher, which then waits at the gate.
+    pub(super) fn spawn(spec: &Spec) -> io::Result<Self> {
+        let (mut gate, launcher) = UnixStream::pair()?;
+        let child = Command::new(SELF_EXE)
+            .arg0(env!("CARGO_PKG_NAME"))
+            .arg("launch")
+            .env_clear()
+            .stdin(OwnedFd::from(launcher))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        let mut line = serde_json::to_vec(spec)?;
+        line.push(b'\n');
+        gate.write_all(&line)?;
+        Ok(Self {
+            pid: Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?),
+            child,
+            gate: Some(gate),
+            failure: String::new(),
+            status: None,
+        })
+    }
+
+    /// Also the id of its group.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Opens the gate. That the launcher is gone shows when it is waited for.
+    pub(super) fn release(&mut self) {
+        if let Some(gate) = &mut self.gate {
+            gate.write_all(GO.as_bytes()).ok();
+        }
+    }
+
+    /// Reads what the launcher says. `true` when the program has taken its place.
+    pub(super) fn read_gate(&mut self) -> bool {
+        let Some(gate) = &mut self.gate else {
+            return false;
+        };
+        let mut bytes = [0; 1024];
+        match gate.read(&mut bytes) {
+            Ok(count @ 1..) => {
+                let text = bytes.get(..count).unwrap_or_default();
+                self.failure.push_str(&String::from_utf8_lossy(text));
+                false
+            }
+            Ok(0) | Err(_) => {
+                self.gate = None;
+                self.failure.is_empty()
+            }
+        }
+    }
+
+    pub(super) fn gate(&self) -> Option<BorrowedFd<'_>> {
+        self.gate.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The reading end of a stream that has not ended.
+    pub(super) fn output(&self, stream: Stream) -> Option<BorrowedFd<'_>> {
+        match stream {
+            Stream::Stdout => self.child.stdout.as_ref().map(AsFd::as_fd),
+            Stream::Stderr => self.child.stderr.as_ref().map(AsFd::as_fd),
+        }
+    }
+
+    /// Reads a stream once. Empty at its end, after which it is gone.
+    pub(super) fn read_output(&mut self, stream: Stream) -> Vec<u8> {
+        let mut bytes = vec![0; READ_BYTES];
+        let read = match stream {
+            Stream::Stdout => self.child.stdout.as_mut().map(|pipe| pipe.read(&mut bytes)),
+            Stream::Stderr => self.child.stderr.as_mut().map(|pipe| pipe.read(&mut bytes)),
+        };
+        let count = read.and_then(Result::ok).unwrap_or(0);
+        if count == 0 {
+            match stream {
+                Stream::Stdout => drop(self.child.stdout.take()),
+                Stream::Stderr => drop(self.child.stderr.take()),
+            }
+        }
+        bytes.truncate(count);
+        bytes
+    }
+
+    /// Signals the process group.
+    pub(super) fn signal(&self, signal: Signal) {
+        // The id of a group is only surely ours while its leader has not been waited for.
+        if self.status.is_none() {
+            // A group that is gone needs no signal.
+            killpg(self.pid, signal).ok();
+        }
+    }
+
+    /// Whether the process has ended. If so, its group is killed before the id becomes free.
+    pub(super) fn has_ended(&mut self) -> io::Result<bool> {
+        if self.status.is_none() {
+            let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+            if waitid(Id::Pid(self.pid), flags) == Ok(WaitStatus::StillAlive) {
+                return Ok(false);
+            }
+            self.signal(Signal::SIGKILL);
+            self.status = self.child.try_wait()?;
+        }
+        Ok(true)
+    }
+
+    /// Takes in those orphans of the tree that have died, so that no zombies pile up.
+    pub(super) fn reap_orphans(&self) {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        while let Ok(status) = waitid(Id::All, flags) {
+            match status.pid() {
+                Some(pid) if pid != self.pid => {
+                    nix::sys::wait::waitpid(pid, Some(WaitPidFlag::WNOHANG)).ok();
+                }
+                // Nobody, or the process itself, whose end is looked at with care.
+                _ => return,
+            }
+        }
+    }
+
+    /// How it ended, when all is over for this `cause`.
+    pub(super) fn outcome(&self, cause: Cause) -> Outcome {
+        match cause {
+            Cause::TimedOut => Outcome::TimedOut,
+            Cause::Canceled => Outcome::Canceled,
+            Cause::SupervisorLost => Outcome::SupervisorLost,
+            Cause::Ended if !self.failure.is_empty() => Outcome::SpawnFailed { reason: self.failure.clone() },
+            Cause::Ended => match self.status.map(|s| (s.code(), s.signal())) {
+                Some((Some(code), _)) => Outcome::Exited { code },
+                Some((None, Some(signal))) => Outcome::Signaled { signal },
+                _ => Outcome::SpawnFailed { reason: "its exit status could not be read".to_owned() },
+            },
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The supervisor's side of a guard.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::signal::killpg;
+use nix::unistd::Pid;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::lines::{LineBuffer, LineTooLong};
+use crate::protocol::{Command, Exit, MAX_LINE_BYTES, Output, Report, Signal, Spec};
+
+/// How long a guard may take to get its process to the gate.
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Frames of output that wait for whoever reads them; more wait in the guard, which is bounded
+/// too.
+const OUTPUT_FRAMES: usize = 64;
+
+/// Commands that wait for the guard to read them.
+const COMMANDS: usize = 16;
+
+/// Why a process could not be guarded. Nothing of it is left in any case.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardedError {
+    #[error("the guard could not be started from {program}: {source}")]
+    Start { program: String, source: std::io::Error },
+    #[error("the guard was not ready within {PREPARE_TIMEOUT:?}; is the machine overloaded?")]
+    Slow,
+    #[error("the guard ended without saying how its process did; its log may tell why")]
+    Lost,
+    #[error("the guard sent what cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    #[error("the guard sent what cannot be read: {0}")]
+    TooLong(#[from] LineTooLong),
+    #[error("talking to the guard failed: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Starts guards, and tells all of them that the supervisor still lives.
+///
+/// A guard that hears no beat ([`Guards::beat`]) for its lease counts its supervisor as lost and
+/// kills. When to beat, and how long the lease must be, is for [`crate::lease`] to say.
+#[derive(Debug)]
+pub struct Guards {
+    program: PathBuf,
+    beats: watch::Sender<()>,
+}
+
+impl Default for Guards {
+    /// Guards of the running binary, also when a new version has taken its place.
+    fn default() -> Self {
+        Self::of("/proc/self/exe")
+    }
+}
+
+impl Guards {
+    /// Guards of another binary: that of this crate, which `program` names.
+    pub fn of(program: impl AsRef<Path>) -> Self {
+        Self { program: program.as_ref().to_owned(), beats: watch::Sender::new(()) }
+    }
+
+    /// Renews the lease of all guarded processes.
+    pub fn beat(&self) {
+        self.beats.send_replace(());
+    }
+
+    /// Makes a process that waits to run its program.
+    ///
+    /// # Errors
+    /// When no guard can be started. That the program cannot is an [`Exit`] instead, since it
+    /// shows only after [`Guarded::go`].
+    pub async fn prepare(&self, spec: Spec) -> Result<Guarded, GuardedError> {
+        let start = |source| GuardedError::Start { program: self.program.display().to_string(), source };
+        // Never `kill_on_drop`: it is the guard that kills, and it does so when the pipe closes.
+        let mut guard = tokio::process::Command::new(&self.program)
+            .arg0(env!("CARGO_PKG_NAME"))
+            .arg("guard")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(start)?;
+        let stdin = guard.stdin.take().ok_or(GuardedError::Lost)?;
+        let stdout = guard.stdout.take().ok_or(GuardedError::Lost)?;
+
+        let (commands, queue) = mpsc::channel(COMMANDS);
+        let control = Control { commands };
+        let writer = tokio::spawn(write(stdin, queue, self.beats.subscribe()));
+        let writer = AbortOnDropHandle::new(writer);
+        control.send(Command::Prepare { spec }).await?;
+
+        let mut reports = Reports::new(stdout);
+        let ready = timeout(PREPARE_TIMEOUT, reports.next());
+        let Report::Ready { pid } = ready.await.map_err(|_| GuardedError::Slow)?? else {
+            return Err(GuardedError::Lost);
+        };
+        let (frames, output) = mpsc::channel(OUTPUT_FRAMES);
+        let (ended, exit) = oneshot::channel();
+        let reader = AbortOnDropHandle::new(tokio::spawn(async move {
+            let exit = read(reports, frames).await;
+            if exit.is_err() {
+                kill_group(pid);
+            }
+            reap(guard).await;
+            // Whoever does not wait does not want to know.
+            ended.send(exit).ok();
+        }));
+        Ok(Guarded { pid, control, output, exit, _tasks: [writer, reader] })
+    }
+}
+
+/// A process behind its guard. Dropping it kills the process and all its descendants.
+#[derive(Debug)]
+pub struct Guarded {
+    pid: u32,
+    control: Control,
+    output: mpsc::Receiver<Output>,
+    exit: oneshot::Receiver<Result<Exit, GuardedError>>,
+    /// The writer holds the pipe whose closing tells the guard to kill.
+    _tasks: [AbortOnDropHandle<()>; 2],
+}
+
+impl Guarded {
+    /// The process id, and the id of its process group; known before the program runs.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Opens the gate. Call it when the process has been recorded, and not before.
+    ///
+    /// # Errors
+    /// When the guard is gone.
+    pub async fn go(&self) -> Result<(), GuardedError> {
+        self.control.send(Command::Go).await
+    }
+
+    /// What the process writes next. `None` when that was all.
+    ///
+    /// Who falls behind by more than about a MiB makes the process wait when it writes.
+    pub async fn next_output(&mut self) -> Option<Output> {
+        self.output.recv().await
+    }
+
+    /// A handle with which the process can be stopped from elsewhere.
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// How the process ended. When this returns, nothing of it is left. Output that was not read
+    /// is thrown away.
+    ///
+    /// # Errors
+    /// When the guard ended without a report, for instance because it was killed.
+    pub async fn wait(self) -> Result<Exit, GuardedError> {
+        let Self { control, output, exit, _tasks, .. } = self;
+        // Whoever waits no longer commands; but the writer must go on sending beats.
+        drop(output);
+        let exit = exit.await.unwrap_or(Err(GuardedError::Lost));
+        drop(control);
+        exit
+    }
+}
+
+/// Commands to a guarded process.
+#[derive(Debug, Clone)]
+pub struct Control {
+    commands: mpsc::Sender<Command>,
+}
+
+impl Control {
+    /// Asks the process group to end, and kills it when `grace` is over.
+    ///
+    /// # Errors
+    /// When the guard is gone, and the process with it.
+    pub async fn cancel(&self, grace: Duration) -> Result<(), GuardedError> {
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        self.send(Command::Cancel { grace_ms }).await
+    }
+
+    /// Passes a signal to the process group.
+    ///
+    /// # Errors
+    /// When the guard is gone, and the process with it.
+    pub async fn signal(&self, signal: Signal) -> Result<(), GuardedError> {
+        self.send(Command::Signal { signal }).await
+    }
+
+    async fn send(&self, command: Command) -> Result<(), GuardedError> {
+        let sent = self.commands.send(command).await;
+        sent.map_err(|_| GuardedError::Lost)
+    }
+}
+
+/// Writes commands and beats, until there is nobody left to send or to read them.
+async fn write(mut guard: ChildStdin, mut commands: mpsc::Receiver<Command>, mut beats: watch::Receiver<()>) {
+    let mut beating = true;
+    loop {
+        let command = tokio::select! {
+            command = commands.recv() => match command {
+                Some(command) => command,
+                None => return,
+            },
+            beat = beats.changed(), if beating => match beat {
+                Ok(()) => Command::Beat,
+                // Without beats the guard will see to the end; commands still count until then.
+                Err(_) => {
+                    beating = false;
+                    continue;
+                }
+            },
+        };
+        let Ok(mut line) = serde_json::to_vec(&command) else {
+            return;
+        };
+        line.push(b'\n');
+        if guard.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Passes output on until the process has ended.
+async fn read(mut reports: Reports, frames: mpsc::Sender<Output>) -> Result<Exit, GuardedError> {
+    loop {
+        match reports.next().await? {
+            Report::Ready { .. } | Report::Started => {}
+            // Nobody may be listening, but the end must still be heard.
+            Report::Output(output) => frames.send(output).await.unwrap_or_default(),
+            Report::Exited(exit) => return Ok(exit),
+        }
+    }
+}
+
+struct Reports {
+    pipe: ChildStdout,
+    lines: LineBuffer,
+}
+
+impl Reports {
+    fn new(pipe: ChildStdout) -> Self {
+        Self { pipe, lines: LineBuffer::new(MAX_LINE_BYTES) }
+    }
+
+    async fn next(&mut self) -> Result<Report, GuardedError> {
+        let mut bytes = [0; 16 << 10];
+        loop {
+            if let Some(line) = self.lines.next_line()? {
+                return Ok(serde_json::from_slice(&line)?);
+            }
+            let count = self.pipe.read(&mut bytes).await?;
+            if count == 0 {
+                return Err(GuardedError::Lost);
+            }
+            self.lines.push(bytes.get(..count).unwrap_or_default());
+        }
+    }
+}
+
+/// A guard that is gone took its process along; this is for the rest of the group.
+fn kill_group(pid: u32) {
+    if let Ok(group) = i32::try_from(pid) {
+        killpg(Pid::from_raw(group), nix::sys::signal::Signal::SIGKILL).ok();
+    }
+}
+
+async fn reap(mut guard: Child) {
+    match guard.wait().await {
+        Ok(status) if status.success() => {}
+        Ok(status) => tracing::error!(%status, "a guard failed"),
+        Err(error) => tracing::error!(%error, "a guard could not be waited for"),
+    }
+}

@@ -1,0 +1,157 @@
+//! The lease of guarded processes, and what this supervisor knows of its own connection.
+//!
+//! A process must be dead before another replica may record it as `supervisor_lost`. Others do so when its invoke is
+//! redelivered, which is two thirds of the ack wait after the last sign of life at the earliest, *and* nobody answers
+//! for the process ([`kairo_core::bus::holding`]). A supervisor that died has closed the pipes to its guards, and they
+//! have killed at once. One that is frozen gives no beats; its guards kill when the lease is over, which is half the
+//! ack wait: before the two thirds. So the lease is about this process being alive and nothing else, and beats come
+//! from a plain timer that a frozen process cannot run.
+//!
+//! They do not depend on nats. A supervisor without a connection cannot know whether the server is away for everybody,
+//! in which case nobody can record anything, or only for itself; and a server that restarts must not kill work of
+//! hours. Two things are left to be dealt with:
+//!
+//! * When the server comes back, invokes are redelivered at once, perhaps to a replica that is connected again before
+//!   the one that has the process. So nobody is given up for lost by a replica whose own connection is younger than
+//!   the ack wait ([`Contact::unbroken`]); everybody alive is back by then.
+//! * A supervisor that alone was cut off for longer than the ack wait is given up for lost while its process lives.
+//!   When it is back it looks for that, and then kills the process ([`Contact::reconnections`]). Until then the record
+//!   says more than is true in one point: not that the process is dead, but that nobody will hear from it. What rests
+//!   on it holds all the same: the process is never run twice, and its action is in doubt.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use async_nats::connection::State;
+use kairo_core::bus::{Bus, BusConfig};
+use tokio::{sync::watch, time::MissedTickBehavior};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::guarded::Guards;
+
+/// How long a guard waits for a beat, in milliseconds.
+pub fn lease_ms(limits: &BusConfig) -> u64 {
+    limits.ack_wait_ms / 2
+}
+
+/// Keeps the lease of all processes for as long as it is not dropped.
+pub struct Lease {
+    _beating: AbortOnDropHandle<()>,
+}
+
+impl Lease {
+    /// Gives `guards` four beats in each lease.
+    pub fn keep(limits: &BusConfig, guards: Arc<Guards>, contact: Contact) -> Self {
+        let mut clock = tokio::time::interval(Duration::from_millis((lease_ms(limits) / 4).max(1)));
+        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let beating = tokio::spawn(async move {
+            loop {
+                clock.tick().await;
+                guards.beat();
+                contact.look();
+            }
+        });
+        Self { _beating: AbortOnDropHandle::new(beating) }
+    }
+}
+
+/// The connection to nats, as seen from time to time.
+#[derive(Clone)]
+pub struct Contact {
+    client: async_nats::Client,
+    seen: watch::Sender<Connection>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Connection {
+    up: bool,
+    /// Counts every connection that was made.
+    number: u64,
+    since: Instant,
+}
+
+impl Connection {
+    /// Takes in what is the case at `now`; true when that is another connection than before.
+    fn see(&mut self, up: bool, number: u64, now: Instant) -> bool {
+        let changed = (self.up, self.number) != (up, number);
+        if changed {
+            *self = Self { up, number, since: now };
+        }
+        changed
+    }
+}
+
+impl Contact {
+    pub fn new(bus: &Bus) -> Self {
+        let none = Connection { up: false, number: 0, since: Instant::now() };
+        let contact = Self { client: bus.client.clone(), seen: watch::Sender::new(none) };
+        contact.look();
+        contact
+    }
+
+    /// For how long the connection has stood without a break, as far as was seen.
+    pub fn unbroken(&self) -> Duration {
+        self.look();
+        let connection = *self.seen.borrow();
+        if connection.up { connection.since.elapsed() } else { Duration::ZERO }
+    }
+
+    /// The connections made from now on.
+    pub fn reconnections(&self) -> Reconnections {
+        Reconnections { seen: self.seen.subscribe() }
+    }
+
+    fn look(&self) {
+        let up = self.client.connection_state() == State::Connected;
+        let number = self.client.statistics().connects.load(Ordering::Relaxed);
+        self.seen.send_if_modified(|connection| connection.see(up, number, Instant::now()));
+    }
+}
+
+/// See [`Contact::reconnections`].
+pub struct Reconnections {
+    seen: watch::Receiver<Connection>,
+}
+
+impl Reconnections {
+    /// Waits until there is another connection than before.
+    pub async fn next(&mut self) {
+        loop {
+            if self.seen.changed().await.is_err() {
+                // Nobody looks any more.
+                std::future::pending().await
+            }
+            if self.seen.borrow_and_update().up {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_as_old_as_its_last_break() {
+        let start = Instant::now();
+        let later = |seconds| start + Duration::from_secs(seconds);
+        let mut connection = Connection { up: true, number: 1, since: start };
+        assert!(!connection.see(true, 1, later(1)));
+        assert_eq!(connection.since, start);
+        assert!(connection.see(true, 2, later(2)), "broken and back between two looks");
+        assert!(connection.see(false, 2, later(3)));
+        assert!(connection.see(true, 3, later(4)));
+        assert_eq!(connection.since, later(4));
+    }
+
+    #[test]
+    fn a_frozen_supervisor_s_processes_are_dead_before_anybody_may_say_so() {
+        for ack_wait_ms in [300, 5_000, 600_000] {
+            let limits = BusConfig { ack_wait_ms, ..BusConfig::default() };
+            assert!(lease_ms(&limits) < ack_wait_ms * 2 / 3);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Telling agents what there is to run, when that changes.
+
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{Bus, BusError, append::Outgoing},
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    record::Record,
+    subjects::{CAPABILITIES, Service},
+};
+use kairo_proto::{Body, v1::ProcessCapabilities};
+
+/// Replicas may publish at the same time; whoever comes later looks again.
+const RACES: u32 = 16;
+
+/// Publishes `capabilities`, unless they are in force already or there was and is nothing to run.
+pub async fn publish(bus: &Bus, capabilities: &ProcessCapabilities) -> Result<(), BusError> {
+    let Ok(owner) = Name::parse(Service::ProcessSupervisor.name()) else { return Ok(()) };
+    for _ in 0..RACES {
+        let last = bus.last(&CAPABILITIES.of(&owner)).await?;
+        let sequence = last.as_ref().map_or(0, |last| last.sequence);
+        let published = last.and_then(|raw| raw.read(bus.limits.max_body_bytes).ok());
+        match in_force(published.as_ref()) {
+            Some(published) if published.version == capabilities.version => return Ok(()),
+            None if capabilities.tools.is_empty() => return Ok(()),
+            _ => {}
+        }
+        let envelope =
+            Envelope::entering(ids::entering(), Service::ProcessSupervisor, Origin::System, Timestamp::now());
+        let event = Outgoing::new(&CAPABILITIES, &owner, envelope, capabilities.clone());
+        match bus.append(&event, sequence).await {
+            Ok(_) => {
+                let ProcessCapabilities { version, tools } = capabilities;
+                tracing::info!(version, tools = tools.len(), "capabilities published");
+                return Ok(());
+            }
+            Err(BusError::Conflict { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn in_force(published: Option<&Record>) -> Option<&ProcessCapabilities> {
+    match &published?.body {
+        Body::ProcessCapabilities(capabilities) => Some(capabilities),
+        _ => None,
+    }
+}

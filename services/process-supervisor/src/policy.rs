@@ -1,0 +1,258 @@
+//! Which programs may run, and within which bounds. Nothing may unless the configuration says so.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::Limits;
+use crate::protocol::{Bounds, Spec};
+
+/// What may run, and in which environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// The programs that may run, by the name agents use.
+    pub programs: BTreeMap<String, Program>,
+    /// The whole environment of every process.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A program that may run: `"/bin/echo"`, or a table with arguments that always come first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected the path of a program, or a table of its path and args")]
+pub enum Program {
+    /// Absolute.
+    Path(PathBuf),
+    WithArguments(ProgramWithArguments),
+}
+
+/// A program with arguments that an agent cannot change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramWithArguments {
+    /// Absolute.
+    pub path: PathBuf,
+    /// Put before the arguments of every request. Default none.
+    #[serde(default)]
+    pub args: Vec<String>,
+}
+
+impl Program {
+    pub fn path(&self) -> &Path {
+        match self {
+            Program::Path(path) => path,
+            Program::WithArguments(program) => &program.path,
+        }
+    }
+
+    pub fn args(&self) -> &[String] {
+        match self {
+            Program::Path(_) => &[],
+            Program::WithArguments(program) => &program.args,
+        }
+    }
+}
+
+/// The arguments of the tool `process.run`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// A name of the allow-list, not a path.
+    pub program: String,
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Less time than the configured limit, in milliseconds.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+}
+
+/// Why a request is not carried out, in words for whoever asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("program {program:?} is a path; name one of the allowed programs instead: {}", list(allowed))]
+    Path { program: String, allowed: Vec<String> },
+    #[error("program {program:?} is not allowed; allowed are: {}", list(allowed))]
+    NotAllowed { program: String, allowed: Vec<String> },
+    #[error("{count} arguments are too many; pass at most {max}")]
+    TooManyArguments { count: usize, max: usize },
+    #[error("the arguments are {bytes} bytes together; pass at most {max}")]
+    ArgumentsTooLong { bytes: usize, max: usize },
+    #[error("argument {position} holds a NUL byte, which no program can be given; remove it")]
+    NulInArgument { position: usize },
+}
+
+fn list(allowed: &[String]) -> String {
+    match allowed {
+        [] => "none (the configuration allows no program)".to_owned(),
+        names => names.join(", "),
+    }
+}
+
+impl Policy {
+    /// Turns a request into what a guard carries out in the folder `cwd`.
+    ///
+    /// More time than `limits` allow is clamped rather than refused: a caller who asks for too
+    /// much gets what there is.
+    ///
+    /// # Errors
+    /// When the program is not allowed or its arguments are too many or too long.
+    pub fn admit(&self, request: Request, cwd: &Path, limits: &Limits, lease_ms: u64) -> Result<Spec, Refusal> {
+        let program = self.find(&request.program)?;
+        check_arguments(&request.args, limits)?;
+        Ok(Spec {
+            program: program.path().to_owned(),
+            bounds: bounds(&request, limits),
+            args: program.args().iter().cloned().chain(request.args).collect(),
+            cwd: cwd.to_owned(),
+            env: self.env.clone(),
+            lease_ms,
+        })
+    }
+
+    /// Everything that is wrong with this policy, each named by its key.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (name, program) in &self.programs {
+            if name.is_empty() || name.contains(['/', '\0']) {
+                problems.push("programs: a name must not be empty or hold a slash".to_owned());
+            }
+            if !program.path().is_absolute() {
+                problems.push(format!("programs.{name}: the path is not absolute; give the full path"));
+            }
+        }
+        for (name, value) in &self.env {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                problems.push("env: a name must not be empty or hold '=', and nothing may hold a NUL".to_owned());
+            }
+        }
+        problems
+    }
+
+    fn find(&self, name: &str) -> Result<&Program, Refusal> {
+        let allowed = || self.programs.keys().cloned().collect();
+        if name.contains('/') {
+            return Err(Refusal::Path { program: name.to_owned(), allowed: allowed() });
+        }
+        self.programs.get(name).ok_or_else(|| Refusal::NotAllowed { program: name.to_owned(), allowed: allowed() })
+    }
+}
+
+fn check_arguments(args: &[String], limits: &Limits) -> Result<(), Refusal> {
+    if args.len() > limits.arguments {
+        return Err(Refusal::TooManyArguments { count: args.len(), max: limits.arguments });
+    }
+    let bytes = args.iter().map(String::len).sum();
+    if bytes > limits.argument_bytes {
+        return Err(Refusal::ArgumentsTooLong { bytes, max: limits.argument_bytes });
+    }
+    match args.iter().position(|arg| arg.contains('\0')) {
+        Some(position) => Err(Refusal::NulInArgument { position }),
+        None => Ok(()),
+    }
+}
+
+fn bounds(request: &Request, limits: &Limits) -> Bounds {
+    let max_time_ms = limits.time_ms();
+    Bounds {
+        time_ms: request.timeout_ms.unwrap_or(max_time_ms).min(max_time_ms),
+        grace_ms: limits.grace_ms,
+        memory_bytes: limits.memory_bytes,
+        cpu_s: limits.cpu_s,
+        open_files: limits.open_files,
+        processes: limits.processes,
+        output_bytes: limits.output_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy() -> Policy {
+        let programs = json!({
+            "echo": "/bin/echo",
+            "lint": {"path": "/usr/bin/python3", "args": ["-I", "-m", "lint"]},
+        });
+        Policy { programs: serde_json::from_value(programs).expect("programs"), env: BTreeMap::new() }
+    }
+
+    fn request(arguments: serde_json::Value) -> Request {
+        serde_json::from_value(arguments).expect("a request")
+    }
+
+    fn admit(arguments: serde_json::Value) -> Result<Spec, Refusal> {
+        policy().admit(request(arguments), Path::new("/work"), &Limits::default(), 5_000)
+    }
+
+    #[test]
+    fn an_allowed_name_becomes_its_path() {
+        let spec = admit(json!({"program": "echo", "args": ["$(x)", "a b"]})).expect("allowed");
+        assert_eq!(spec.program, PathBuf::from("/bin/echo"));
+        assert_eq!(spec.args, ["$(x)", "a b"]);
+        assert_eq!((spec.cwd.as_path(), spec.lease_ms), (Path::new("/work"), 5_000));
+    }
+
+    #[test]
+    fn fixed_arguments_come_first() {
+        let spec = admit(json!({"program": "lint", "args": ["f.py"]})).expect("allowed");
+        assert_eq!(spec.args, ["-I", "-m", "lint", "f.py"]);
+    }
+
+    #[test]
+    fn what_is_not_listed_is_refused_and_the_list_is_named() {
+        let refusal = admit(json!({"program": "rm"})).expect_err("refused");
+        assert_eq!(refusal.to_string(), r#"program "rm" is not allowed; allowed are: echo, lint"#);
+        let refusal = admit(json!({"program": "/bin/echo"})).expect_err("refused");
+        assert!(matches!(refusal, Refusal::Path { .. }));
+        assert!(refusal.to_string().ends_with("echo, lint"));
+    }
+
+    #[test]
+    fn by_default_nothing_is_allowed() {
+        let refusal =
+            Policy::default().admit(request(json!({"program": "echo"})), Path::new("/"), &Limits::default(), 1);
+        assert!(refusal.expect_err("refused").to_string().contains("allows no program"));
+    }
+
+    #[test]
+    fn arguments_are_bounded() {
+        let many = vec!["x"; 257];
+        assert_eq!(
+            admit(json!({"program": "echo", "args": many})),
+            Err(Refusal::TooManyArguments { count: 257, max: 256 })
+        );
+        let long = "x".repeat((128 << 10) + 1);
+        assert!(matches!(admit(json!({"program": "echo", "args": [long]})), Err(Refusal::ArgumentsTooLong { .. })));
+        assert_eq!(
+            admit(json!({"program": "echo", "args": ["a", "b\0c"]})),
+            Err(Refusal::NulInArgument { position: 1 })
+        );
+    }
+
+    #[test]
+    fn a_requested_time_lowers_the_limit_and_never_raises_it() {
+        let time_ms = |arguments| admit(arguments).expect("allowed").bounds.time_ms;
+        assert_eq!(time_ms(json!({"program": "echo", "timeout_ms": 10})), 10);
+        assert_eq!(time_ms(json!({"program": "echo", "timeout_ms": u64::MAX})), 600_000);
+        assert_eq!(time_ms(json!({"program": "echo"})), 600_000);
+    }
+
+    #[test]
+    fn a_misspelt_argument_is_an_error_and_not_a_default() {
+        let error = serde_json::from_value::<Request>(json!({"program": "echo", "timeout": 1})).expect_err("unknown");
+        assert!(error.to_string().contains("unknown field `timeout`"));
+    }
+
+    #[test]
+    fn problems_of_the_configuration_are_named() {
+        let programs = json!({"a/b": "/bin/a", "c": "c"});
+        let policy = Policy {
+            programs: serde_json::from_value(programs).expect("readable"),
+            env: BTreeMap::from([("A=B".to_owned(), String::new())]),
+        };
+        let problems = policy.problems();
+        assert_eq!(problems.len(), 3, "{problems:?}");
+    }
+}

@@ -1,0 +1,205 @@
+//! What a supervisor and its guard say to each other: JSON, one value a line, commands on the
+//! guard's standard input and reports on its standard output.
+//!
+//! Both ends are the same binary, so this needs no versions; a line that cannot be read is a
+//! broken peer, and the guard then kills what it guards.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest line of either direction in bytes. A line that is longer breaks the connection.
+pub const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// One process: what to run, within which bounds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// Absolute path; `PATH` is never searched.
+    pub program: PathBuf,
+    /// Given to the program as they are: there is no shell.
+    pub args: Vec<String>,
+    pub cwd: PathBuf,
+    /// The whole environment: nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    pub bounds: Bounds,
+    /// Without a beat for this long the supervisor counts as lost and everything is killed.
+    pub lease_ms: u64,
+}
+
+/// The limits of one process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bounds {
+    /// From the start of the program until it is asked to end.
+    pub time_ms: u64,
+    /// From being asked to end (SIGTERM) until it is killed.
+    pub grace_ms: u64,
+    /// Address space of each process of the tree.
+    pub memory_bytes: u64,
+    /// Processor time of each process of the tree.
+    pub cpu_s: u64,
+    /// Open files of each process of the tree.
+    pub open_files: u64,
+    /// Processes of the operating-system user as a whole, which is how Linux counts them; it does
+    /// not bind root. `None` leaves the inherited limit.
+    pub processes: Option<u64>,
+    /// Over both streams; what comes after is counted and thrown away.
+    pub output_bytes: u64,
+}
+
+/// From the supervisor to the guard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "cmd", rename_all = "snake_case")]
+pub enum Command {
+    /// Always first: make the process, but do not let it run its program.
+    Prepare { spec: Spec },
+    /// The gate: run the program.
+    Go,
+    /// The supervisor still holds its lease.
+    Beat,
+    /// Pass a signal to the program's process group.
+    Signal { signal: Signal },
+    /// Ask the process group to end, and kill it after the grace period.
+    Cancel { grace_ms: u64 },
+}
+
+/// From the guard to the supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Report {
+    /// The process exists, leads a group of its own id, and waits at the gate.
+    Ready {
+        pid: u32,
+    },
+    /// The program runs.
+    Started,
+    Output(Output),
+    /// Always last: nothing of the process is left.
+    Exited(Exit),
+}
+
+/// A piece of what a process wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    pub stream: Stream,
+    /// Counted from 0 over both streams, in the order they were read.
+    pub seq: u64,
+    /// UTF-8 that Postgres can store too: what is not, and NUL, became U+FFFD.
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl Stream {
+    /// The name used in events.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+        }
+    }
+}
+
+/// The signals that may be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Signal {
+    Hup,
+    Int,
+    Quit,
+    Usr1,
+    Usr2,
+    Term,
+    Kill,
+    Stop,
+    Cont,
+}
+
+/// The end of a process and of all its descendants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    pub outcome: Outcome,
+    pub usage: Usage,
+    pub output: OutputTotals,
+    /// Descendants that were still not dead when the guard gave up, which happens only when the
+    /// kernel holds them (a hanging file system).
+    pub survivors: u32,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Exited {
+        code: i32,
+    },
+    Signaled {
+        signal: i32,
+    },
+    TimedOut,
+    Canceled,
+    /// The program never ran.
+    SpawnFailed {
+        reason: String,
+    },
+    /// The supervisor died or did not renew its lease.
+    SupervisorLost,
+}
+
+impl Outcome {
+    /// The name used in events.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Outcome::Exited { .. } => "exited",
+            Outcome::Signaled { .. } => "signaled",
+            Outcome::TimedOut => "timed_out",
+            Outcome::Canceled => "canceled",
+            Outcome::SpawnFailed { .. } => "spawn_failed",
+            Outcome::SupervisorLost => "supervisor_lost",
+        }
+    }
+}
+
+/// What the process and all its descendants used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub wall_ms: u64,
+    pub user_ms: u64,
+    pub system_ms: u64,
+    /// Of the largest process of the tree. Never below the few MiB of the launcher, which the
+    /// program replaced.
+    pub max_rss_bytes: u64,
+}
+
+/// Bytes written, kept or not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputTotals {
+    pub stdout_bytes: u64,
+    pub stderr_bytes: u64,
+    /// Of both streams, beyond the output limit.
+    pub discarded_bytes: u64,
+}
+
+impl Spec {
+    pub fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms)
+    }
+}
+
+impl Bounds {
+    pub fn time(&self) -> Duration {
+        Duration::from_millis(self.time_ms)
+    }
+
+    pub fn grace(&self) -> Duration {
+        Duration::from_millis(self.grace_ms)
+    }
+}

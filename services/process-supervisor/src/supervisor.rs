@@ -1,0 +1,331 @@
+//! Running what invokes ask for.
+//!
+//! An invoke stays unacknowledged until each of its processes has an end in the log. A process is entered in the
+//! ledger (`process.spawned`) before its program runs, and its end (`process.exited`) is entered in the same way; so
+//! whoever is given the invoke again knows what exists, runs nothing twice, and says of what was lost that it was.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{
+        Bus, BusError,
+        append::Outgoing,
+        consume::{Delivery, Failure, Handler, Settled, backoff},
+        holding::Holding,
+        ledger::{Entered, Ledger},
+    },
+    decider::Decider,
+    envelope::{Envelope, Origin},
+    event_json::invocation_id,
+    ids::Name,
+    record::Record,
+    slots::Slots,
+    subjects::{self, PROCESS_EXITED, PROCESS_SPAWNED, Service},
+};
+use kairo_proto::Body;
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use uuid::Uuid;
+
+use crate::{
+    capabilities::PROCESS_RUN,
+    config::SupervisorConfig,
+    events::{self, End, exited_id, spawned_id},
+    guarded::{Guarded, Guards},
+    lease::{Contact, lease_ms},
+    plan::{Actions, Asked, Fact, Known, Step, asked},
+    policy::{Policy, Request},
+    protocol::Spec,
+    running::{self, Live},
+    workplace,
+};
+
+/// Invokes worked on at once that are told apart; far above the bus's concurrency.
+const AT_WORK: usize = 16_384;
+/// Times the ledger may have moved on before the invoke is left to be delivered again.
+const RACES: u32 = 8;
+
+pub struct Supervisor {
+    bus: Bus,
+    config: SupervisorConfig,
+    policy: Policy,
+    guards: Arc<Guards>,
+    contact: Contact,
+    holding: Holding,
+    spawned: Ledger,
+    exited: Ledger,
+    permits: Semaphore,
+    /// An invoke delivered again while it is being worked on here waits until that is done.
+    at_work: Slots<u64, ()>,
+    /// Cancelled when nothing more shall be begun.
+    shutdown: CancellationToken,
+    /// Cancelled when what runs shall end.
+    ending: CancellationToken,
+    handling: TaskTracker,
+}
+
+/// An invoke and what is needed to follow from it.
+struct Job<'a> {
+    agent: Name,
+    invoke: &'a Record,
+}
+
+impl Handler for Supervisor {
+    async fn handle(&self, delivery: &Delivery) -> Result<Settled, Failure> {
+        let Body::ToolInvoke(invoke) = &delivery.record.body else {
+            return Err(Failure::Permanent(format!("nothing to do for a {}", delivery.record.body.type_name())));
+        };
+        let asked = asked(invoke);
+        if asked.is_empty() {
+            return Ok(Settled::Done);
+        }
+        let Some((_, agent)) = subjects::route(&delivery.record.subject) else {
+            return Err(Failure::Permanent("subject names no agent".to_owned()));
+        };
+        let _handling = self.handling.token();
+        let slot = self.at_work.get(&delivery.record.sequence);
+        let _only_one = slot.lock().await;
+        let job = Job { agent, invoke: &delivery.record };
+        let actions: Vec<Uuid> = asked.iter().map(|asked| asked.action).collect();
+        // Only an invoke that was delivered before can have been begun.
+        let known = if delivery.redelivered() { self.known(&job, &actions).await? } else { Known::default() };
+        // All to their end, whatever becomes of one: to drop a process is to kill it.
+        let settled = join_all(asked.iter().map(|asked| self.carry_out(&job, asked, known.clone()))).await;
+        settled.into_iter().try_fold(Settled::Done, |all, one| Ok(later(all, one?)))
+    }
+}
+
+/// Of two answers, the one that asks for more.
+fn later(one: Settled, other: Settled) -> Settled {
+    match (one, other) {
+        (Settled::Later(one), Settled::Later(other)) => Settled::Later(one.max(other)),
+        (Settled::Later(delay), Settled::Done) | (Settled::Done, Settled::Later(delay)) => Settled::Later(delay),
+        (Settled::Done, Settled::Done) => Settled::Done,
+    }
+}
+
+impl Supervisor {
+    pub fn new(
+        bus: &Bus,
+        config: SupervisorConfig,
+        guards: Arc<Guards>,
+        contact: Contact,
+        holding: Holding,
+        shutdown: CancellationToken,
+    ) -> Self {
+        Self {
+            bus: bus.clone(),
+            policy: config.policy(),
+            permits: Semaphore::new(config.limits.concurrent),
+            config,
+            guards,
+            contact,
+            holding,
+            spawned: Ledger::new(bus, &PROCESS_SPAWNED),
+            exited: Ledger::new(bus, &PROCESS_EXITED),
+            at_work: Slots::new(AT_WORK),
+            shutdown,
+            ending: CancellationToken::new(),
+            handling: TaskTracker::new(),
+        }
+    }
+
+    /// Ends what still runs and waits until that is in the log: an orderly end is not left for others to find out.
+    pub async fn stop(&self) {
+        self.ending.cancel();
+        self.handling.close();
+        let patience = self.config.limits.grace() + Duration::from_millis(self.bus.limits.drain_ms);
+        if tokio::time::timeout(patience, self.handling.wait()).await.is_err() {
+            tracing::warn!(left = self.handling.len(), "the end of some processes could not be recorded");
+        }
+    }
+
+    /// What the log and other supervisors say of these actions now.
+    async fn known(&self, job: &Job<'_>, actions: &[Uuid]) -> Result<Known, BusError> {
+        let since = job.invoke.sequence;
+        let spawned = self.spawned.entries(&job.agent, since, actions).await?;
+        let exited = self.exited.entries(&job.agent, since, actions).await?;
+        let mut known = Known::default();
+        for (action, entry) in spawned {
+            // Ours are not at work: whoever asks is the only one to work on this invoke here.
+            let ours = entry.by == self.bus.instance.as_str();
+            let held = !ours && (self.is_young() || self.holding.is_held(&self.bus, &entry.by, action).await);
+            Actions::apply(&mut known, &Fact::Spawned { action, supervisor: entry.by });
+            if held {
+                Actions::apply(&mut known, &Fact::Held(action));
+            }
+        }
+        exited.into_keys().for_each(|action| Actions::apply(&mut known, &Fact::Exited(action)));
+        Ok(known)
+    }
+
+    /// Whether our connection is so young that others, alive like us, may not have theirs back yet.
+    fn is_young(&self) -> bool {
+        self.contact.unbroken() < self.ack_wait()
+    }
+
+    fn ack_wait(&self) -> Duration {
+        Duration::from_millis(self.bus.limits.ack_wait_ms)
+    }
+
+    /// Sees to it that an action's process has an end in the log.
+    async fn carry_out(&self, job: &Job<'_>, asked: &Asked, mut known: Known) -> Result<Settled, Failure> {
+        for _ in 0..RACES {
+            match Actions::decide(&known, &asked.action, job.invoke.envelope.time) {
+                Step::Leave => return Ok(Settled::Done),
+                Step::Wait => return Ok(Settled::Later(self.another_look())),
+                Step::Lost { supervisor } => {
+                    let ours = supervisor == self.bus.instance.as_str();
+                    let end = if ours { End::unrecorded() } else { End::lost_with(&supervisor) };
+                    self.report(job, asked, spawned_id(asked.action), end).await?;
+                    return Ok(Settled::Done);
+                }
+                Step::Begin => match self.begin(job, asked).await? {
+                    Some(settled) => return Ok(settled),
+                    None => known = self.known(job, &[asked.action]).await?,
+                },
+            }
+        }
+        Err(Failure::Transient("the ledger moved on again and again".to_owned()))
+    }
+
+    /// How long to leave it with whoever has it.
+    fn another_look(&self) -> Duration {
+        match self.ack_wait().saturating_sub(self.contact.unbroken()) {
+            Duration::ZERO => self.ack_wait(),
+            young => young,
+        }
+    }
+
+    /// Runs the process, from admission to its end; `None` when somebody else was faster.
+    async fn begin(&self, job: &Job<'_>, asked: &Asked) -> Result<Option<Settled>, Failure> {
+        let _held = self.holding.hold(asked.action);
+        let permit = tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => None,
+            permit = self.permits.acquire() => permit.ok(),
+        };
+        if permit.is_none() {
+            // Nothing was begun: for another replica, at once.
+            return Ok(Some(Settled::Later(Duration::ZERO)));
+        }
+        let (spec, guarded) = match self.prepare(job, asked).await {
+            Ok(prepared) => prepared,
+            Err(end) => {
+                self.report(job, asked, invocation_id(asked.action), end).await?;
+                return Ok(Some(Settled::Done));
+            }
+        };
+        let spawned = self.spawned_event(job, asked, guarded.pid(), &spec);
+        match self.spawned.enter(&job.agent, job.invoke.sequence, &spawned).await? {
+            Entered::Written { .. } => {}
+            // The process at the gate is dropped, and never runs its program.
+            Entered::Already(_) => return Ok(None),
+        }
+        let live = self.config.live_output.then_some(Live {
+            bus: &self.bus,
+            agent: &job.agent,
+            cause: spawned.envelope,
+            action: asked.action,
+            sequence: 0,
+        });
+        let end = running::run(guarded, &self.config.limits, live, self.stopping(job, asked)).await;
+        self.report(job, asked, spawned_id(asked.action), end).await?;
+        Ok(Some(Settled::Done))
+    }
+
+    /// A process at its gate, or why there is none.
+    async fn prepare(&self, job: &Job<'_>, asked: &Asked) -> Result<(Spec, Guarded), End> {
+        let refused = |reason| End::Refused { reason };
+        if asked.tool != PROCESS_RUN {
+            return Err(refused(format!("{:?} is no tool of the process supervisor; call {PROCESS_RUN}", asked.tool)));
+        }
+        let request: Request = serde_json::from_str(&asked.arguments)
+            .map_err(|error| refused(format!("the arguments do not fit the tool's schema: {error}")))?;
+        let cwd = self.config.work_dir.join(job.agent.as_str());
+        let lease_ms = lease_ms(&self.bus.limits);
+        let spec = self
+            .policy
+            .admit(request, &cwd, &self.config.limits, lease_ms)
+            .map_err(|refusal| refused(refusal.to_string()))?;
+        let failed = |reason| End::SpawnFailed { reason };
+        workplace::prepare(&self.config.work_dir, &job.agent).await.map_err(|error| failed(error.to_string()))?;
+        let guarded = self.guards.prepare(spec.clone()).await.map_err(|error| failed(error.to_string()))?;
+        Ok((spec, guarded))
+    }
+
+    fn spawned_event(&self, job: &Job<'_>, asked: &Asked, pid: u32, spec: &Spec) -> Outgoing {
+        let cause = &job.invoke.envelope;
+        let envelope = Envelope {
+            causation_id: Some(invocation_id(asked.action)),
+            ..cause.follow(spawned_id(asked.action), Service::ProcessSupervisor, Origin::System, Timestamp::now())
+        };
+        let body = events::spawned(asked.action, self.bus.instance.as_str(), pid, spec);
+        Outgoing::new(&PROCESS_SPAWNED, &job.agent, envelope.in_thread(&asked.thread_id), body)
+    }
+
+    /// Writes how the process ended, unless that is in the log.
+    async fn report(&self, job: &Job<'_>, asked: &Asked, because: Uuid, end: End) -> Result<(), BusError> {
+        let cause = &job.invoke.envelope;
+        let envelope = Envelope {
+            causation_id: Some(because),
+            ..cause.follow(exited_id(asked.action), Service::ProcessSupervisor, Origin::System, Timestamp::now())
+        };
+        let body = events::exited(asked.action, self.bus.instance.as_str(), end);
+        let event = Outgoing::new(&PROCESS_EXITED, &job.agent, envelope.in_thread(&asked.thread_id), body);
+        if let Entered::Already(_) = self.enter_patiently(job, &event).await? {
+            tracing::info!(agent = %job.agent, action = %asked.action, "its end is in the log already");
+        }
+        Ok(())
+    }
+
+    /// Enters the end of a process. While the server is away it keeps trying for as long as `hold_ms` says: this is
+    /// all that is left of the process's work.
+    async fn enter_patiently(&self, job: &Job<'_>, event: &Outgoing) -> Result<Entered, BusError> {
+        let deadline = Instant::now() + Duration::from_millis(self.bus.limits.hold_ms);
+        let mut attempt = 1;
+        loop {
+            match self.exited.enter(&job.agent, job.invoke.sequence, event).await {
+                Err(BusError::Unavailable { .. }) if Instant::now() < deadline => {
+                    tokio::time::sleep(backoff(&self.bus.limits, attempt)).await;
+                    attempt += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Returns when a process that runs here shall end.
+    async fn stopping(&self, job: &Job<'_>, asked: &Asked) {
+        tokio::select! {
+            () = self.ending.cancelled() => {}
+            () = self.given_up(job, asked) => {}
+        }
+    }
+
+    /// Returns when others have recorded the end of a process that runs here, which they can only while we are cut
+    /// off: looked for whenever a connection is made.
+    async fn given_up(&self, job: &Job<'_>, asked: &Asked) {
+        let mut reconnections = self.contact.reconnections();
+        loop {
+            reconnections.next().await;
+            let mut attempt = 1;
+            loop {
+                match self.exited.entries(&job.agent, job.invoke.sequence, &[asked.action]).await {
+                    Ok(ends) if ends.is_empty() => break,
+                    Ok(_) => {
+                        tracing::warn!(action = %asked.action, "given up for lost while we were cut off; killing it");
+                        return;
+                    }
+                    Err(_) => tokio::time::sleep(backoff(&self.bus.limits, attempt)).await,
+                }
+                attempt += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! When a guard lets its process run, asks it to end, and kills it: the rules, without a clock.
+//!
+//! Times are durations since the guard began; the guard's loop passes them in.
+
+use std::time::Duration;
+
+use crate::protocol::Spec;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    Go,
+    Beat,
+    Cancel {
+        grace: Duration,
+    },
+    /// The supervisor is dead, or says what it never would.
+    SupervisorGone,
+    /// The program ended by itself, or on a signal.
+    Ended,
+}
+
+/// What the guard does about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Open the gate.
+    Release,
+    /// Ask the process group to end.
+    Terminate,
+    /// Kill all that is left and report.
+    Finish(Cause),
+}
+
+/// Why a process is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    Ended,
+    TimedOut,
+    Canceled,
+    SupervisorLost,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    /// Waiting at the gate.
+    Held,
+    Running {
+        until: Duration,
+    },
+    /// Asked to end; killed when the grace period is over.
+    Stopping {
+        cause: Cause,
+        until: Duration,
+    },
+    Over,
+}
+
+/// The state of one guarded process.
+#[derive(Debug)]
+pub struct Watch {
+    lease: Duration,
+    time: Duration,
+    grace: Duration,
+    leased_until: Duration,
+    phase: Phase,
+}
+
+impl Watch {
+    pub fn new(spec: &Spec, now: Duration) -> Self {
+        Self {
+            lease: spec.lease(),
+            time: spec.bounds.time(),
+            grace: spec.bounds.grace(),
+            leased_until: now + spec.lease(),
+            phase: Phase::Held,
+        }
+    }
+
+    /// Deals with what happened at `now`.
+    pub fn on(&mut self, input: Input, now: Duration) -> Option<Effect> {
+        match (self.phase, input) {
+            (Phase::Over, _) => None,
+            (_, Input::Beat) => {
+                self.leased_until = now + self.lease;
+                None
+            }
+            (_, Input::SupervisorGone) => self.finish(Cause::SupervisorLost),
+            (Phase::Held, Input::Go) => {
+                let until = now + self.time;
+                self.phase = Phase::Running { until };
+                Some(Effect::Release)
+            }
+            (_, Input::Go) => None,
+            (Phase::Held, Input::Cancel { .. }) => self.finish(Cause::Canceled),
+            (Phase::Running { until }, Input::Cancel { grace }) => {
+                // Canceling must not buy a process more time than running into its limit would.
+                let until = (now + grace).min(until + self.grace);
+                Some(self.stop(Cause::Canceled, until))
+            }
+            (Phase::Stopping { cause, until }, Input::Cancel { grace }) => {
+                let until = until.min(now + grace);
+                self.phase = Phase::Stopping { cause, until };
+                None
+            }
+            (Phase::Held | Phase::Running { .. }, Input::Ended) => self.finish(Cause::Ended),
+            (Phase::Stopping { cause, .. }, Input::Ended) => self.finish(cause),
+        }
+    }
+
+    /// Deals with the time that has passed, if a deadline has.
+    pub fn expire(&mut self, now: Duration) -> Option<Effect> {
+        match self.phase {
+            Phase::Over => None,
+            _ if now >= self.leased_until => self.finish(Cause::SupervisorLost),
+            Phase::Running { until } if now >= until => Some(self.stop(Cause::TimedOut, now + self.grace)),
+            Phase::Stopping { cause, until } if now >= until => self.finish(cause),
+            Phase::Held | Phase::Running { .. } | Phase::Stopping { .. } => None,
+        }
+    }
+
+    /// When [`Watch::expire`] has something to do next.
+    pub fn deadline(&self) -> Duration {
+        match self.phase {
+            Phase::Held | Phase::Over => self.leased_until,
+            Phase::Running { until } | Phase::Stopping { until, .. } => until.min(self.leased_until),
+        }
+    }
+
+    fn stop(&mut self, cause: Cause, until: Duration) -> Effect {
+        self.phase = Phase::Stopping { cause, until };
+        Effect::Terminate
+    }
+
+    fn finish(&mut self, cause: Cause) -> Option<Effect> {
+        self.phase = Phase::Over;
+        Some(Effect::Finish(cause))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::protocol::Bounds;
+
+    /// A lease of 5 s, 60 s to run, 2 s of grace.
+    fn held() -> Watch {
+        let bounds = Bounds {
+            time_ms: 60_000,
+            grace_ms: 2_000,
+            memory_bytes: 1,
+            cpu_s: 1,
+            open_files: 1,
+            processes: None,
+            output_bytes: 1,
+        };
+        let spec = Spec {
+            program: "/bin/true".into(),
+            args: Vec::new(),
+            cwd: "/".into(),
+            env: BTreeMap::new(),
+            bounds,
+            lease_ms: 5_000,
+        };
+        Watch::new(&spec, s(0))
+    }
+
+    fn running() -> Watch {
+        let mut watch = held();
+        assert_eq!(watch.on(Input::Go, s(1)), Some(Effect::Release));
+        watch
+    }
+
+    fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// Beats often enough that only the other deadlines matter.
+    fn beat_until(watch: &mut Watch, end: u64) {
+        for now in 0..=end {
+            assert_eq!(watch.on(Input::Beat, s(now)), None);
+            if now < end {
+                assert_eq!(watch.expire(s(now)), None);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_runs_before_the_gate_opens() {
+        assert_eq!(held().on(Input::SupervisorGone, s(1)), Some(Effect::Finish(Cause::SupervisorLost)));
+        assert_eq!(held().on(Input::Cancel { grace: s(1) }, s(1)), Some(Effect::Finish(Cause::Canceled)));
+    }
+
+    #[test]
+    fn the_gate_opens_once_and_never_after_the_end() {
+        let mut watch = running();
+        assert_eq!(watch.on(Input::Go, s(2)), None);
+
+        let mut watch = held();
+        watch.on(Input::SupervisorGone, s(1));
+        assert_eq!(watch.on(Input::Go, s(1)), None);
+    }
+
+    #[test]
+    fn a_silent_supervisor_is_lost_in_every_phase() {
+        let lost = Some(Effect::Finish(Cause::SupervisorLost));
+        assert_eq!(held().expire(s(5)), lost);
+        assert_eq!(running().expire(s(5)), lost);
+
+        let mut stopping = running();
+        stopping.on(Input::Cancel { grace: s(9) }, s(1));
+        assert_eq!(stopping.deadline(), s(5));
+        assert_eq!(stopping.expire(s(5)), lost);
+    }
+
+    #[test]
+    fn a_beat_renews_the_lease_and_a_command_does_not() {
+        let mut watch = running();
+        assert_eq!(watch.deadline(), s(5), "go is not a beat");
+        watch.on(Input::Beat, s(4));
+        assert_eq!(watch.deadline(), s(9));
+        assert_eq!(watch.expire(s(8)), None);
+    }
+
+    #[test]
+    fn the_time_limit_terminates_and_then_kills() {
+        let mut watch = running();
+        beat_until(&mut watch, 61);
+        assert_eq!(watch.expire(s(61)), Some(Effect::Terminate));
+        assert_eq!(watch.expire(s(62)), None, "grace");
+        assert_eq!(watch.expire(s(63)), Some(Effect::Finish(Cause::TimedOut)), "killed");
+    }
+
+    #[test]
+    fn whoever_ends_within_the_grace_period_was_stopped_all_the_same() {
+        let mut watch = running();
+        assert_eq!(watch.on(Input::Cancel { grace: s(1) }, s(2)), Some(Effect::Terminate));
+        assert_eq!(watch.on(Input::Ended, s(2)), Some(Effect::Finish(Cause::Canceled)));
+    }
+
+    #[test]
+    fn cancel_may_shorten_the_end_but_never_prolong_it() {
+        let mut watch = running();
+        beat_until(&mut watch, 60);
+        watch.on(Input::Cancel { grace: s(600) }, s(60));
+        assert_eq!(watch.deadline(), s(63), "limit and its grace");
+        watch.on(Input::Cancel { grace: s(1) }, s(60));
+        assert_eq!(watch.deadline(), s(61));
+    }
+
+    #[test]
+    fn an_end_is_reported_once() {
+        let mut watch = running();
+        assert_eq!(watch.on(Input::Ended, s(2)), Some(Effect::Finish(Cause::Ended)));
+        assert_eq!(watch.on(Input::SupervisorGone, s(2)), None);
+        assert_eq!(watch.expire(s(99)), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! What becomes of a process whose supervisor is gone, frozen, or never let it start.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use kairo_process_supervisor::guarded::{GuardedError, Guards};
+use kairo_process_supervisor::protocol::{self, Outcome, Report, Spec};
+use tempfile::tempdir;
+
+use crate::witness::Witness;
+use crate::{BINARY, in_time, shell, start};
+
+/// A supervisor reduced to a process that holds the pipe to its guard: `cat`, which passes on
+/// what the test tells it, and can be killed and frozen like any other.
+struct Supervisor {
+    process: Child,
+    commands: ChildStdin,
+    guard: Child,
+    reports: BufReader<ChildStdout>,
+}
+
+impl Supervisor {
+    fn prepare(spec: Spec) -> Self {
+        let mut process = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat");
+        let pipe = process.stdout.take().expect("a pipe");
+        let mut guard = Command::new(BINARY).arg("guard").stdin(pipe).stdout(Stdio::piped()).spawn().expect("a guard");
+        let mut supervisor = Self {
+            commands: process.stdin.take().expect("a pipe"),
+            process,
+            reports: BufReader::new(guard.stdout.take().expect("a pipe")),
+            guard,
+        };
+        supervisor.tell(protocol::Command::Prepare { spec });
+        let ready = supervisor.report();
+        assert!(matches!(ready, Report::Ready { .. }), "{ready:?}");
+        supervisor
+    }
+
+    fn tell(&mut self, command: protocol::Command) {
+        let line = serde_json::to_string(&command).expect("JSON");
+        writeln!(self.commands, "{line}").expect("written");
+    }
+
+    fn report(&mut self) -> Report {
+        let mut line = String::new();
+        self.reports.read_line(&mut line).expect("a line");
+        serde_json::from_str(&line).expect("a report")
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.process.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status();
+        assert!(sent.expect("kill").success());
+    }
+
+    /// The last report, with the guard gone and the stand-in taken in.
+    fn exit(mut self) -> protocol::Exit {
+        let exit = loop {
+            if let Report::Exited(exit) = self.report() {
+                break exit;
+            }
+        };
+        let status = self.guard.wait().expect("the guard ends");
+        assert!(status.success());
+        self.process.kill().expect("killed");
+        self.process.wait().expect("taken in");
+        exit
+    }
+}
+
+#[tokio::test]
+async fn a_process_and_its_daemon_die_with_a_killed_supervisor() {
+    let dir = tempdir().expect("a directory");
+    let mut witness = Witness::new(dir.path());
+    // Nobody reads what it writes: the guard must not wait for that to find out.
+    let mut spec = shell(&format!("trap '' TERM; {}; yes", witness.daemon()));
+    spec.bounds.output_bytes = 64 << 20;
+    let mut supervisor = Supervisor::prepare(spec);
+    supervisor.tell(protocol::Command::Go);
+    in_time(witness.alive()).await;
+
+    supervisor.signal("-KILL");
+    in_time(witness.dead()).await;
+    assert_eq!(supervisor.exit().outcome, Outcome::SupervisorLost);
+}
+
+#[tokio::test]
+async fn a_process_dies_when_its_supervisor_freezes() {
+    let dir = tempdir().expect("a directory");
+    let mut witness = Witness::new(dir.path());
+    let mut spec = shell(&witness.command());
+    spec.lease_ms = 5_000;
+    let mut supervisor = Supervisor::prepare(spec);
+    supervisor.tell(protocol::Command::Go);
+    in_time(witness.alive()).await;
+
+    supervisor.signal("-STOP");
+    // It never gets there, and the pipe stays open.
+    supervisor.tell(protocol::Command::Beat);
+    in_time(witness.dead()).await;
+    assert_eq!(supervisor.exit().outcome, Outcome::SupervisorLost);
+}
+
+#[tokio::test]
+async fn nothing_runs_when_the_supervisor_dies_before_the_gate_opens() {
+    let dir = tempdir().expect("a directory");
+    let effect = dir.path().join("effect");
+    let script = format!("echo done > {}", effect.display());
+
+    let supervisor = Supervisor::prepare(shell(&script));
+    supervisor.signal("-KILL");
+    assert_eq!(supervisor.exit().outcome, Outcome::SupervisorLost);
+    assert!(!effect.exists());
+
+    // The same script does have its effect once it may run.
+    let mut supervisor = Supervisor::prepare(shell(&script));
+    supervisor.tell(protocol::Command::Go);
+    assert_eq!(supervisor.exit().outcome, Outcome::Exited { code: 0 });
+    assert!(effect.exists());
+}
+
+#[tokio::test]
+async fn garbage_from_the_supervisor_ends_the_process() {
+    let mut supervisor = Supervisor::prepare(shell("tail -f /dev/null"));
+    supervisor.tell(protocol::Command::Go);
+    writeln!(supervisor.commands, "garbage").expect("written");
+    assert_eq!(supervisor.exit().outcome, Outcome::SupervisorLost);
+}
+
+#[tokio::test]
+async fn dropping_the_handle_kills() {
+    let dir = tempdir().expect("a directory");
+    let mut witness = Witness::new(dir.path());
+    let guarded = in_time(start(shell(&witness.command()))).await;
+    in_time(witness.alive()).await;
+    drop(guarded);
+    in_time(witness.dead()).await;
+}
+
+#[tokio::test]
+async fn a_lease_that_is_not_renewed_ends_the_process_and_beats_renew_it() {
+    let mut spec = shell("tail -f /dev/null");
+    spec.lease_ms = 2_000;
+    let guards = Guards::of(BINARY);
+    let silent = in_time(guards.prepare(spec.clone())).await.expect("prepared");
+    let exit = in_time(silent.wait()).await.expect("an exit");
+    assert_eq!(exit.outcome, Outcome::SupervisorLost);
+
+    // A process that lasts longer than its lease, with beats in between.
+    spec.bounds.time_ms = 3_000;
+    let beating = in_time(guards.prepare(spec)).await.expect("prepared");
+    beating.go().await.expect("the guard listens");
+    let beats = async {
+        let mut clock = tokio::time::interval(std::time::Duration::from_millis(50));
+        loop {
+            clock.tick().await;
+            guards.beat();
+        }
+    };
+    let exit = tokio::select! {
+        exit = in_time(beating.wait()) => exit.expect("an exit"),
+        () = beats => unreachable!("beats go on"),
+    };
+    assert_eq!(exit.outcome, Outcome::TimedOut);
+}
+
+#[tokio::test]
+async fn a_process_goes_with_a_killed_guard() {
+    let dir = tempdir().expect("a directory");
+    let mut witness = Witness::new(dir.path());
+    let guarded = in_time(start(shell(&witness.command()))).await;
+    in_time(witness.alive()).await;
+
+    let status = std::fs::read_to_string(format!("/proc/{}/status", guarded.pid())).expect("alive");
+    let guard = status.lines().find_map(|line| line.strip_prefix("PPid:")).expect("a parent");
+    let sent = Command::new("kill").args(["-KILL", guard.trim()]).status();
+    assert!(sent.expect("kill").success());
+
+    let lost = in_time(guarded.wait()).await;
+    assert!(matches!(lost, Err(GuardedError::Lost)), "{lost:?}");
+    in_time(witness.dead()).await;
+}

@@ -1,0 +1,164 @@
+//! The rows that a stretch of the log changes: plain data, to be written in one transaction.
+//!
+//! How often an event is told, and how the log is cut into batches, must not matter. So of several tellings the first
+//! counts, in here as in the database, except where the newest is in force.
+
+use std::collections::BTreeMap;
+
+use kairo_read_model::stored::{Json, Key, Text, Time};
+use uuid::Uuid;
+
+/// Changes of all tables. Maps hold what may be told twice within a batch.
+#[derive(Debug, Default, PartialEq)]
+pub struct Changes {
+    pub events: Vec<Event>,
+    /// Newest wins.
+    pub agents: BTreeMap<Key, Agent>,
+    pub threads: BTreeMap<(Key, Key), Thread>,
+    /// The last event in each thread, by agent and thread; newest wins.
+    pub touched: BTreeMap<(Key, Key), Touch>,
+    pub messages: Vec<Message>,
+    /// By user and message.
+    pub deliveries: BTreeMap<(Key, Key), Delivery>,
+    pub actions: BTreeMap<Uuid, Action>,
+    pub begun: BTreeMap<Uuid, Begun>,
+    pub ended: BTreeMap<Uuid, Ended>,
+    pub spawned: BTreeMap<Uuid, Spawned>,
+    pub exited: BTreeMap<Uuid, Exited>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub sequence: i64,
+    pub position: i32,
+    pub event_id: Uuid,
+    pub ts: Time,
+    pub owner: Key,
+    pub agent: Option<Key>,
+    pub thread_id: Option<Key>,
+    pub correlation_id: Uuid,
+    pub causation_id: Option<Uuid>,
+    pub type_name: Key,
+    pub source: Key,
+    pub subject: Text,
+    pub event: Json,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    pub profile: Json,
+    pub sequence: i64,
+    pub defined_at: Time,
+}
+
+/// A thread at its creation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thread {
+    pub sequence: i64,
+    pub user: Key,
+    pub kind: Key,
+    pub title: Text,
+    pub created_at: Time,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Touch {
+    pub sequence: i64,
+    pub at: Time,
+}
+
+/// Who speaks in a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    User,
+    Agent,
+    /// Nobody: a message that no agent could receive.
+    Failure,
+}
+
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Agent => "agent",
+            Role::Failure => "failure",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    pub event_id: Uuid,
+    pub sequence: i64,
+    pub position: i32,
+    pub ts: Time,
+    pub correlation_id: Uuid,
+    pub role: Role,
+    pub agent: Option<Key>,
+    pub user: Option<Key>,
+    pub thread_id: Option<Key>,
+    pub message_id: Option<Key>,
+    pub text: Text,
+    /// Whether it ends the turn.
+    pub last: bool,
+}
+
+/// A user's message reached an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivery {
+    pub sequence: i64,
+    pub agent: Key,
+    pub thread_id: Option<Key>,
+}
+
+/// A tool call that was decided on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Action {
+    pub sequence: i64,
+    pub agent: Key,
+    pub thread_id: Option<Key>,
+    pub correlation_id: Uuid,
+    pub tool: Key,
+    pub arguments: Json,
+    pub decided_at: Time,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Begun {
+    pub invoked_at: Time,
+    pub runner: Key,
+    pub executor: Key,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    pub ended_at: Time,
+    pub ok: bool,
+    pub result: Option<Json>,
+    pub error_kind: Option<Key>,
+    pub error_message: Option<Text>,
+    pub duration_ms: i64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spawned {
+    pub action_id: Option<Uuid>,
+    pub agent: Key,
+    pub supervisor: Key,
+    pub pid: i64,
+    pub program: Text,
+    pub arguments: Json,
+    pub started_at: Time,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exited {
+    pub action_id: Option<Uuid>,
+    pub agent: Key,
+    pub supervisor: Key,
+    pub ended_at: Time,
+    pub outcome: Key,
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub reason: Text,
+}

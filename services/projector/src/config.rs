@@ -1,0 +1,54 @@
+//! What projector is configured with.
+
+use std::time::Duration;
+
+use kairo_core::{
+    config::{Mistake, Validate, check},
+    service_config,
+};
+use kairo_read_model::PostgresConfig;
+use serde::{Deserialize, Serialize};
+
+service_config! {
+    /// Everything projector is configured with.
+    Config {
+        /// How the log is read and who writes.
+        projector: ProjectorConfig,
+        /// Where the read model is.
+        postgres: PostgresConfig,
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProjectorConfig {
+    /// Messages in one transaction at most. Default 1000.
+    pub batch: usize,
+    /// Bodies in one transaction at most, in bytes; a single larger body is let through. Default 8388608.
+    pub batch_bytes: usize,
+    /// How long the replica that writes may be silent before Postgres ends its session and another replica takes over,
+    /// in milliseconds. It shows that it is alive every third of that time. Default 10000.
+    pub session_timeout_ms: u64,
+}
+
+impl Default for ProjectorConfig {
+    fn default() -> Self {
+        Self { batch: 1_000, batch_bytes: 8 * 1024 * 1024, session_timeout_ms: 10_000 }
+    }
+}
+
+impl ProjectorConfig {
+    pub(crate) fn session_timeout(&self) -> Duration {
+        Duration::from_millis(self.session_timeout_ms)
+    }
+}
+
+impl Validate for ProjectorConfig {
+    fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        check(&mut mistakes, "batch", self.batch as u64, 1..=10_000, "messages");
+        check(&mut mistakes, "batch_bytes", self.batch_bytes as u64, 1_024..=256 * 1024 * 1024, "bytes");
+        check(&mut mistakes, "session_timeout_ms", self.session_timeout_ms, 300..=600_000, "milliseconds");
+        mistakes
+    }
+}

@@ -1,0 +1,137 @@
+//! Conversations: what users sent, what agents said, and what reached nobody.
+//!
+//! An agent's failure is no message of its own: the agent ends such a turn with words that tell of it.
+
+use kairo_proto::{
+    Body,
+    v1::{AgentMessage, DecidedEvent, UserMessage, UserMessageUndelivered, agent_action::Action, decided_event::Event},
+};
+use kairo_read_model::stored::Key;
+use uuid::Uuid;
+
+use super::Fact;
+use crate::changes::{Changes, Delivery, Message, Role};
+
+pub fn project(fact: &Fact, changes: &mut Changes) {
+    match &fact.record.body {
+        Body::UserMessage(message) => changes.messages.push(sent(fact, message)),
+        Body::UserMessageUndelivered(undelivered) => changes.messages.push(refused(fact, undelivered)),
+        Body::AgentMessage(message) => deliver(fact, message, changes),
+        Body::AgentDecision(decision) => {
+            let events = decision.events.iter().zip(0..);
+            changes.messages.extend(events.filter_map(|(event, position)| said(fact, event, position)));
+        }
+        _ => {}
+    }
+}
+
+fn sent(fact: &Fact, message: &UserMessage) -> Message {
+    Message {
+        role: Role::User,
+        agent: fact.agent.clone(),
+        // The subject is what was checked at the boundary.
+        user: Some(fact.owner.clone()),
+        thread_id: Key::some(&message.thread_id),
+        message_id: Some(message.message_id.as_str().into()),
+        text: message.text.as_str().into(),
+        ..whole(fact)
+    }
+}
+
+fn refused(fact: &Fact, undelivered: &UserMessageUndelivered) -> Message {
+    Message {
+        role: Role::Failure,
+        agent: fact.agent.clone(),
+        user: Some(fact.owner.clone()),
+        message_id: Some(undelivered.message_id.as_str().into()),
+        text: undelivered.reason.as_str().into(),
+        last: true,
+        ..whole(fact)
+    }
+}
+
+fn deliver(fact: &Fact, message: &AgentMessage, changes: &mut Changes) {
+    let key = (message.user.as_str().into(), message.message_id.as_str().into());
+    changes.deliveries.entry(key).or_insert_with(|| Delivery {
+        sequence: fact.sequence,
+        agent: fact.owner.clone(),
+        thread_id: Key::some(&message.thread_id),
+    });
+}
+
+fn said(fact: &Fact, event: &DecidedEvent, position: i32) -> Option<Message> {
+    let Some(Event::Action(action)) = &event.event else { return None };
+    let Some(Action::Say(say)) = &action.action else { return None };
+    Some(Message {
+        event_id: Uuid::parse_str(&event.event_id).ok()?,
+        position,
+        correlation_id: Uuid::parse_str(&event.correlation_id).unwrap_or(fact.record.envelope.correlation_id),
+        role: Role::Agent,
+        agent: fact.agent.clone(),
+        user: Key::some(&say.user),
+        thread_id: Key::some(&event.thread_id),
+        message_id: Key::some(&say.message_id),
+        text: say.text.as_str().into(),
+        last: say.r#final,
+        ..whole(fact)
+    })
+}
+
+/// A message that is the whole record.
+fn whole(fact: &Fact) -> Message {
+    let envelope = &fact.record.envelope;
+    Message {
+        event_id: envelope.id,
+        sequence: fact.sequence,
+        position: 0,
+        ts: fact.at,
+        correlation_id: envelope.correlation_id,
+        role: Role::User,
+        agent: None,
+        user: None,
+        thread_id: envelope.thread_id.as_deref().and_then(Key::some),
+        message_id: None,
+        text: "".into(),
+        last: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_proto::v1::{AgentMessage, UserMessageUndelivered};
+
+    use super::{
+        super::testing::{decided, decision, message, projected, record},
+        *,
+    };
+
+    #[test]
+    fn a_conversation_is_what_was_sent_and_said() {
+        let changes = projected([
+            message(1, "ann", "bob"),
+            decision(4, "bob", [decided("t", "think"), decided("t", "say"), decided("t", "call")]),
+        ]);
+        let said: Vec<_> = changes.messages.iter().map(|m| (m.sequence, m.position, m.role, m.last)).collect();
+        assert_eq!(said, [(1, 0, Role::User, false), (4, 1, Role::Agent, true)]);
+    }
+
+    #[test]
+    fn the_first_delivery_counts() {
+        let delivered = |sequence, agent| {
+            let message = AgentMessage { message_id: "m".into(), user: "ann".into(), ..Default::default() };
+            record(sequence, &format!("kairo.agent.{agent}.message"), message)
+        };
+        let changes = projected([delivered(2, "bob"), delivered(3, "eve")]);
+        let delivery = &changes.deliveries[&("ann".into(), "m".into())];
+        assert_eq!((delivery.sequence, delivery.agent.as_str()), (2, "bob"));
+    }
+
+    #[test]
+    fn who_sent_a_message_that_reached_nobody_learns_why() {
+        let reason = "there is no agent named nobody";
+        let body = UserMessageUndelivered { agent: "nobody".into(), reason: reason.into(), ..Default::default() };
+        let changes = projected([record(2, "kairo.user.ann.undelivered", body)]);
+        let message = &changes.messages[0];
+        assert_eq!((message.role, &message.text, message.last), (Role::Failure, &reason.into(), true));
+    }
+}

@@ -1,0 +1,60 @@
+//! Records for the tests of projections.
+
+use kairo_core::{
+    envelope::{Envelope, Origin},
+    ids,
+    record::Record,
+    subjects::Service,
+};
+use kairo_proto::{
+    Body,
+    v1::{
+        AgentAction, AgentDecision, AgentThought, DecidedEvent, Say, ThreadCreated, ToolCall, UserMessage,
+        agent_action::Action, decided_event::Event,
+    },
+};
+
+use crate::changes::Changes;
+
+pub fn projected<const N: usize>(records: [Record; N]) -> Changes {
+    let mut changes = Changes::default();
+    records.iter().for_each(|record| super::project(record, &mut changes));
+    changes
+}
+
+pub fn record(sequence: u64, subject: &str, body: impl Into<Body>) -> Record {
+    let body = body.into();
+    let id = ids::named("record", &[&sequence.to_string()]);
+    let time = "2026-11-21T10:00:00Z".parse().unwrap();
+    let mut envelope = Envelope::entering(id, Service::Gateway, Origin::User, time);
+    envelope.type_name = body.type_name().to_owned();
+    Record { sequence, subject: subject.to_owned(), envelope, body }
+}
+
+pub fn message(sequence: u64, user: &str, agent: &str) -> Record {
+    let body = UserMessage { message_id: format!("m-{sequence}"), agent: agent.into(), ..Default::default() };
+    record(sequence, &format!("kairo.user.{user}.message"), body)
+}
+
+pub fn decision<const N: usize>(sequence: u64, agent: &str, events: [DecidedEvent; N]) -> Record {
+    let body = AgentDecision { events: events.into(), ..Default::default() };
+    record(sequence, &format!("kairo.agent.{agent}.decision"), body)
+}
+
+/// An event of a decision: `think`, `say`, `call` or `thread`. The same thread and kind give the same id.
+pub fn decided(thread: &str, kind: &str) -> DecidedEvent {
+    let act = |action| Event::Action(AgentAction { action: Some(action) });
+    let event = match kind {
+        "think" => Event::Thought(AgentThought { text: "hm".into() }),
+        "say" => act(Action::Say(Say { text: "hello".into(), r#final: true, ..Default::default() })),
+        "call" => act(Action::ToolCall(ToolCall { tool: "tools.now".into(), arguments: "{}".into() })),
+        "thread" => Event::ThreadCreated(ThreadCreated { thread_id: thread.into(), ..Default::default() }),
+        other => panic!("no event of kind {other}"),
+    };
+    DecidedEvent {
+        event_id: ids::named("event", &[thread, kind]).to_string(),
+        thread_id: thread.to_owned(),
+        correlation_id: ids::named("turn", &[thread]).to_string(),
+        event: Some(event),
+    }
+}

@@ -1,0 +1,149 @@
+//! Reading the log in order, from where the read model stands.
+//!
+//! A pull consumer without acks that lives as long as this reader: the position is in Postgres, so the server need not
+//! remember any. Whatever is irregular ends the reader, and the next one begins at the position.
+
+use std::time::Duration;
+
+use async_nats::jetstream::{
+    Message,
+    consumer::{AckPolicy, Consumer, DeliverPolicy, pull},
+};
+use futures::{FutureExt, StreamExt};
+use jiff::Timestamp;
+use kairo_core::{bus::Bus, record::Raw, subjects::EVENTS_STREAM};
+use tokio::task::unconstrained;
+
+use crate::ProjectorConfig;
+
+/// How long a pull stays open at the server, and its heartbeat.
+const PULL_EXPIRES: Duration = Duration::from_secs(30);
+const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
+/// How long the server keeps the consumer of a reader that is gone.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+
+/// Why reading stopped. Reading again from the position may work.
+#[derive(Debug, thiserror::Error)]
+pub enum ReaderError {
+    #[error("cannot read the log: {0}")]
+    Nats(#[from] async_nats::Error),
+    #[error("a message behind {0} was delivered but did not arrive")]
+    Lost(u64),
+    /// Another log, or one that lost its end.
+    #[error(
+        "the read model is at sequence {position} of a log that ends at {end}: it was made from another log; rebuild it \
+         with POST /v1/projections/rebuild"
+    )]
+    BeyondEnd { position: u64, end: u64 },
+}
+
+/// A place in the log that moves on.
+pub struct Reader {
+    consumer: Consumer<pull::Config>,
+    messages: pull::Stream,
+    batch: usize,
+    batch_bytes: usize,
+    /// Stream sequence of the last message that arrived.
+    last: u64,
+    /// How many arrived.
+    arrived: u64,
+    /// What the server said last about how far it had delivered, and whether anything arrived since.
+    delivered: u64,
+    quiet: bool,
+}
+
+impl Reader {
+    /// Begins behind the message at `position`.
+    pub async fn open(bus: &Bus, position: u64, config: &ProjectorConfig) -> Result<Self, ReaderError> {
+        let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.map_err(async_nats::Error::from)?;
+        let end = stream.get_info().await.map_err(async_nats::Error::from)?.state.last_sequence;
+        if position > end {
+            return Err(ReaderError::BeyondEnd { position, end });
+        }
+        let consumer = stream.create_consumer(pull::Config {
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: position + 1 },
+            ack_policy: AckPolicy::None,
+            inactive_threshold: FORGOTTEN_AFTER,
+            num_replicas: 1,
+            memory_storage: true,
+            ..Default::default()
+        });
+        let consumer = consumer.await.map_err(async_nats::Error::from)?;
+        // A message that is larger than a whole pull would never be delivered.
+        let largest = bus.client.server_info().max_payload.saturating_mul(2);
+        let messages = consumer
+            .stream()
+            .max_messages_per_batch(config.batch)
+            .max_bytes_per_batch(config.batch_bytes.max(largest))
+            .expires(PULL_EXPIRES)
+            .heartbeat(PULL_HEARTBEAT)
+            .messages();
+        Ok(Self {
+            messages: messages.await.map_err(async_nats::Error::from)?,
+            consumer,
+            batch: config.batch,
+            batch_bytes: config.batch_bytes,
+            last: position,
+            arrived: 0,
+            delivered: 0,
+            quiet: false,
+        })
+    }
+
+    /// Waits for a message, then takes those that are there already as well: alone when the log is slow, many when it
+    /// is fast. Nothing is lost if it is dropped.
+    pub async fn next(&mut self) -> Result<Vec<Raw>, ReaderError> {
+        let first = self.messages.next().await;
+        let mut batch = vec![self.accept(first)?];
+        let mut bytes = batch.first().map_or(0, size);
+        while batch.len() < self.batch && bytes < self.batch_bytes {
+            // Unconstrained, as tokio would otherwise feign an empty buffer now and then.
+            let Some(ready) = unconstrained(self.messages.next()).now_or_never() else { break };
+            let message = self.accept(ready)?;
+            bytes += size(&message);
+            batch.push(message);
+        }
+        Ok(batch)
+    }
+
+    /// Whether the server still knows this reader, and all that it delivered arrived. To be asked now and then: what
+    /// was lost last would otherwise be missed only when the next message comes.
+    pub async fn check(&mut self) -> Result<(), ReaderError> {
+        let info = self.consumer.get_info().await.map_err(async_nats::Error::from)?;
+        if self.quiet && self.last < self.delivered {
+            return Err(ReaderError::Lost(self.last));
+        }
+        self.quiet = true;
+        self.delivered = info.delivered.stream_sequence;
+        Ok(())
+    }
+
+    fn accept<E: Into<async_nats::Error>>(&mut self, next: Option<Result<Message, E>>) -> Result<Raw, ReaderError> {
+        let message = next.ok_or_else(|| async_nats::Error::from("the pull ended"))?.map_err(Into::into)?;
+        let (number, message) = unpack(&message)?;
+        self.arrived += 1;
+        self.quiet = false;
+        if number != self.arrived {
+            return Err(ReaderError::Lost(self.last));
+        }
+        self.last = message.sequence;
+        Ok(message)
+    }
+}
+
+fn size(message: &Raw) -> usize {
+    message.payload.len()
+}
+
+/// The message, and its number within the consumer.
+fn unpack(message: &Message) -> Result<(u64, Raw), async_nats::Error> {
+    let info = message.info()?;
+    let raw = Raw {
+        sequence: info.stream_sequence,
+        subject: message.subject.to_string(),
+        headers: message.headers.clone().unwrap_or_default(),
+        payload: message.payload.clone(),
+        stored: Timestamp::from_nanosecond(info.published.unix_timestamp_nanos()).unwrap_or(Timestamp::UNIX_EPOCH),
+    };
+    Ok((info.consumer_sequence, raw))
+}

@@ -1,0 +1,53 @@
+//! Table `threads`.
+
+use std::collections::BTreeMap;
+
+use kairo_read_model::stored::Key;
+use sqlx::{PgConnection, query};
+
+use super::column;
+use crate::changes::{Thread, Touch};
+
+const CREATE: &str = "
+    INSERT INTO threads (agent, thread_id, user_id, kind, status, title, created_at, updated_at, last_sequence)
+    SELECT agent, thread_id, user_id, kind, 'open', title, created_at, created_at, sequence
+    FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[])
+        AS new (agent, thread_id, user_id, kind, title, created_at, sequence)
+    ON CONFLICT DO NOTHING";
+
+/// Threads that nobody began are no threads yet, whatever is said in them.
+const TOUCH: &str = "
+    UPDATE threads SET updated_at = new.ts, last_sequence = new.sequence
+    FROM UNNEST($1::text[], $2::text[], $3::timestamptz[], $4::bigint[]) AS new (agent, thread_id, ts, sequence)
+    WHERE threads.agent = new.agent AND threads.thread_id = new.thread_id AND threads.last_sequence < new.sequence";
+
+pub async fn create(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), Thread>) -> sqlx::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    query(CREATE)
+        .bind(column(rows, |((agent, _), _)| agent))
+        .bind(column(rows, |((_, thread), _)| thread))
+        .bind(column(rows, |(_, row)| &row.user))
+        .bind(column(rows, |(_, row)| &row.kind))
+        .bind(column(rows, |(_, row)| &row.title))
+        .bind(column(rows, |(_, row)| row.created_at))
+        .bind(column(rows, |(_, row)| row.sequence))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+pub async fn touch(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), Touch>) -> sqlx::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    query(TOUCH)
+        .bind(column(rows, |((agent, _), _)| agent))
+        .bind(column(rows, |((_, thread), _)| thread))
+        .bind(column(rows, |(_, row)| row.at))
+        .bind(column(rows, |(_, row)| row.sequence))
+        .execute(connection)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Crashes, replicas and retellings: the rows are those of an undisturbed run.
+
+use kairo_cli::local::Service::Projector;
+
+use crate::{
+    history::{Turn, defined},
+    world::World,
+};
+
+#[tokio::test]
+async fn telling_everything_twice_changes_nothing_but_the_log_itself() {
+    let (once, twice) = tokio::join!(World::start(&[]), World::start(&[]));
+    let mut history = vec![defined("bob")];
+    history.extend((0..20).flat_map(|number| Turn::new("ann", "bob", number).events()));
+    for event in &history {
+        // At the same sequences in both, so that rows can be compared.
+        once.publish(event).await;
+        twice.publish(event).await;
+    }
+    for event in history.iter().filter(|event| !event.subject.ends_with(".defined")) {
+        twice.publish_again(event).await;
+    }
+    once.caught_up().await;
+    twice.caught_up().await;
+    let (mut rows, mut again) = (once.rows().await, twice.rows().await);
+    // Both tellings are in the log, and the second made the threads younger.
+    for changed in ["events", "threads"] {
+        assert_ne!(rows.remove(changed), again.remove(changed));
+    }
+    assert_eq!(rows, again);
+    assert_eq!(once.count("SELECT count(*) FROM messages").await, 40);
+    assert_eq!(twice.count("SELECT count(*) FROM threads").await, 1);
+}
+
+#[tokio::test]
+async fn a_rebuild_gives_equal_rows_however_the_log_is_cut() {
+    let world = World::start(&[("KAIRO_PROJECTOR__BATCH", "1")]).await;
+    for event in [defined("bob")].into_iter().chain((0..30).flat_map(|n| Turn::new("ann", "bob", n).events())) {
+        world.publish(&event).await;
+    }
+    world.caught_up().await;
+    let rows = world.rows().await;
+    world.model.rebuild().await.unwrap();
+    world.caught_up().await;
+    assert_eq!(world.rows().await, rows);
+
+    let mut world = world;
+    world.stack.common().env("KAIRO_PROJECTOR__BATCH", "1000");
+    world.stack.stop_one(Projector, 0).await.unwrap();
+    world.model.rebuild().await.unwrap();
+    world.stack.start(Projector).await.unwrap();
+    world.caught_up().await;
+    assert_eq!(world.rows().await, rows);
+}
+
+#[tokio::test]
+async fn another_replica_takes_over_from_a_frozen_and_from_a_killed_one() {
+    let mut world = World::start(&[]).await;
+    world.publish(&defined("bob")).await;
+    // Having written this, the first replica leads; the second stands by.
+    world.caught_up().await;
+    world.stack.start(Projector).await.unwrap();
+
+    world.stack.freeze(Projector, 0).unwrap();
+    for event in Turn::new("ann", "bob", 1).events() {
+        world.publish(&event).await;
+    }
+    world.caught_up().await;
+    world.stack.thaw(Projector, 0).unwrap();
+    for event in Turn::new("ann", "bob", 2).events() {
+        world.publish(&event).await;
+    }
+    world.caught_up().await;
+
+    world.stack.kill9(Projector, 1).await.unwrap();
+    for event in Turn::new("ann", "bob", 3).events() {
+        world.publish(&event).await;
+    }
+    world.caught_up().await;
+    let rows = world.rows().await;
+    assert_eq!(world.count("SELECT count(*) FROM messages").await, 6);
+    world.model.rebuild().await.unwrap();
+    world.caught_up().await;
+    assert_eq!(world.rows().await, rows);
+}
+
+#[tokio::test]
+async fn crashes_of_everything_leave_the_rows_of_an_undisturbed_run() {
+    let mut world = World::start(&[("KAIRO_PROJECTOR__BATCH", "7")]).await;
+    world.stack.start(Projector).await.unwrap();
+    world.publish(&defined("bob")).await;
+    let history: Vec<Turn> = (0..200).map(|number| Turn::new("ann", "bob", number)).collect();
+    for (round, turns) in history.chunks(50).enumerate() {
+        for event in turns.iter().flat_map(Turn::events) {
+            world.publish(&event).await;
+        }
+        // In the middle of the work that was just published.
+        match round {
+            0 => _ = world.postgres.kill9().await.unwrap(),
+            1 => _ = world.nats.kill9().await.unwrap(),
+            2 => world.stack.kill9(Projector, 0).await.unwrap(),
+            _ => {}
+        }
+        match round {
+            0 => world.postgres.restart().await.unwrap(),
+            1 => world.nats.restart().await.unwrap(),
+            2 => world.stack.restart(Projector, 0).await.unwrap(),
+            _ => {}
+        }
+    }
+    world.caught_up().await;
+    assert_eq!(world.count("SELECT count(*) FROM messages").await, 400);
+    assert_eq!(world.count("SELECT count(*) FROM actions WHERE status = 'done'").await, 200);
+    let rows = world.rows().await;
+    for r in world.stack.replicas(Projector) { eprintln!("=== {}", std::fs::read_to_string(r.process().log()).unwrap()); }
+    world.model.rebuild().await.unwrap();
+    world.caught_up().await;
+    assert_eq!(world.rows().await, rows);
+}
+
+#[tokio::test]
+async fn bench() {
+    let world = World::start(&[]).await;
+    world.stack.freeze(Projector, 0).unwrap();
+    let turns: Vec<Turn> = (0..6000).map(|n| Turn::new("ann", &format!("bob{}", n % 100), n)).collect();
+    let mut acks = Vec::new();
+    let mut count = 0;
+    for e in turns.iter().flat_map(Turn::events) {
+        let body = e.body.encode();
+        acks.push(world.bus.jetstream.publish_with_headers(e.subject.clone(), e.headers(), body.into()).await.unwrap());
+        count += 1;
+        if acks.len() == 500 { for a in acks.drain(..) { a.await.unwrap(); } }
+    }
+    for a in acks.drain(..) { a.await.unwrap(); }
+    let t = std::time::Instant::now();
+    world.stack.thaw(Projector, 0).unwrap();
+    world.caught_up().await;
+    eprintln!("BENCH {count} in {:?}", t.elapsed());
+    let t = std::time::Instant::now();
+    world.model.rebuild().await.unwrap();
+    world.caught_up().await;
+    eprintln!("BENCH rebuild {count} in {:?}", t.elapsed());
+    for r in world.stack.replicas(Projector) { let l = std::fs::read_to_string(r.process().log()).unwrap(); eprintln!("=== {}", &l[l.len().saturating_sub(3000)..]); }
+    // latency
+    let mut ts = vec![];
+    let mut moves = sqlx::postgres::PgListener::connect_with(world.model.pool()).await.unwrap();
+    moves.listen("moved").await.unwrap();
+    for n in 0..200 {
+        let t = std::time::Instant::now();
+        let seq = world.publish(&Turn::new("ann", "bob", 100_000 + n).message).await;
+        let _ = moves.recv().await; let _ = seq;
+        ts.push(t.elapsed());
+    }
+    ts.sort();
+    eprintln!("BENCH latency p50 {:?} p99 {:?}", ts[100], ts[198]);
+    // nats restart recovery
+    let mut world = world;
+    world.nats.kill9().await.unwrap(); world.nats.restart().await.unwrap();
+    let t = std::time::Instant::now();
+    world.publish(&Turn::new("ann", "bob", 200_000).message).await;
+    eprintln!("BENCH published after {:?}", t.elapsed());
+    world.caught_up().await;
+    eprintln!("BENCH nats recovery {:?}", t.elapsed());
+    world.postgres.kill9().await.unwrap(); world.postgres.restart().await.unwrap();
+    let t = std::time::Instant::now();
+    world.publish(&Turn::new("ann", "bob", 200_001).message).await;
+    world.caught_up().await;
+    eprintln!("BENCH pg recovery {:?}", t.elapsed());
+}

@@ -1,0 +1,173 @@
+//! Events as the services would publish them, without the services.
+
+use jiff::Timestamp;
+use kairo_core::{
+    bus::append::Outgoing,
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    subjects::{self, Route, Service},
+};
+use kairo_proto::{
+    Body,
+    v1::{
+        AgentAction, AgentDecision, AgentDefined, AgentMessage, AgentProfile, DecidedEvent, ProcessExited,
+        ProcessSpawned, Say, ThreadCreated, ToolCall, ToolInvocation, ToolInvoke, ToolResult, UserMessage,
+        agent_action::Action, decided_event::Event,
+    },
+};
+use uuid::Uuid;
+
+pub fn name(text: &str) -> Name {
+    Name::parse(text).unwrap()
+}
+
+/// An event that enters, its id made from its subject and `unique`.
+pub fn entering(route: &Route, owner: &str, unique: &str, body: impl Into<Body>) -> Outgoing {
+    let owner = name(owner);
+    let id = ids::named("test", &[&route.of(&owner), unique]);
+    Outgoing::new(route, &owner, Envelope::entering(id, Service::Gateway, Origin::User, Timestamp::now()), body)
+}
+
+pub fn defined(agent: &str) -> Outgoing {
+    let profile = AgentProfile { agent: agent.into(), prompt: "Be brief.".into(), ..Default::default() };
+    entering(&subjects::AGENT_DEFINED, agent, "1", AgentDefined { profile: Some(profile) })
+}
+
+/// A message with a tool call, a process and a reply, from its entry to its end.
+pub struct Turn {
+    pub agent: String,
+    pub message_id: String,
+    pub message: Outgoing,
+    pub call: Uuid,
+}
+
+impl Turn {
+    pub fn new(user: &str, agent: &str, number: usize) -> Self {
+        let message_id = format!("m-{number}");
+        let message = UserMessage {
+            message_id: message_id.clone(),
+            user: user.into(),
+            agent: agent.into(),
+            text: format!("question {number}"),
+            thread_id: String::new(),
+        };
+        let message = entering(&subjects::USER_MESSAGE, user, &message_id, message);
+        let call = ids::derived(message.envelope.id, "call");
+        Self { agent: agent.to_owned(), message_id, message, call }
+    }
+
+    /// All events, in the order of the log.
+    pub fn events(&self) -> Vec<Outgoing> {
+        let mut events = self.until_invoked();
+        events.extend(self.rest());
+        events
+    }
+
+    pub fn until_invoked(&self) -> Vec<Outgoing> {
+        let asked = AgentDecision {
+            events: vec![
+                self.decided(
+                    "thread",
+                    Event::ThreadCreated(ThreadCreated {
+                        thread_id: "t".into(),
+                        kind: "topic".into(),
+                        user: "ann".into(),
+                        title: "questions".into(),
+                    }),
+                ),
+                self.decided(
+                    "call",
+                    act(Action::ToolCall(ToolCall {
+                        tool: "process.run".into(),
+                        arguments: "{\"program\":\"echo\"}".into(),
+                    })),
+                ),
+            ],
+            ..Default::default()
+        };
+        let invocation = ToolInvocation {
+            action_id: self.call.to_string(),
+            tool: "process.run".into(),
+            executor: "process-supervisor".into(),
+            thread_id: "t".into(),
+            ..Default::default()
+        };
+        vec![
+            self.message.clone(),
+            self.event(
+                &subjects::AGENT_MESSAGE,
+                "delivered",
+                AgentMessage { message_id: self.message_id.clone(), user: "ann".into(), ..Default::default() },
+            ),
+            self.event(&subjects::AGENT_DECISION, "asked", asked),
+            self.event(
+                &subjects::TOOL_INVOKE,
+                "invoked",
+                ToolInvoke { runner: "runner-1".into(), actions: vec![invocation], ..Default::default() },
+            ),
+        ]
+    }
+
+    pub fn rest(&self) -> Vec<Outgoing> {
+        let action_id = self.call.to_string();
+        let process_id = ids::derived(self.call, "process").to_string();
+        let said = act(Action::Say(Say {
+            text: format!("answer to {}", self.message_id),
+            user: "ann".into(),
+            message_id: self.message_id.clone(),
+            r#final: true,
+        }));
+        vec![
+            self.event(
+                &subjects::PROCESS_SPAWNED,
+                "spawned",
+                ProcessSpawned {
+                    process_id: process_id.clone(),
+                    action_id: action_id.clone(),
+                    pid: 7,
+                    ..Default::default()
+                },
+            ),
+            self.event(
+                &subjects::PROCESS_EXITED,
+                "exited",
+                ProcessExited {
+                    process_id,
+                    action_id: action_id.clone(),
+                    outcome: "exited".into(),
+                    code: Some(0),
+                    ..Default::default()
+                },
+            ),
+            self.event(
+                &subjects::TOOL_RESULT,
+                "result",
+                ToolResult { action_id, ok: true, result: "{\"stdout\":\"\"}".into(), ..Default::default() },
+            ),
+            self.event(
+                &subjects::AGENT_DECISION,
+                "said",
+                AgentDecision { events: vec![self.decided("said", said)], ..Default::default() },
+            ),
+        ]
+    }
+
+    fn event(&self, route: &Route, what: &str, body: impl Into<Body>) -> Outgoing {
+        let cause = &self.message.envelope;
+        let envelope = cause.follow(ids::derived(cause.id, what), Service::Gateway, Origin::Internal, Timestamp::now());
+        Outgoing::new(route, &name(&self.agent), envelope, body)
+    }
+
+    fn decided(&self, what: &str, event: Event) -> DecidedEvent {
+        DecidedEvent {
+            event_id: ids::derived(self.message.envelope.id, what).to_string(),
+            thread_id: "t".into(),
+            correlation_id: self.message.envelope.id.to_string(),
+            event: Some(event),
+        }
+    }
+}
+
+fn act(action: Action) -> Event {
+    Event::Action(AgentAction { action: Some(action) })
+}

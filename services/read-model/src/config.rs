@@ -1,0 +1,85 @@
+//! How to reach Postgres.
+
+use std::time::Duration;
+
+use kairo_core::config::{Mistake, Secret, Validate, check};
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgConnectOptions;
+
+use crate::ReadError;
+
+/// Section `postgres`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PostgresConfig {
+    /// `postgres://user:password@host:port/database`. Default `postgres://kairo@127.0.0.1:5432/kairo`.
+    ///
+    /// projector needs sessions of its own (its lock lives in one), so a pooler in front must not share sessions.
+    pub url: Secret,
+    /// Connections one replica uses at most for queries. Default 8.
+    pub max_connections: u32,
+    /// Longest wait for a connection, in milliseconds, Postgres being away included. Default 3000.
+    pub acquire_timeout_ms: u64,
+    /// Longest time a statement may take, in milliseconds. Default 10000.
+    pub statement_timeout_ms: u64,
+}
+
+impl Default for PostgresConfig {
+    fn default() -> Self {
+        Self {
+            url: Secret::known("postgres://kairo@127.0.0.1:5432/kairo"),
+            max_connections: 8,
+            acquire_timeout_ms: 3_000,
+            statement_timeout_ms: 10_000,
+        }
+    }
+}
+
+impl PostgresConfig {
+    /// What every connection is opened with.
+    ///
+    /// # Errors
+    /// When the URL cannot be read; the error does not quote it.
+    pub fn connect_options(&self) -> Result<PgConnectOptions, ReadError> {
+        let options: PgConnectOptions = self.url.expose().parse()?;
+        let statement_timeout = self.statement_timeout_ms.to_string();
+        Ok(options.application_name("kairo").options([("statement_timeout", statement_timeout)]))
+    }
+
+    pub(crate) fn acquire_timeout(&self) -> Duration {
+        Duration::from_millis(self.acquire_timeout_ms)
+    }
+}
+
+impl Validate for PostgresConfig {
+    fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        let scheme = self.url.expose().split("://").next();
+        if !matches!(scheme, Some("postgres" | "postgresql")) || self.connect_options().is_err() {
+            let advice = "write it as postgres://user:password@host:port/database";
+            mistakes.push(Mistake::new("url", "expected the URL of a Postgres database", advice));
+        }
+        check(&mut mistakes, "max_connections", self.max_connections, 1..=1_000, "connections");
+        check(&mut mistakes, "acquire_timeout_ms", self.acquire_timeout_ms, 100..=60_000, "milliseconds");
+        check(&mut mistakes, "statement_timeout_ms", self.statement_timeout_ms, 100..=600_000, "milliseconds");
+        mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_can_be_used() {
+        assert_eq!(PostgresConfig::default().mistakes(), []);
+    }
+
+    #[test]
+    fn a_url_of_something_else_is_a_mistake_that_is_not_quoted() {
+        let url = Secret::new("mysql://ann:hunter2@db".to_owned());
+        let mistakes = PostgresConfig { url, ..Default::default() }.mistakes();
+        assert_eq!(mistakes.len(), 1);
+        assert!(!mistakes[0].to_string().contains("hunter2"));
+    }
+}

@@ -1,0 +1,85 @@
+//! Why a query has no answer.
+
+use std::error::Error;
+
+/// Whether asking again may help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadErrorKind {
+    /// Postgres is away, starting, overloaded or not set up yet: the same query may succeed later.
+    Unavailable,
+    /// Something is wrong with the query or the schema.
+    Other,
+}
+
+/// Why a query has no answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", .kind.describe())]
+pub struct ReadError {
+    pub kind: ReadErrorKind,
+    #[source]
+    source: Box<dyn Error + Send + Sync>,
+}
+
+impl ReadErrorKind {
+    fn describe(self) -> &'static str {
+        match self {
+            ReadErrorKind::Unavailable => "postgres is unavailable",
+            ReadErrorKind::Other => "the read model cannot answer",
+        }
+    }
+
+    fn of(error: &sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed => ReadErrorKind::Unavailable,
+            sqlx::Error::Database(error) if error.code().is_some_and(|code| passes(&code)) => {
+                ReadErrorKind::Unavailable
+            }
+            _ => ReadErrorKind::Other,
+        }
+    }
+}
+
+impl From<sqlx::Error> for ReadError {
+    fn from(error: sqlx::Error) -> Self {
+        Self { kind: ReadErrorKind::of(&error), source: error.into() }
+    }
+}
+
+impl From<sqlx::migrate::MigrateError> for ReadError {
+    fn from(error: sqlx::migrate::MigrateError) -> Self {
+        match error {
+            sqlx::migrate::MigrateError::Execute(error) => error.into(),
+            other => Self { kind: ReadErrorKind::Other, source: other.into() },
+        }
+    }
+}
+
+/// Whether an SQLSTATE may pass (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
+fn passes(code: &str) -> bool {
+    // Connection, rollback, resources, operator intervention, system.
+    const CLASSES: [&str; 5] = ["08", "40", "53", "57", "58"];
+    // Lock not available; database, table or column that projector has yet to make.
+    const CODES: [&str; 4] = ["55P03", "3D000", "42P01", "42703"];
+    CODES.contains(&code) || CLASSES.iter().any(|class| code.starts_with(class))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_told_from_what_will_not() {
+        for code in ["08006", "40001", "53300", "57P01", "57P03", "42P01"] {
+            assert!(passes(code), "{code}");
+        }
+        for code in ["22021", "23505", "42601", "54000"] {
+            assert!(!passes(code), "{code}");
+        }
+        assert_eq!(ReadErrorKind::of(&sqlx::Error::PoolTimedOut), ReadErrorKind::Unavailable);
+        assert_eq!(ReadErrorKind::of(&sqlx::Error::RowNotFound), ReadErrorKind::Other);
+    }
+}

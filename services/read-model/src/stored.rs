@@ -1,0 +1,176 @@
+//! How texts, JSON and times stand in Postgres. Everything that comes from the log crosses here, so that nothing an
+//! outsider writes (a NUL, an endless key) can stop the projection.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{
+    Decode, Encode, Postgres, Type,
+    encode::IsNull,
+    error::BoxDynError,
+    postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueFormat, PgValueRef, types::Oid},
+};
+use uuid::Uuid;
+
+/// What a NUL becomes, which Postgres cannot hold.
+const NUL_SHOWN: &str = "\u{fffd}";
+
+/// A text of any length.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Type)]
+#[sqlx(transparent)]
+pub struct Text(String);
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(text.replace('\0', NUL_SHOWN))
+    }
+}
+
+/// A text that is looked up, hence short: an index holds no row above 2704 bytes. A longer one is kept as its
+/// beginning and a digest of all of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Type)]
+#[sqlx(transparent)]
+pub struct Key(String);
+
+impl Key {
+    /// Longest key, in bytes.
+    pub const MAX_LEN: usize = 200;
+
+    /// `None` for an empty text.
+    pub fn some(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Key {
+    fn from(text: &str) -> Self {
+        if text.len() <= Self::MAX_LEN {
+            return Self(text.replace('\0', NUL_SHOWN));
+        }
+        let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes());
+        let beginning: String = text.chars().take(32).collect();
+        Self(format!("{}~{digest}", beginning.replace('\0', NUL_SHOWN)))
+    }
+}
+
+/// JSON as text, to be cast to `jsonb` by the statement.
+#[derive(Clone, Debug, PartialEq, Eq, Type)]
+#[sqlx(transparent)]
+pub struct Json(String);
+
+impl Json {
+    pub fn of(value: &impl Serialize) -> Self {
+        let text = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+        // A NUL is always written in this way; what merely looks like one is sorted out below.
+        match text.contains("\\u0000").then(|| serde_json::from_str(&text)) {
+            Some(Ok(mut value)) => {
+                show_nuls(&mut value);
+                Self(value.to_string())
+            }
+            _ => Self(text),
+        }
+    }
+
+    /// JSON that is kept as text; what is not JSON becomes a JSON text.
+    pub fn nested(text: &str) -> Self {
+        match serde_json::from_str::<Value>(text) {
+            Ok(value) => Self::of(&value),
+            Err(_) => Self::of(&text),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn show_nuls(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = text.replace('\0', NUL_SHOWN),
+        Value::Array(values) => values.iter_mut().for_each(show_nuls),
+        Value::Object(fields) => {
+            let old = std::mem::take(fields);
+            fields.extend(old.into_iter().map(|(key, mut value)| {
+                show_nuls(&mut value);
+                (key.replace('\0', NUL_SHOWN), value)
+            }));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// A time, a `timestamptz` in Postgres, which keeps microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Time(pub Timestamp);
+
+/// Microseconds from 1970 to 2000, where Postgres counts from.
+const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+/// `timestamptz` and its array, from `pg_type.dat`.
+const TIMESTAMPTZ: PgTypeInfo = PgTypeInfo::with_oid(Oid(1184));
+const TIMESTAMPTZ_ARRAY: PgTypeInfo = PgTypeInfo::with_oid(Oid(1185));
+
+impl Type<Postgres> for Time {
+    fn type_info() -> PgTypeInfo {
+        TIMESTAMPTZ
+    }
+}
+
+impl PgHasArrayType for Time {
+    fn array_type_info() -> PgTypeInfo {
+        TIMESTAMPTZ_ARRAY
+    }
+}
+
+impl Encode<'_, Postgres> for Time {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        <i64 as Encode<Postgres>>::encode(self.0.as_microsecond() - POSTGRES_EPOCH, buffer)
+    }
+}
+
+impl Decode<'_, Postgres> for Time {
+    fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
+        let since_2000 = match value.format() {
+            PgValueFormat::Binary => i64::from_be_bytes(value.as_bytes()?.try_into()?),
+            PgValueFormat::Text => return Err("expected a time in binary, as prepared statements return it".into()),
+        };
+        Ok(Self(Timestamp::from_microsecond(since_2000.saturating_add(POSTGRES_EPOCH))?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nuls_are_shown_wherever_they_hide() {
+        assert_eq!(Text::from("a\0b"), Text("a\u{fffd}b".to_owned()));
+        assert_eq!(Key::from("a\0b").as_str(), "a\u{fffd}b");
+        let value = json!({"k\0": ["\0", {"x": "\0y"}], "plain": "\\u0000"});
+        let shown = json!({"k\u{fffd}": ["\u{fffd}", {"x": "\u{fffd}y"}], "plain": "\\u0000"});
+        assert_eq!(serde_json::from_str::<Value>(Json::of(&value).as_str()).unwrap(), shown);
+    }
+
+    #[test]
+    fn long_keys_stay_apart_and_are_short() {
+        let (one, other) = ("x".repeat(5_000), "x".repeat(5_001));
+        assert_ne!(Key::from(one.as_str()), Key::from(other.as_str()));
+        assert_eq!(Key::from(one.as_str()), Key::from(one.as_str()));
+        let widest = "\u{10ffff}".repeat(5_000);
+        assert!(Key::from(widest.as_str()).as_str().len() <= Key::MAX_LEN);
+        let longest = "k".repeat(Key::MAX_LEN);
+        assert_eq!(Key::from(longest.as_str()).as_str(), longest);
+    }
+
+    #[test]
+    fn text_that_is_not_json_is_kept_as_text() {
+        assert_eq!(Json::nested("{\"a\":1}").as_str(), "{\"a\":1}");
+        assert_eq!(Json::nested("{oops").as_str(), "\"{oops\"");
+    }
+}

@@ -1,0 +1,62 @@
+//! Reading the address of a message: the agent it names, `@agent` at its beginning, or the default agent.
+
+use kairo_core::ids::Name;
+use kairo_proto::v1::UserMessage;
+
+/// Where a message goes, and what it says there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addressed {
+    pub agent: Name,
+    pub text: String,
+}
+
+/// Reads the address. The error says, for the sender, what was expected.
+pub fn read(message: &UserMessage, default_agent: &str) -> Result<Addressed, String> {
+    let (agent, text) = match mention(&message.text) {
+        _ if !message.agent.is_empty() => (message.agent.as_str(), message.text.as_str()),
+        Some((agent, rest)) => (agent, rest),
+        None => (default_agent, message.text.as_str()),
+    };
+    match Name::parse(agent) {
+        Ok(agent) => Ok(Addressed { agent, text: text.to_owned() }),
+        Err(error) => Err(format!("agent: {error}")),
+    }
+}
+
+/// `@agent the rest`. An `@` that is followed by something else than a name is just text.
+fn mention(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.trim_start().strip_prefix('@')?.split_once(char::is_whitespace)?;
+    let rest = rest.trim_start();
+    (Name::parse(name).is_ok() && !rest.is_empty()).then_some((name, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(agent: &str, text: &str) -> Result<(String, String), String> {
+        let message = UserMessage { agent: agent.into(), text: text.into(), ..Default::default() };
+        read(&message, "default").map(|to| (to.agent.to_string(), to.text))
+    }
+
+    #[test]
+    fn the_agent_named_wins_then_the_mention_then_the_default() {
+        let cases = [
+            ("", "hello", "default", "hello"),
+            ("coach", "hello", "coach", "hello"),
+            ("coach", "@cook hello", "coach", "@cook hello"),
+            ("", " @cook  what is for dinner?", "cook", "what is for dinner?"),
+            ("", "@", "default", "@"),
+            ("", "@cook", "default", "@cook"),
+            ("", "@Sarah said hi", "default", "@Sarah said hi"),
+        ];
+        for (agent, text, to, says) in cases {
+            assert_eq!(read_text(agent, text), Ok((to.into(), says.into())), "{agent} {text}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_refused() {
+        assert!(read_text("No Such", "hello").unwrap_err().contains("expected 1 to 64"));
+    }
+}

@@ -1,0 +1,39 @@
+//! Which agents exist. The log knows; an agent once defined stays so, hence what was found is remembered.
+
+use std::{
+    collections::HashSet,
+    sync::{Mutex, PoisonError},
+};
+
+use kairo_core::{
+    bus::{Bus, BusError},
+    ids::Name,
+    subjects::AGENT_DEFINED,
+};
+
+pub struct Directory {
+    bus: Bus,
+    capacity: usize,
+    known: Mutex<HashSet<Name>>,
+}
+
+impl Directory {
+    pub fn new(bus: &Bus, capacity: usize) -> Self {
+        Self { bus: bus.clone(), capacity, known: Mutex::default() }
+    }
+
+    pub async fn exists(&self, agent: &Name) -> Result<bool, BusError> {
+        if self.known.lock().unwrap_or_else(PoisonError::into_inner).contains(agent) {
+            return Ok(true);
+        }
+        let exists = self.bus.last(&AGENT_DEFINED.of(agent)).await?.is_some();
+        if exists {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.len() >= self.capacity {
+                known.clear();
+            }
+            known.insert(agent.clone());
+        }
+        Ok(exists)
+    }
+}

@@ -1,0 +1,28 @@
+//! router: which agent a user's message is for.
+//!
+//! The pure part ([`address`]) reads the address; the shell ([`routing`]) looks up whether such an agent exists, and
+//! delivers the message or says why it cannot.
+
+pub mod address;
+mod config;
+mod directory;
+mod routing;
+
+use std::sync::Arc;
+
+use kairo_core::{
+    bus::consume::consume,
+    service::{Context, ServiceError},
+    subjects::Consumer,
+};
+
+pub use config::{Config, RouterConfig};
+
+/// Runs until told to stop.
+pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
+    let Context { bus, shutdown, readiness } = context;
+    let router = routing::Router::new(&bus, &config.router);
+    readiness.announce("");
+    consume(&bus, Consumer::Router, Arc::new(router), shutdown).await;
+    Ok(())
+}

@@ -1,0 +1,254 @@
+//! `tools.date_calc`: dates, ranges and arithmetic, so that models need not count days.
+//!
+//! Pure: the base is the action's recorded time, so calling again gives the same answer.
+
+mod calendar;
+mod grammar;
+#[cfg(test)]
+mod tests;
+mod vocabulary;
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use self::calendar::{CalendarError, Extent};
+use self::grammar::{Find, Shift, Unit};
+use super::now::rfc3339;
+use super::{parse_args, time_zone};
+use crate::tool::{CallContext, CallResult, Executor, Tool, ToolError, ToolSpec};
+
+/// The tool's name.
+pub const NAME: &str = "tools.date_calc";
+
+/// What `add` and `subtract` understand.
+const SHIFT_FORMS: &str = "numbers (or a, one … twelve) with second, minute, hour, day, week, fortnight, month, quarter or year, such as \"3 days\" or \"2 months and 1 day\"";
+/// What `find` understands.
+const FIND_FORMS: &str = "now; today, tomorrow, yesterday, day after tomorrow; in 3 days, 2 weeks ago; friday, next friday, last tuesday, this monday, tuesday next week; weekend, next weekend; this|next|last week, month, quarter or year; march, march 2027, q3 2026, 2027; start of or end of any of these; second monday of next month; last 7 days, next 2 hours; 15 march 2027, march 15, 15th, 2027-03-15. A day may be followed by a time: tomorrow at 17:00, friday 5pm, noon";
+
+/// The tool, with the time zone that calls without one get.
+#[derive(Debug)]
+pub struct DateCalc {
+    spec: ToolSpec,
+    default_zone: String,
+}
+
+impl DateCalc {
+    /// `default_zone` is the IANA name of the configured time zone.
+    pub fn new(default_zone: &str, timeout: Duration) -> Self {
+        Self {
+            spec: ToolSpec {
+                name: NAME.to_owned(),
+                description: format!(
+                    "Calculates dates and ranges. Starts at `from`, applies `add`, then `subtract`, then `find`, seen from there. \
+                     Returns start and end (RFC 3339, end exclusive), date and last_date (first and last day), weekday of date and a description. \
+                     Weeks begin on Monday; \"next friday\" is the first Friday after the base date. \
+                     add and subtract understand {SHIFT_FORMS}. find understands: {FIND_FORMS}."
+                ),
+                schema: schema(default_zone),
+                idempotent: true,
+                timeout,
+                executor: Executor::ToolRunner,
+            },
+            default_zone: default_zone.to_owned(),
+        }
+    }
+}
+
+impl Tool for DateCalc {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
+        let result = parse_args(args).and_then(|args| calculate(&args, ctx.now, &self.default_zone));
+        Box::pin(std::future::ready(result))
+    }
+}
+
+fn schema(default_zone: &str) -> Value {
+    let text =
+        |description: &str| json!({"type": "string", "minLength": 1, "maxLength": 200, "description": description});
+    json!({
+        "type": "object",
+        "properties": {
+            "from": {
+                "description": "Base: RFC 3339, YYYY-MM-DD, YYYY-MM-DD HH:MM, whatever find understands, or a result of tools.now or tools.date_calc. Default now",
+                "type": ["string", "object"],
+                "maxLength": 200,
+            },
+            "add": text("Such as 3 days"),
+            "subtract": text("Such as 2 months and 1 day"),
+            "find": text("Such as next friday or end of month"),
+            "format": {
+                "enum": ["date", "datetime", "week_range", "month_range"],
+                "description": "Turns the answer into its first day, its first moment, or the week or month around its first day. Default as found",
+            },
+            "time_zone": text(&format!("IANA time zone, default {default_zone}")),
+        },
+        "additionalProperties": false,
+    })
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Args {
+    from: Option<From>,
+    add: Option<String>,
+    subtract: Option<String>,
+    find: Option<String>,
+    format: Option<Format>,
+    time_zone: Option<String>,
+}
+
+/// Chains fill `from` with what an earlier step returned, which may be a whole result.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum From {
+    Text(String),
+    Result {
+        #[serde(alias = "start")]
+        now: Option<String>,
+        date: Option<String>,
+        time_zone: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    Date,
+    Datetime,
+    WeekRange,
+    MonthRange,
+}
+
+fn calculate(args: &Args, now: Timestamp, default_zone: &str) -> CallResult {
+    let mut base = base(args, now, default_zone)?;
+    let add = args.add.as_deref().map(|text| shift("add", text));
+    let subtract = args.subtract.as_deref().map(|text| shift("subtract", text));
+    let mut extent = match &args.from {
+        None => Extent::Moment(base.clone()),
+        Some(_) => Extent::day_of(base.clone()),
+    };
+    for shift in [add, subtract.map(|shift| shift.map(Shift::negated))] {
+        if let Some(shift) = shift.transpose()? {
+            extent = calendar::shifted_extent(&base, shift).map_err(refuse)?;
+            base = extent.moment().clone();
+        }
+    }
+    if let Some(text) = &args.find {
+        extent = calendar::resolve(&find("find", text)?, &base).map_err(refuse)?;
+    }
+    if let Some(format) = args.format {
+        extent = formatted(&extent, format).map_err(refuse)?;
+    }
+    describe(&extent).map_err(refuse)
+}
+
+/// Where the calculation starts, in the time zone it is done in: the one asked for, else the one
+/// that came with `from`, else the default.
+fn base(args: &Args, now: Timestamp, default_zone: &str) -> Result<Zoned, ToolError> {
+    let (text, own_zone) = match &args.from {
+        None => (None, None),
+        Some(From::Text(text)) => (Some(text.as_str()), None),
+        Some(From::Result { now, date, time_zone }) => {
+            let text = now.as_deref().or(date.as_deref()).ok_or_else(|| {
+                ToolError::invalid_arguments(
+                    "/from: an object must hold now, start or date, as tools.now and tools.date_calc return",
+                )
+            })?;
+            (Some(text), time_zone.as_deref())
+        }
+    };
+    let asked = args.time_zone.as_deref().or(own_zone);
+    let zone = time_zone(asked.unwrap_or(default_zone))?;
+    let Some(text) = text else {
+        return Ok(now.to_zoned(zone));
+    };
+    if let Ok(zoned) = text.parse::<Zoned>() {
+        return Ok(match asked {
+            Some(_) => zoned.with_time_zone(zone),
+            None => zoned,
+        });
+    }
+    parse_base(text, &zone).map_or_else(
+        || {
+            let find = find("from", text)?;
+            let extent = calendar::resolve(&find, &now.to_zoned(zone)).map_err(refuse)?;
+            Ok(extent.moment().clone())
+        },
+        Ok,
+    )
+}
+
+/// A timestamp with an offset, or date and time as a clock on the wall of `zone` shows them.
+fn parse_base(text: &str, zone: &TimeZone) -> Option<Zoned> {
+    if let Ok(timestamp) = text.parse::<Timestamp>() {
+        return Some(timestamp.to_zoned(zone.clone()));
+    }
+    text.parse::<DateTime>().ok()?.to_zoned(zone.clone()).ok()
+}
+
+fn shift(field: &str, text: &str) -> Result<Shift, ToolError> {
+    grammar::parse_shift(text).ok_or_else(|| not_understood(field, text, SHIFT_FORMS))
+}
+
+fn find(field: &str, text: &str) -> Result<Find, ToolError> {
+    grammar::parse_find(text).ok_or_else(|| not_understood(field, text, FIND_FORMS))
+}
+
+fn not_understood(field: &str, text: &str, forms: &str) -> ToolError {
+    ToolError::invalid_arguments(format!("/{field}: {text:?} is not understood; understood are {forms}"))
+}
+
+fn refuse(error: CalendarError) -> ToolError {
+    ToolError::invalid_arguments(error.to_string())
+}
+
+fn formatted(extent: &Extent, format: Format) -> Result<Extent, CalendarError> {
+    let moment = extent.moment();
+    let unit = match format {
+        Format::Date => return Ok(Extent::day_of(moment.clone())),
+        Format::Datetime => return Ok(Extent::Moment(moment.clone())),
+        Format::WeekRange => Unit::Week,
+        Format::MonthRange => Unit::Month,
+    };
+    let (first, last) = calendar::unit_of(moment.date(), unit, 0)?;
+    calendar::days(first, last, moment)
+}
+
+fn describe(extent: &Extent) -> Result<Value, CalendarError> {
+    let (start, end, last) = match extent {
+        Extent::Moment(moment) => (moment.clone(), moment.clone(), moment.date()),
+        Extent::Window(start, end) => (start.clone(), end.clone(), end.date()),
+        Extent::Days { first, last, moment } => {
+            (calendar::start_of(*first, moment)?, calendar::start_of(calendar::day_after(*last)?, moment)?, *last)
+        }
+    };
+    let date = start.date();
+    Ok(json!({
+        "start": rfc3339(&start),
+        "end": rfc3339(&end),
+        "date": date.to_string(),
+        "last_date": last.to_string(),
+        "weekday": date.strftime("%A").to_string(),
+        "time_zone": start.time_zone().iana_name(),
+        "description": sentence(extent, date, last),
+    }))
+}
+
+fn sentence(extent: &Extent, first: Date, last: Date) -> String {
+    let day = |date: Date| date.strftime("%A, %-d %B %Y").to_string();
+    let time = |moment: &Zoned| moment.strftime("%A, %-d %B %Y at %H:%M").to_string();
+    match extent {
+        Extent::Moment(moment) => time(moment),
+        Extent::Window(start, end) => format!("{} until {}", time(start), time(end)),
+        Extent::Days { .. } if first == last => day(first),
+        Extent::Days { .. } => format!("{} to {}", day(first), day(last)),
+    }
+}

@@ -1,0 +1,350 @@
+//! What tools there are and what they may do. Everything is off or bounded by default.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kairo_core::{
+    config::{Mistake, Secret, Validate},
+    service_config,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::allow_list::AllowList;
+use crate::catalogue::CatalogueLimits;
+use crate::tool_name;
+
+service_config! {
+    /// Everything tool-runner is configured with.
+    Config {
+        /// Which tools there are, and their limits.
+        tool_runner: ToolsConfig,
+    }
+}
+
+/// The tools of one runner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolsConfig {
+    /// IANA time zone of `tools.now` and `tools.date_calc` when a call names none. Default `UTC`.
+    pub time_zone: String,
+    /// Time limit of a call, in milliseconds, unless the tool has its own. Default 60 000.
+    pub call_timeout_ms: u64,
+    /// How long a call that is being stopped may take to say how it ended, in milliseconds.
+    /// Default 1 000.
+    pub cancel_grace_ms: u64,
+    /// Calls running at once; more wait. Default 16.
+    pub parallel: usize,
+    /// Largest result of a call, in bytes of JSON. Default 262 144.
+    pub max_result_bytes: usize,
+    /// Tools in the catalogue. Default 256.
+    pub max_tools: usize,
+    /// JSON Schema and description of one tool, in bytes. Default 65 536.
+    pub max_schema_bytes: usize,
+    /// The tool `http.get`.
+    pub http: HttpConfig,
+    /// How MCP servers are started and restarted.
+    pub mcp_lifecycle: McpLifecycleConfig,
+    /// The MCP servers. Default none.
+    pub mcp: Vec<McpServerConfig>,
+}
+
+impl Default for ToolsConfig {
+    fn default() -> Self {
+        Self {
+            time_zone: "UTC".to_owned(),
+            call_timeout_ms: 60_000,
+            cancel_grace_ms: 1_000,
+            parallel: 16,
+            max_result_bytes: 256 * 1024,
+            max_tools: 256,
+            max_schema_bytes: 64 * 1024,
+            http: HttpConfig::default(),
+            mcp_lifecycle: McpLifecycleConfig::default(),
+            mcp: Vec::new(),
+        }
+    }
+}
+
+/// The tool `http.get`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpConfig {
+    /// Hosts that may be read: `example.com`, `example.com:8080`, `*.example.com` (any host
+    /// below it) or `*` (any public host). Addresses that are not public are reached only
+    /// through a host listed without `*`. Default none, which removes the tool.
+    pub allow_hosts: Vec<String>,
+    /// Time limit of a call with all its redirects, in milliseconds. Default 20 000.
+    pub timeout_ms: u64,
+    /// How much of a body is read, in bytes; the rest is cut off. Default 131 072.
+    pub max_body_bytes: usize,
+    /// Redirects followed, each to a host of the list. Default 5.
+    pub max_redirects: usize,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self { allow_hosts: Vec::new(), timeout_ms: 20_000, max_body_bytes: 128 * 1024, max_redirects: 5 }
+    }
+}
+
+/// How MCP servers are started and restarted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpLifecycleConfig {
+    /// How long a server may take to start and list its tools, in milliseconds. Default 30 000.
+    pub start_timeout_ms: u64,
+    /// How long a server that let a call time out may take to answer whether it still lives, in
+    /// milliseconds; then it is restarted. Default 10 000.
+    pub probe_timeout_ms: u64,
+    /// Shortest wait before a restart, in milliseconds; doubles with every failure in a row.
+    /// Default 500.
+    pub restart_min_ms: u64,
+    /// Longest wait before a restart, in milliseconds. A call cuts it short. Default 60 000.
+    pub restart_max_ms: u64,
+    /// How long all servers together may take to stop, in milliseconds. A server's standard
+    /// input is closed, after 3 s it gets SIGTERM, after 3 s more SIGKILL. Default 8 000.
+    pub stop_timeout_ms: u64,
+}
+
+impl Default for McpLifecycleConfig {
+    fn default() -> Self {
+        Self {
+            start_timeout_ms: 30_000,
+            probe_timeout_ms: 10_000,
+            restart_min_ms: 500,
+            restart_max_ms: 60_000,
+            stop_timeout_ms: 8_000,
+        }
+    }
+}
+
+/// One MCP server: a `command` spoken to over stdio, or the `url` of a streamable HTTP endpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpServerConfig {
+    /// First segment of its tools' names: `[a-z0-9_-]`, at most 32 characters.
+    pub name: String,
+    /// Program to run: a path, or a name looked up in PATH. No shell is involved.
+    pub command: Option<String>,
+    /// Its arguments. Default none.
+    pub args: Vec<String>,
+    /// Its environment besides PATH and HOME. `env:NAME` takes the value from the runner's own
+    /// environment, which keeps secrets out of files. Default none.
+    pub env: BTreeMap<String, Secret>,
+    /// Its working directory. Default the runner's.
+    pub cwd: Option<PathBuf>,
+    /// Endpoint of a server that runs elsewhere.
+    pub url: Option<String>,
+    /// HTTP headers sent with every request; `env:NAME` as above. Default none.
+    pub headers: BTreeMap<String, Secret>,
+    /// Tools, by the server's own names, that may be called again with the same action id even
+    /// though the server does not say so. Default none.
+    pub idempotent: Vec<String>,
+    /// Whether the server's own word (`idempotentHint`, `readOnlyHint`) is enough to call one of
+    /// its tools again after a crash. Default true; a server that is not trusted gets false.
+    pub trust_hints: bool,
+    /// Time limit of its calls, in milliseconds. Default that of all tools.
+    pub call_timeout_ms: Option<u64>,
+}
+
+impl Default for McpServerConfig {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            command: None,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            url: None,
+            headers: BTreeMap::new(),
+            idempotent: Vec::new(),
+            trust_hints: true,
+            call_timeout_ms: None,
+        }
+    }
+}
+
+impl Validate for ToolsConfig {
+    fn mistakes(&self) -> Vec<Mistake> {
+        let mistake = |text: String| {
+            let (key, problem) = text.split_once(": ").unwrap_or(("", &text));
+            Mistake::new(key, problem, "correct it, or leave it out for the default")
+        };
+        self.validate().into_iter().map(mistake).collect()
+    }
+}
+
+impl ToolsConfig {
+    /// Every mistake, each naming its key. Empty when the configuration can be used.
+    pub fn validate(&self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        if jiff::tz::TimeZone::get(&self.time_zone).is_err() {
+            mistakes.push(format!("time_zone: {:?} is no IANA time zone such as Europe/Berlin", self.time_zone));
+        }
+        for (key, value) in [
+            ("call_timeout_ms", self.call_timeout_ms),
+            ("http.timeout_ms", self.http.timeout_ms),
+            ("mcp_lifecycle.start_timeout_ms", self.mcp_lifecycle.start_timeout_ms),
+            ("mcp_lifecycle.probe_timeout_ms", self.mcp_lifecycle.probe_timeout_ms),
+            ("mcp_lifecycle.restart_min_ms", self.mcp_lifecycle.restart_min_ms),
+        ] {
+            if value == 0 {
+                mistakes.push(format!("{key}: must be at least 1"));
+            }
+        }
+        for (key, value) in [
+            ("parallel", self.parallel),
+            ("max_result_bytes", self.max_result_bytes),
+            ("max_tools", self.max_tools),
+            ("max_schema_bytes", self.max_schema_bytes),
+            ("http.max_body_bytes", self.http.max_body_bytes),
+        ] {
+            if value == 0 {
+                mistakes.push(format!("{key}: must be at least 1"));
+            }
+        }
+        if self.mcp_lifecycle.restart_max_ms < self.mcp_lifecycle.restart_min_ms {
+            mistakes.push("mcp_lifecycle.restart_max_ms: must not be below restart_min_ms".into());
+        }
+        if let Err(errors) = AllowList::parse(&self.http.allow_hosts) {
+            mistakes.extend(errors.iter().map(|e| format!("http.allow_hosts: {e}")));
+        }
+        let mut names = BTreeSet::new();
+        for (index, server) in self.mcp.iter().enumerate() {
+            let key = format!("mcp[{index}]");
+            mistakes.extend(server.validate().iter().map(|m| format!("{key}.{m}")));
+            if !names.insert(&server.name) {
+                mistakes.push(format!("{key}.name: {:?} is taken already", server.name));
+            }
+        }
+        mistakes
+    }
+
+    /// Limits of the catalogue.
+    pub fn catalogue_limits(&self) -> CatalogueLimits {
+        CatalogueLimits { max_tools: self.max_tools, max_schema_bytes: self.max_schema_bytes }
+    }
+
+    /// Time limit of calls whose tool has none of its own.
+    pub fn call_timeout(&self) -> Duration {
+        Duration::from_millis(self.call_timeout_ms)
+    }
+}
+
+impl McpServerConfig {
+    fn validate(&self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        if !tool_name::is_namespace(&self.name) || self.name.len() > tool_name::MAX_SERVER_NAME {
+            mistakes.push(format!(
+                "name: {:?} must be [a-z0-9_-], 1 to {} characters",
+                self.name,
+                tool_name::MAX_SERVER_NAME
+            ));
+        }
+        if tool_name::RESERVED_NAMESPACES.contains(&self.name.as_str()) {
+            mistakes.push(format!("name: {:?} is kept for built-in tools", self.name));
+        }
+        match (&self.command, &self.url) {
+            (Some(command), None) => {
+                if command.is_empty() {
+                    mistakes.push("command: must not be empty".to_owned());
+                }
+                if !self.headers.is_empty() {
+                    mistakes.push("headers: only a server with a url has headers".to_owned());
+                }
+            }
+            (None, Some(url)) => mistakes.extend(self.validate_endpoint(url)),
+            (Some(_), Some(_)) | (None, None) => {
+                mistakes.push("command: give either a command or a url".to_owned());
+            }
+        }
+        for name in self.env.keys() {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                mistakes.push(format!("env: {name:?} is no name of a variable"));
+            }
+        }
+        if self.call_timeout_ms == Some(0) {
+            mistakes.push("call_timeout_ms: must be at least 1".to_owned());
+        }
+        mistakes
+    }
+
+    fn validate_endpoint(&self, url: &str) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        // The text is not repeated: a URL may carry a password.
+        match url::Url::parse(url) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {}
+            Ok(_) | Err(_) => mistakes.push("url: must be http:// or https://".to_owned()),
+        }
+        if !self.args.is_empty() || !self.env.is_empty() || self.cwd.is_some() {
+            mistakes.push("url: args, env and cwd belong to a command".to_owned());
+        }
+        for name in self.headers.keys() {
+            if name.parse::<reqwest::header::HeaderName>().is_err() {
+                mistakes.push(format!("headers: {name:?} is no name of a header"));
+            }
+        }
+        mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(value: serde_json::Value) -> Result<ToolsConfig, serde_json::Error> {
+        serde_json::from_value(value)
+    }
+
+    #[test]
+    fn the_default_is_valid_and_offers_nothing_that_reaches_out() {
+        let config = ToolsConfig::default();
+        assert_eq!(config.validate(), Vec::<String>::new());
+        assert!(config.http.allow_hosts.is_empty());
+        assert!(config.mcp.is_empty());
+        assert_eq!(parse(json!({})).unwrap(), config);
+    }
+
+    #[test]
+    fn unknown_keys_are_refused() {
+        assert!(parse(json!({"paralel": 3})).is_err());
+        assert!(parse(json!({"mcp": [{"name": "a", "comand": "x"}]})).is_err());
+    }
+
+    #[test]
+    fn every_mistake_is_named_at_once() {
+        let config = parse(json!({
+            "time_zone": "Mars/Olympus",
+            "parallel": 0,
+            "http": {"allow_hosts": ["https://example.com/"]},
+            "mcp": [
+                {"name": "Bad", "command": "x"},
+                {"name": "tools", "command": "x"},
+                {"name": "a"},
+                {"name": "a", "url": "ftp://x"},
+                {"name": "b", "url": "http://x", "cwd": "/"},
+                {"name": "c", "command": "x", "headers": {"h": "v"}},
+            ],
+        }))
+        .unwrap();
+        let mistakes = config.validate();
+        for key in [
+            "time_zone: ",
+            "parallel: ",
+            "http.allow_hosts: ",
+            "mcp[0].name: ",
+            "mcp[1].name: ",
+            "mcp[2].command: ",
+            "mcp[3].name: ",
+            "mcp[3].url: ",
+            "mcp[4].url: ",
+            "mcp[5].headers: ",
+        ] {
+            assert!(mistakes.iter().any(|m| m.starts_with(key)), "{key} in {mistakes:#?}");
+        }
+        assert_eq!(mistakes.len(), 10, "{mistakes:#?}");
+    }
+}

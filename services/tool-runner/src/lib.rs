@@ -1,0 +1,57 @@
+//! tool-runner: carries out what decisions ask for, once, and says how it ended.
+//!
+//! A decision comes in ([`runner`]); the pure part ([`plan`]) says for each action whether it may begin; it is entered
+//! in the ledger, done ([`toolbox`]: the built-in tools of [`builtin`] and those of MCP servers, [`mcp`]), and its end
+//! is written ([`results`]). Process tools are handed over to the process supervisor, whose word on how they ended
+//! becomes the result ([`processes`]). What there is to call is published as one catalogue ([`offer`]).
+
+pub mod allow_list;
+pub mod builtin;
+mod canonical_json;
+pub mod catalogue;
+pub mod config;
+pub mod mcp;
+mod offer;
+pub mod plan;
+mod processes;
+mod results;
+mod runner;
+mod shelf;
+pub mod tool;
+pub mod tool_name;
+pub mod toolbox;
+
+use std::sync::Arc;
+
+use kairo_core::{
+    bus::{consume::consume, holding::Holding},
+    service::{Context, ServiceError},
+    subjects::Consumer,
+};
+
+pub use config::Config;
+
+/// Runs until told to stop.
+pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
+    let Context { bus, shutdown, readiness } = context;
+    let tools = &config.tool_runner;
+    let toolbox = toolbox::Toolbox::start(tools).await.map_err(|error| ServiceError::Other(error.to_string()))?;
+    let toolbox = Arc::new(toolbox);
+    let offer = Arc::new(offer::Offer::new(&bus, toolbox.clone(), tools.catalogue_limits(), shutdown.clone()));
+    offer.publish().await?;
+    let results = Arc::new(results::Results::new(&bus));
+    // Others may ask about an action until it has ended, hence longer than until shutdown.
+    let holding = Holding::answering(&bus, tokio_util::sync::CancellationToken::new()).await?;
+    let runner = runner::Runner::new(&bus, toolbox.clone(), offer.clone(), results.clone(), holding);
+    readiness.announce("");
+    tokio::join!(
+        consume(&bus, Consumer::ToolRunner, Arc::new(runner), shutdown.clone()),
+        consume(&bus, Consumer::ToolRunnerProcesses, Arc::new(processes::Processes { results }), shutdown.clone()),
+        offer.keep_published(shutdown.clone()),
+    );
+    drop(offer);
+    if let Some(toolbox) = Arc::into_inner(toolbox) {
+        toolbox.stop().await;
+    }
+    Ok(())
+}

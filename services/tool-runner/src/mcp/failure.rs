@@ -1,0 +1,127 @@
+//! Why a call has no answer, and what that says about its effect.
+
+use std::error::Error;
+
+use rmcp::ServiceError;
+use rmcp::model::ErrorCode;
+
+use crate::tool::ToolError;
+
+/// Longest text of a server that is repeated in an error, in characters.
+const MAX_REASON_CHARS: usize = 500;
+
+/// How a call failed before its server answered, or instead of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The server answered with an error of the protocol.
+    Refused(ToolError),
+    /// The request never left: nothing was begun.
+    NotSent(String),
+    /// The connection is gone and took the request with it: it may or may not have been carried
+    /// out.
+    Lost(String),
+    /// Stopped on request.
+    Canceled,
+}
+
+impl Failure {
+    /// How the call ended for the agent. A lost call of a tool that can be repeated leaves no
+    /// doubt worth a human's time: it failed, and can be called again.
+    pub fn into_error(self, server: &str, idempotent: bool) -> ToolError {
+        match self {
+            Self::Refused(error) => error,
+            Self::NotSent(reason) => {
+                ToolError::failed(format!("the MCP server {server} could not be reached: {reason}; try again later"))
+            }
+            Self::Lost(reason) if idempotent => ToolError::failed(format!(
+                "the MCP server {server} was lost during the call: {reason}; it can be called again"
+            )),
+            Self::Lost(reason) => ToolError::in_doubt(format!(
+                "the MCP server {server} was lost during the call: {reason}; check whether it had its effect before calling again"
+            )),
+            Self::Canceled => ToolError::canceled("the MCP server was told to stop; what it did until then stays done"),
+        }
+    }
+}
+
+/// Sorts the errors of a request that was handed to the connection.
+pub fn classify(error: &ServiceError) -> Failure {
+    match error {
+        ServiceError::McpError(error) => {
+            let message = shortened(&error.message);
+            Failure::Refused(if error.code == ErrorCode::INVALID_PARAMS {
+                ToolError::invalid_arguments(message)
+            } else {
+                ToolError::failed(message)
+            })
+        }
+        ServiceError::TransportSend(error) if never_connected(error) => Failure::NotSent(innermost(error)),
+        ServiceError::Cancelled { reason } => Failure::Refused(ToolError::failed(format!(
+            "the server gave the call up: {}",
+            reason.as_deref().unwrap_or("it did not say why")
+        ))),
+        ServiceError::UnexpectedResponse | ServiceError::InputRequiredRoundsExceeded { .. } => {
+            Failure::Refused(ToolError::failed("the server answered with something other than a result"))
+        }
+        // Anything else, also what later versions of the library add: nobody knows.
+        error => Failure::Lost(innermost(error)),
+    }
+}
+
+/// Whether the connection that was to carry the request could not be made at all.
+fn never_connected(error: &(dyn Error + 'static)) -> bool {
+    chain(error).any(|cause| cause.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect))
+}
+
+/// The innermost cause, which says what happened. The outer ones repeat the URL of the request,
+/// and a URL may hold a secret.
+pub fn innermost(error: &(dyn Error + 'static)) -> String {
+    let cause = chain(error).last().unwrap_or(error);
+    match cause.downcast_ref::<reqwest::Error>() {
+        Some(error) if error.is_timeout() => "the HTTP request timed out".to_owned(),
+        Some(_) => "the HTTP request failed".to_owned(),
+        None => shortened(&cause.to_string()),
+    }
+}
+
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| (*error).source())
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_REASON_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::ErrorData;
+
+    use super::*;
+    use crate::tool::ToolErrorKind;
+
+    fn kind(error: &ServiceError, idempotent: bool) -> ToolErrorKind {
+        classify(error).into_error("s", idempotent).kind
+    }
+
+    #[test]
+    fn a_lost_call_is_in_doubt_unless_it_can_be_repeated() {
+        let lost = ServiceError::TransportClosed;
+        assert_eq!(kind(&lost, false), ToolErrorKind::InDoubt);
+        assert_eq!(kind(&lost, true), ToolErrorKind::Failed);
+    }
+
+    #[test]
+    fn an_answered_call_is_never_in_doubt() {
+        let error = |code| ServiceError::McpError(ErrorData::new(code, "no", None));
+        let invalid = error(ErrorCode::INVALID_PARAMS);
+        assert_eq!(kind(&invalid, false), ToolErrorKind::InvalidArguments);
+        let internal = error(ErrorCode::INTERNAL_ERROR);
+        assert_eq!(kind(&internal, false), ToolErrorKind::Failed);
+    }
+
+    #[test]
+    fn a_call_that_was_never_sent_failed() {
+        let error = Failure::NotSent("refused".into()).into_error("s", false);
+        assert_eq!(error.kind, ToolErrorKind::Failed);
+    }
+}

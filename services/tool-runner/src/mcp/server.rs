@@ -1,0 +1,332 @@
+//! Keeps one MCP server running: starts it, lists its tools, watches it, and starts it again
+//! when it died or fell silent. Every server has a task of its own, so none disturbs another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerNotification, ServerResult,
+    SubscriptionFilter, Tool as McpToolInfo,
+};
+use rmcp::service::{
+    ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions, RoleClient, RunningService, Subscription,
+};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::client::Client;
+use super::convert;
+use super::failure::innermost;
+use super::handle::{Connection, Handle, State};
+use super::tool::McpTool;
+use super::transport;
+use crate::config::{McpServerConfig, ToolsConfig};
+use crate::tool::Tool;
+
+/// Told all tools of a server whenever they may have changed.
+pub type OnTools = Box<dyn Fn(Vec<Arc<dyn Tool>>) + Send + Sync>;
+
+type Running = RunningService<RoleClient, Client>;
+
+/// A server that is being kept running until it is stopped.
+#[derive(Debug)]
+pub struct McpServer {
+    name: Arc<str>,
+    state: watch::Receiver<State>,
+    task: JoinHandle<()>,
+}
+
+impl McpServer {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Waits until the first start succeeded or failed.
+    pub async fn first_start(&self) {
+        let mut state = self.state.clone();
+        // An error means that the task is gone, which is an outcome too.
+        let _ = state.wait_for(|state| !matches!(state, State::Starting)).await;
+    }
+
+    /// The version of the protocol that is spoken with it; none while it is down.
+    pub fn protocol(&self) -> Option<String> {
+        match &*self.state.borrow() {
+            State::Up(connection) => {
+                let info = connection.peer.peer_info()?;
+                Some(info.protocol_version.to_string())
+            }
+            State::Starting | State::Down { .. } | State::Stopped => None,
+        }
+    }
+
+    /// Waits until the server has ended; to be called after its token was canceled.
+    pub async fn stopped(self) {
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "the task of an MCP server ended badly");
+        }
+    }
+}
+
+/// Begins to keep a server running until `stop` is canceled.
+pub fn start(server: McpServerConfig, config: &ToolsConfig, stop: CancellationToken, on_tools: OnTools) -> McpServer {
+    let (state, observer) = watch::channel(State::Starting);
+    let keeper = Keeper {
+        handle: Handle {
+            name: server.name.as_str().into(),
+            state: observer.clone(),
+            wanted: Arc::new(Notify::new()),
+            suspected: Arc::new(Notify::new()),
+        },
+        server,
+        start_timeout: Duration::from_millis(config.mcp_lifecycle.start_timeout_ms),
+        probe_timeout: Duration::from_millis(config.mcp_lifecycle.probe_timeout_ms),
+        restart_min: Duration::from_millis(config.mcp_lifecycle.restart_min_ms),
+        restart_max: Duration::from_millis(config.mcp_lifecycle.restart_max_ms),
+        call_timeout: config.call_timeout(),
+        parallel: config.parallel,
+        max_tools: config.max_tools,
+        state,
+        stop,
+        on_tools,
+    };
+    McpServer { name: Arc::clone(&keeper.handle.name), state: observer, task: tokio::spawn(keeper.run()) }
+}
+
+struct Keeper {
+    server: McpServerConfig,
+    handle: Handle,
+    start_timeout: Duration,
+    probe_timeout: Duration,
+    restart_min: Duration,
+    restart_max: Duration,
+    call_timeout: Duration,
+    parallel: usize,
+    max_tools: usize,
+    state: watch::Sender<State>,
+    stop: CancellationToken,
+    on_tools: OnTools,
+}
+
+/// How attending a running server ended.
+enum Ended {
+    Stopped,
+    Lost(&'static str),
+}
+
+impl Keeper {
+    async fn run(self) {
+        let mut attempts = 0;
+        let mut failures = 0;
+        let mut generation = 0;
+        while !self.stop.is_cancelled() {
+            let reason = match self.stop.run_until_cancelled(self.start()).await {
+                None => break,
+                Some(Err(reason)) => {
+                    attempts += 1;
+                    reason
+                }
+                Some(Ok((service, tools))) => {
+                    generation += 1;
+                    let since = Instant::now();
+                    let ended = self.attend(service, tools, generation).await;
+                    // One that lived for a while has proved that it can.
+                    if since.elapsed() >= self.restart_max {
+                        failures = 0;
+                    }
+                    match ended {
+                        Ended::Stopped => break,
+                        Ended::Lost(reason) => reason.to_owned(),
+                    }
+                }
+            };
+            failures += 1;
+            tracing::warn!(server = %self.handle.name, reason, failures, "MCP server is down");
+            self.state.send_replace(State::Down { reason: reason.into(), attempts });
+            self.wait_before_restart(failures).await;
+        }
+        self.state.send_replace(State::Stopped);
+    }
+
+    /// Waits the whole delay, or until a call wants the server, but never less than the shortest
+    /// one, so that a server that cannot start is not started in a circle.
+    async fn wait_before_restart(&self, failures: u32) {
+        let rest = restart_delay(failures, self.restart_min, self.restart_max).saturating_sub(self.restart_min);
+        let wait = async {
+            sleep(self.restart_min).await;
+            tokio::select! {
+                () = sleep(rest) => {}
+                () = self.handle.wanted.notified() => {}
+            }
+        };
+        self.stop.run_until_cancelled(wait).await;
+    }
+
+    async fn start(&self) -> Result<(Running, Vec<McpToolInfo>), String> {
+        timeout(self.start_timeout, async {
+            let service = self.connect().await?;
+            match self.list_tools(service.peer()).await {
+                Ok(tools) => Ok((service, tools)),
+                Err(reason) => {
+                    let _ = service.cancel().await;
+                    Err(reason)
+                }
+            }
+        })
+        .await
+        .unwrap_or_else(|_| Err(format!("it did not start within {} ms", self.start_timeout.as_millis())))
+    }
+
+    async fn connect(&self) -> Result<Running, String> {
+        let client = Client::default();
+        // Newest first; servers that know nothing of `server/discover` get the old handshake.
+        let lifecycle = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        };
+        let connected = match (&self.server.command, &self.server.url) {
+            (Some(program), _) => {
+                let child = transport::spawn(&self.server, program).map_err(|e| e.to_string())?;
+                client.serve_with_lifecycle(child, lifecycle).await
+            }
+            (None, Some(url)) => {
+                let endpoint = transport::connect(&self.server, url, self.parallel).map_err(|e| e.to_string())?;
+                client.serve_with_lifecycle(endpoint, lifecycle).await
+            }
+            (None, None) => return Err("it has neither command nor url".to_owned()),
+        };
+        connected.map_err(|error| innermost(&error))
+    }
+
+    /// Publishes the tools and looks after the server until it ends.
+    async fn attend(&self, service: Running, tools: Vec<McpToolInfo>, generation: u64) -> Ended {
+        let peer = service.peer().clone();
+        let client = service.service().clone();
+        tracing::info!(
+            server = %self.handle.name,
+            protocol = peer.peer_info().map(|info| info.protocol_version.to_string()),
+            tools = tools.len(),
+            "MCP server is up"
+        );
+        self.publish(&tools);
+        self.state.send_replace(State::Up(Connection {
+            peer: peer.clone(),
+            progress: client.progress.clone(),
+            generation,
+        }));
+        let close = service.cancellation_token();
+        let mut closed = std::pin::pin!(service.waiting());
+        let mut changes = self.subscribe(&peer).await;
+        let ended = loop {
+            let check = tokio::select! {
+                _ = &mut closed => return Ended::Lost("its connection closed"),
+                () = self.stop.cancelled() => break Ended::Stopped,
+                () = client.tools_changed.notified() => false,
+                () = tool_list_changed(&mut changes) => false,
+                () = self.handle.suspected.notified() => true,
+            };
+            let listing = timeout(self.probe_timeout, self.list_tools(&peer));
+            match self.stop.run_until_cancelled(listing).await {
+                None => break Ended::Stopped,
+                Some(Ok(Ok(tools))) => self.publish(&tools),
+                Some(Ok(Err(_)) | Err(_)) if check => break Ended::Lost("it does not answer"),
+                Some(Ok(Err(_)) | Err(_)) => {
+                    tracing::warn!(server = %self.handle.name, "changed tools could not be listed");
+                }
+            }
+        };
+        // Over stdio: closes its input, then SIGTERM, then SIGKILL to the whole group.
+        close.cancel();
+        let _ = closed.await;
+        ended
+    }
+
+    fn publish(&self, tools: &[McpToolInfo]) {
+        let over_stdio = self.server.command.is_some();
+        let tools = tools
+            .iter()
+            .map(|tool| {
+                let spec = convert::tool_spec(&self.server, tool, self.call_timeout);
+                let name = tool.name.to_string();
+                let tool = McpTool::new(spec, name, over_stdio, self.handle.clone());
+                Arc::new(tool) as Arc<dyn Tool>
+            })
+            .collect();
+        (self.on_tools)(tools);
+    }
+
+    /// All pages, up to the number of tools that a catalogue can hold.
+    async fn list_tools(&self, peer: &Peer<RoleClient>) -> Result<Vec<McpToolInfo>, String> {
+        let mut tools = Vec::new();
+        let mut cursor = None;
+        // An empty page is allowed, an endless number of them is not.
+        for _ in 0..=self.max_tools {
+            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            // Not `Peer::list_tools`: its cache would answer for a server that is dead.
+            let request = ClientRequest::ListToolsRequest(ListToolsRequest {
+                method: Default::default(),
+                params: Some(params),
+                extensions: Default::default(),
+            });
+            let options = PeerRequestOptions::with_timeout(self.start_timeout);
+            let sent = peer.send_cancellable_request(request, options).await;
+            let answer = match sent {
+                Ok(request) => request.await_response().await,
+                Err(error) => Err(error),
+            };
+            let ServerResult::ListToolsResult(page) = answer.map_err(|error| innermost(&error))? else {
+                return Err("it answered tools/list with something else".to_owned());
+            };
+            tools.extend(page.tools);
+            cursor = page.next_cursor;
+            if cursor.is_none() || tools.len() > self.max_tools {
+                return Ok(tools);
+            }
+        }
+        Err("its list of tools has no end".to_owned())
+    }
+
+    /// Servers of the newer protocol tell only subscribers that their tools changed.
+    async fn subscribe(&self, peer: &Peer<RoleClient>) -> Option<Subscription> {
+        let info = peer.peer_info()?;
+        let announces = info.capabilities.tools.as_ref()?.list_changed == Some(true);
+        if !announces || info.protocol_version.has_initialize() {
+            return None;
+        }
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        let listening = timeout(self.probe_timeout, peer.listen(filter));
+        let answer = self.stop.run_until_cancelled(listening).await;
+        answer?.ok()?.ok()
+    }
+}
+
+/// Pending for ever when there is no subscription, or when it ended: a server that matters will
+/// be restarted, and then there is a new one.
+async fn tool_list_changed(subscription: &mut Option<Subscription>) {
+    while let Some(active) = subscription {
+        match active.next().await {
+            Ok(Some(ServerNotification::ToolListChangedNotification(_))) => return,
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => *subscription = None,
+        }
+    }
+    std::future::pending().await
+}
+
+/// Doubles with every failure in a row.
+fn restart_delay(failures: u32, min: Duration, max: Duration) -> Duration {
+    let doublings = failures.saturating_sub(1).min(31);
+    min.saturating_mul(1_u32 << doublings).min(max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restarts_become_rarer_and_stay_bounded() {
+        let delay = |failures| restart_delay(failures, Duration::from_millis(500), Duration::from_secs(60)).as_millis();
+        assert_eq!([0, 1, 2, 3, 7, 8, u32::MAX].map(delay), [500, 500, 1000, 2000, 32_000, 60_000, 60_000]);
+    }
+}

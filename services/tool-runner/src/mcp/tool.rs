@@ -1,0 +1,70 @@
+//! One tool of an MCP server.
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::convert;
+use super::failure::Failure;
+use super::handle::Handle;
+use crate::tool::{CallContext, CallResult, Tool, ToolError, ToolSpec};
+
+/// Connections that one call is tried on. A second one only where nothing was begun on the
+/// first, or where the tool can be repeated.
+const MAX_TRIES: usize = 2;
+
+pub struct McpTool {
+    spec: ToolSpec,
+    /// The server's own name for it.
+    remote_name: String,
+    /// Whether the server is a child process, whose connection ends when it does.
+    over_stdio: bool,
+    server: Handle,
+}
+
+impl McpTool {
+    pub fn new(spec: ToolSpec, remote_name: String, over_stdio: bool, server: Handle) -> Self {
+        Self { spec, remote_name, over_stdio, server }
+    }
+
+    async fn call_server(&self, args: Value, ctx: &CallContext) -> CallResult {
+        let Value::Object(arguments) = args else {
+            return Err(ToolError::invalid_arguments("/: must be an object"));
+        };
+        let mut generation = 0;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let connection = ctx
+                .cancel
+                .run_until_cancelled(self.server.connection(generation))
+                .await
+                .unwrap_or_else(|| Err(ToolError::canceled("nothing was begun")))?;
+            generation = connection.generation;
+            let called = connection.call(&self.remote_name, arguments.clone(), ctx);
+            let failure = match called.await {
+                Ok(result) => return convert::call_result(result),
+                Err(failure) => failure,
+            };
+            let gone = matches!(failure, Failure::NotSent(_) | Failure::Lost(_));
+            if gone || failure == Failure::Canceled {
+                self.server.suspected.notify_one();
+            }
+            // Over HTTP a failed request says nothing about the connection, so that waiting for
+            // the next one might be waiting for ever.
+            let safe = self.spec.idempotent || matches!(failure, Failure::NotSent(_));
+            if !(gone && safe && self.over_stdio && tries < MAX_TRIES) {
+                return Err(failure.into_error(&self.server.name, self.spec.idempotent));
+            }
+        }
+    }
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
+        Box::pin(async move { self.call_server(args, &ctx).await })
+    }
+}

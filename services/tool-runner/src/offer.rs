@@ -1,0 +1,144 @@
+//! The catalogue that agents see: this runner's tools and what the process supervisors can run, published when it
+//! changes.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{Bus, BusError, append::Outgoing, follow::Newest},
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    record::Record,
+    subjects::{CAPABILITIES, CATALOGUE, Service},
+};
+use kairo_proto::{
+    Body,
+    v1::{self, ToolCatalogue},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    catalogue::{Catalogue, CatalogueLimits, Rejection},
+    tool::{Executor, ToolSpec},
+    toolbox::Toolbox,
+};
+
+pub struct Offer {
+    bus: Bus,
+    toolbox: Arc<Toolbox>,
+    limits: CatalogueLimits,
+    supervisors: Newest,
+    current: Mutex<Arc<Catalogue>>,
+}
+
+/// Replicas may publish at the same time; whoever comes later looks again.
+const RACES: u32 = 16;
+
+impl Offer {
+    pub fn new(bus: &Bus, toolbox: Arc<Toolbox>, limits: CatalogueLimits, shutdown: CancellationToken) -> Self {
+        let supervisors = Newest::follow(bus, subject(&CAPABILITIES, Service::ProcessSupervisor), shutdown);
+        let current = Mutex::new(toolbox.catalogue());
+        Self { bus: bus.clone(), toolbox, limits, supervisors, current }
+    }
+
+    /// What is known of a tool.
+    pub fn find(&self, tool: &str) -> Option<ToolSpec> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
+    }
+
+    /// Publishes the catalogue whenever the tools change, until `shutdown`.
+    pub async fn keep_published(&self, shutdown: CancellationToken) {
+        let mut own = self.toolbox.watch();
+        let mut supervisors = self.supervisors.changes();
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                changed = own.changed() => if changed.is_err() { return },
+                changed = supervisors.changed() => if changed.is_err() { return },
+            }
+            while let Err(error) = self.publish().await {
+                tracing::warn!(%error, "tool catalogue not published yet");
+                tokio::time::sleep(Duration::from_millis(self.bus.limits.retry_longest_ms)).await;
+            }
+        }
+    }
+
+    /// Puts the tools together, and publishes them if they are not what was published last.
+    pub async fn publish(&self) -> Result<(), BusError> {
+        let catalogue = self.assemble().await?;
+        let message = message(&catalogue);
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalogue);
+        let Ok(owner) = Name::parse(Service::ToolRunner.name()) else { return Ok(()) };
+        for _ in 0..RACES {
+            let last = self.bus.last(&CATALOGUE.of(&owner)).await?;
+            let sequence = last.as_ref().map_or(0, |last| last.sequence);
+            let published = last.and_then(|raw| raw.read(self.bus.limits.max_body_bytes).ok());
+            if version(published.as_ref()) == Some(message.version.as_str()) {
+                return Ok(());
+            }
+            let envelope = Envelope::entering(ids::entering(), Service::ToolRunner, Origin::System, Timestamp::now());
+            let event = Outgoing::new(&CATALOGUE, &owner, envelope, message.clone());
+            match self.bus.append(&event, sequence).await {
+                Ok(_) => {
+                    tracing::info!(version = message.version, tools = message.tools.len(), "tool catalogue published");
+                    return Ok(());
+                }
+                Err(BusError::Conflict { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn assemble(&self) -> Result<Catalogue, BusError> {
+        let own = self.toolbox.catalogue();
+        let supervised = match self.supervisors.current().await?.map(|record| record.body) {
+            Some(Body::ProcessCapabilities(capabilities)) => capabilities.tools,
+            _ => Vec::new(),
+        };
+        let specs = own.specs().cloned().chain(supervised.into_iter().filter_map(spec));
+        let (catalogue, rejections) = Catalogue::build(specs, self.limits);
+        for Rejection { name, reason } in rejections {
+            tracing::warn!(name, reason, "tool left out");
+        }
+        Ok(catalogue)
+    }
+}
+
+fn subject(row: &kairo_core::subjects::Route, service: Service) -> String {
+    Name::parse(service.name()).map(|owner| row.of(&owner)).unwrap_or_default()
+}
+
+fn version(published: Option<&Record>) -> Option<&str> {
+    match &published?.body {
+        Body::ToolCatalogue(catalogue) => Some(&catalogue.version),
+        _ => None,
+    }
+}
+
+fn message(catalogue: &Catalogue) -> ToolCatalogue {
+    let tool = |spec: &ToolSpec| v1::ToolSpec {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        schema: spec.schema.to_string(),
+        idempotent: spec.idempotent,
+        timeout_ms: u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX),
+        executor: spec.executor.as_str().to_owned(),
+    };
+    ToolCatalogue { version: catalogue.version().to_string(), tools: catalogue.specs().map(tool).collect() }
+}
+
+/// A tool of the process supervisors. One whose schema cannot be read is left out.
+fn spec(tool: v1::ToolSpec) -> Option<ToolSpec> {
+    Some(ToolSpec {
+        schema: serde_json::from_str(&tool.schema).ok()?,
+        name: tool.name,
+        description: tool.description,
+        idempotent: tool.idempotent,
+        timeout: Duration::from_millis(tool.timeout_ms),
+        executor: Executor::ProcessSupervisor,
+    })
+}

@@ -1,0 +1,158 @@
+//! What to do about the actions of a decision: the pure core of this service.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kairo_core::decider::Decider;
+use kairo_proto::v1::{AgentDecision, agent_action::Action, decided_event::Event};
+use uuid::Uuid;
+
+/// A tool call that a decision asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    pub action: Uuid,
+    pub tool: String,
+    /// A JSON object, as text.
+    pub arguments: String,
+    pub thread_id: String,
+}
+
+/// The tool calls of a decision.
+pub fn asked(decision: &AgentDecision) -> Vec<Asked> {
+    let call = |event: &kairo_proto::v1::DecidedEvent| match &event.event {
+        Some(Event::Action(action)) => match &action.action {
+            Some(Action::ToolCall(call)) => Some(Asked {
+                action: Uuid::parse_str(&event.event_id).ok()?,
+                tool: call.tool.clone(),
+                arguments: call.arguments.clone(),
+                thread_id: event.thread_id.clone(),
+            }),
+            _ => None,
+        },
+        _ => None,
+    };
+    decision.events.iter().filter_map(call).collect()
+}
+
+/// What the log says of actions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    Invoked(Uuid),
+    /// Whoever began it is still at it.
+    Held(Uuid),
+    Ended(Uuid),
+}
+
+/// A call, and what is known of its tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    pub asked: Asked,
+    /// Running it twice with the same action id has the effect of once.
+    pub idempotent: bool,
+    /// Somebody else carries it out and says how it ended.
+    pub handed_over: bool,
+}
+
+/// What to do about one action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nobody has: enter it in the ledger, then begin.
+    Begin,
+    /// Begun by somebody who is gone, and safe to do again.
+    Repeat,
+    /// Begun by somebody who is gone; whether it happened nobody can know.
+    Doubt,
+    /// Whoever began it is still at it: look again later.
+    Wait,
+    /// Nothing is left to do here.
+    Leave,
+}
+
+/// Decides on single actions, from what the log says of them.
+pub struct Actions;
+
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    invoked: BTreeSet<Uuid>,
+    held: BTreeSet<Uuid>,
+    ended: BTreeSet<Uuid>,
+}
+
+impl Decider for Actions {
+    type State = Known;
+    type Fact = Fact;
+    type Input = Call;
+    type Outcome = Step;
+
+    fn apply(known: &mut Known, fact: &Fact) {
+        match fact {
+            Fact::Invoked(action) => known.invoked.insert(*action),
+            Fact::Held(action) => known.held.insert(*action),
+            Fact::Ended(action) => known.ended.insert(*action),
+        };
+    }
+
+    fn decide(known: &Known, call: &Call, _now: Timestamp) -> Step {
+        let action = &call.asked.action;
+        if known.ended.contains(action) {
+            return Step::Leave;
+        }
+        match (known.invoked.contains(action), call.handed_over, call.idempotent) {
+            (false, _, _) => Step::Begin,
+            (true, true, _) => Step::Leave,
+            (true, false, _) if known.held.contains(action) => Step::Wait,
+            (true, false, true) => Step::Repeat,
+            (true, false, false) => Step::Doubt,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_core::decider::Given;
+
+    use super::*;
+
+    const ACTION: Uuid = Uuid::from_u128(1);
+
+    fn call(idempotent: bool, handed_over: bool) -> Call {
+        let asked = Asked { action: ACTION, tool: "t".into(), arguments: "{}".into(), thread_id: String::new() };
+        Call { asked, idempotent, handed_over }
+    }
+
+    #[test]
+    fn what_nobody_began_is_begun() {
+        let other = Uuid::from_u128(2);
+        let given = Given::<Actions>::facts([Fact::Invoked(other), Fact::Ended(other)]);
+        assert_eq!(given.when(&call(false, false)), Step::Begin);
+        assert_eq!(given.when(&call(true, true)), Step::Begin);
+    }
+
+    #[test]
+    fn what_was_begun_and_has_no_result_is_in_doubt_unless_it_may_be_repeated() {
+        let given = Given::<Actions>::facts([Fact::Invoked(ACTION)]);
+        assert_eq!(given.when(&call(false, false)), Step::Doubt);
+        assert_eq!(given.when(&call(true, false)), Step::Repeat);
+    }
+
+    #[test]
+    fn what_somebody_is_still_at_is_waited_for() {
+        let given = Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Held(ACTION)]);
+        assert_eq!(given.when(&call(false, false)), Step::Wait);
+        assert_eq!(given.when(&call(true, false)), Step::Wait);
+    }
+
+    #[test]
+    fn what_the_supervisor_has_is_left_to_it() {
+        let given = Given::<Actions>::facts([Fact::Invoked(ACTION)]);
+        assert_eq!(given.when(&call(false, true)), Step::Leave);
+    }
+
+    #[test]
+    fn what_has_a_result_is_never_touched_again() {
+        let given = Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Ended(ACTION)]);
+        for (idempotent, handed_over) in [(false, false), (true, false), (false, true), (true, true)] {
+            assert_eq!(given.when(&call(idempotent, handed_over)), Step::Leave);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Saying how an action ended: once, whoever else may say it too.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{
+        Bus, BusError,
+        append::Outgoing,
+        ledger::{Entered, Ledger},
+    },
+    envelope::{Envelope, Origin},
+    event_json::invocation_id,
+    ids::{self, Name},
+    subjects::{Service, TOOL_RESULT},
+};
+use kairo_proto::v1::{self, ToolResult};
+use uuid::Uuid;
+
+use crate::tool::{CallResult, ToolError};
+
+/// How one action ended.
+pub struct Ended<'a> {
+    pub action: Uuid,
+    pub tool: &'a str,
+    pub outcome: CallResult,
+    pub took: Duration,
+}
+
+/// The ledger of results.
+pub struct Results {
+    bus: Bus,
+    ledger: Ledger,
+}
+
+impl Results {
+    pub fn new(bus: &Bus) -> Self {
+        Self { bus: bus.clone(), ledger: Ledger::new(bus, &TOOL_RESULT) }
+    }
+
+    /// Which of these actions have ended, as the log stands now. None of them can have before sequence `since`.
+    pub async fn ended(&self, agent: &Name, since: u64, actions: &[Uuid]) -> Result<Vec<Uuid>, BusError> {
+        Ok(self.ledger.entries(agent, since, actions).await?.into_keys().collect())
+    }
+
+    /// Writes the result, unless the action has one. `cause` is an event of the action's chain.
+    pub async fn report(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
+        let action = ended.action;
+        let envelope = Envelope {
+            causation_id: Some(invocation_id(action)),
+            ..cause.follow(ids::derived(action, "result"), Service::ToolRunner, Origin::Tool, Timestamp::now())
+        };
+        let body = result(self.bus.instance.as_str(), ended);
+        let event = Outgoing::new(&TOOL_RESULT, agent, envelope, body);
+        if let Entered::Already(_) = self.ledger.enter(agent, since, &event).await? {
+            tracing::info!(%agent, %action, "the action has a result already, this one is dropped");
+        }
+        Ok(())
+    }
+}
+
+fn result(runner: &str, ended: Ended<'_>) -> ToolResult {
+    let (ok, result, error) = match ended.outcome {
+        Ok(value) => (true, value.to_string(), None),
+        Err(ToolError { kind, message }) => {
+            (false, String::new(), Some(v1::ToolError { kind: kind.as_str().to_owned(), message }))
+        }
+    };
+    ToolResult {
+        action_id: ended.action.to_string(),
+        tool: ended.tool.to_owned(),
+        ok,
+        result,
+        error,
+        duration_ms: u32::try_from(ended.took.as_millis()).unwrap_or(u32::MAX),
+        runner: runner.to_owned(),
+    }
+}

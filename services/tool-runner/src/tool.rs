@@ -1,0 +1,184 @@
+//! What a tool is: a description that a model can read, and one call that ends in a value or a
+//! [`ToolError`]. Built-in tools and MCP tools differ only behind this trait.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Who carries a tool's calls out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Executor {
+    /// This service.
+    ToolRunner,
+    /// The process supervisor; this service only records how it ended.
+    ProcessSupervisor,
+}
+
+impl Executor {
+    /// The name used in events.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ToolRunner => "tool-runner",
+            Self::ProcessSupervisor => "process-supervisor",
+        }
+    }
+}
+
+/// Everything that is said about a tool before it is called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// Dotted name such as `tools.now`; see [`crate::tool_name`] for the grammar.
+    pub name: String,
+    /// For the model that chooses the tool.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub schema: Value,
+    /// Whether calling twice with the same action id has the effect of calling once.
+    pub idempotent: bool,
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// Who carries its calls out.
+    pub executor: Executor,
+}
+
+/// What a call knows besides its arguments.
+#[derive(Debug, Clone)]
+pub struct CallContext {
+    /// Id of the action; the idempotency key of the call.
+    pub action_id: String,
+    /// The recorded time of the decision that asked for the call, so that a repeated call
+    /// computes the same answer.
+    pub now: Timestamp,
+    /// The agent that asked.
+    pub agent: String,
+    /// Canceled when the agent, a time limit or the shutdown wants the call to stop.
+    pub cancel: CancellationToken,
+    /// Where the call says how far it is.
+    pub progress: ProgressReporter,
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// 0.0 to 1.0, when the tool knows.
+    pub fraction: Option<f64>,
+    /// What the tool says about it.
+    pub message: Option<String>,
+}
+
+/// Passes progress on while there is room and drops it otherwise: progress is never worth
+/// slowing a tool down.
+#[derive(Debug, Clone, Default)]
+pub struct ProgressReporter(Option<mpsc::Sender<Progress>>);
+
+impl ProgressReporter {
+    /// Reports into a bounded channel.
+    pub fn new(sender: mpsc::Sender<Progress>) -> Self {
+        Self(Some(sender))
+    }
+
+    /// For callers that do not want to know.
+    pub fn discard() -> Self {
+        Self(None)
+    }
+
+    /// Never blocks; a full channel loses the report.
+    pub fn report(&self, progress: Progress) {
+        if let Some(sender) = &self.0 {
+            let _ = sender.try_send(progress);
+        }
+    }
+}
+
+/// How a call that did not succeed ended. The kinds are those of `kairo.tool.result`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolErrorKind {
+    /// The arguments do not fit the tool's schema; nothing was begun.
+    InvalidArguments,
+    /// No such tool; nothing was begun.
+    NotFound,
+    /// The tool says that it failed.
+    Failed,
+    /// The time limit passed.
+    TimedOut,
+    /// It was stopped on request.
+    Canceled,
+    /// It was begun, and nobody knows whether its effect happened.
+    InDoubt,
+    /// The result exceeds the configured size.
+    TooLarge,
+}
+
+impl ToolErrorKind {
+    /// The name used in events.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidArguments => "invalid_arguments",
+            Self::NotFound => "not_found",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Canceled => "canceled",
+            Self::InDoubt => "in_doubt",
+            Self::TooLarge => "too_large",
+        }
+    }
+}
+
+/// Why a call has no result. The message is shown to the agent, so it says what to do next.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {message}", kind.as_str())]
+pub struct ToolError {
+    pub kind: ToolErrorKind,
+    pub message: String,
+}
+
+impl ToolError {
+    pub fn new(kind: ToolErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    pub fn invalid_arguments(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::InvalidArguments, message)
+    }
+
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::NotFound, message)
+    }
+
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::Failed, message)
+    }
+
+    pub fn timed_out(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::TimedOut, message)
+    }
+
+    pub fn canceled(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::Canceled, message)
+    }
+
+    pub fn in_doubt(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::InDoubt, message)
+    }
+
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::TooLarge, message)
+    }
+}
+
+/// How one call ended.
+pub type CallResult = Result<Value, ToolError>;
+
+/// Something an agent can have done.
+pub trait Tool: Send + Sync {
+    /// What the tool is; does not change while the tool exists.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Does it once. `args` have been checked against the schema. The implementation need not
+    /// keep the time limit: the caller cancels `ctx.cancel`, grants a short grace and drops it.
+    fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult>;
+}

@@ -1,0 +1,336 @@
+//! All tools of this runner, and the one way to call them.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::join_all;
+use serde_json::Value;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::allow_list::AllowList;
+use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now};
+use crate::catalogue::Catalogue;
+use crate::config::ToolsConfig;
+use crate::mcp::{self, McpServer};
+use crate::shelf::Shelf;
+use crate::tool::{CallContext, CallResult, Tool, ToolError};
+
+/// Longest message of an error, in characters: it becomes part of an event.
+const MAX_MESSAGE_CHARS: usize = 4096;
+
+/// Why no tools could be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolboxError {
+    #[error("the configuration of the tools has mistakes: {}", .0.join("; "))]
+    Configuration(Vec<String>),
+    #[error("the HTTP client could not be set up: {0}")]
+    HttpClient(#[from] reqwest::Error),
+}
+
+/// All tools of this runner.
+#[derive(Debug)]
+pub struct Toolbox {
+    shelf: Arc<Shelf>,
+    permits: Semaphore,
+    cancel_grace: Duration,
+    stop_timeout: Duration,
+    max_result_bytes: usize,
+    stop: CancellationToken,
+    servers: Vec<McpServer>,
+}
+
+impl Toolbox {
+    /// Makes the built-in tools and starts the MCP servers. Returns when each of them started or
+    /// failed to; the failed ones go on trying in the background.
+    ///
+    /// # Errors
+    /// When the configuration has mistakes. A server that does not start is not an error.
+    pub async fn start(config: &ToolsConfig) -> Result<Self, ToolboxError> {
+        let mistakes = config.validate();
+        if !mistakes.is_empty() {
+            return Err(ToolboxError::Configuration(mistakes));
+        }
+        let shelf = Arc::new(Shelf::new(builtin_tools(config)?, config.catalogue_limits()));
+        let stop = CancellationToken::new();
+        let servers: Vec<McpServer> = config
+            .mcp
+            .iter()
+            .map(|server| {
+                let (shelf, name) = (Arc::clone(&shelf), server.name.clone());
+                let on_tools = Box::new(move |tools| shelf.replace(&name, tools));
+                mcp::start(server.clone(), config, stop.clone(), on_tools)
+            })
+            .collect();
+        let toolbox = Self {
+            shelf,
+            permits: Semaphore::new(config.parallel),
+            cancel_grace: Duration::from_millis(config.cancel_grace_ms),
+            stop_timeout: Duration::from_millis(config.mcp_lifecycle.stop_timeout_ms),
+            max_result_bytes: config.max_result_bytes,
+            stop,
+            servers,
+        };
+        join_all(toolbox.servers.iter().map(McpServer::first_start)).await;
+        Ok(toolbox)
+    }
+
+    /// The tools on offer now.
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        Arc::clone(&self.shelf.watch().borrow())
+    }
+
+    /// The tools on offer, now and whenever they change.
+    pub fn watch(&self) -> watch::Receiver<Arc<Catalogue>> {
+        self.shelf.watch()
+    }
+
+    /// The MCP servers and the version of the protocol spoken with each; none for one that is
+    /// down.
+    pub fn servers(&self) -> impl Iterator<Item = (&str, Option<String>)> {
+        self.servers.iter().map(|server| (server.name(), server.protocol()))
+    }
+
+    /// Calls a tool: checks the arguments, waits for a free place, keeps the time limit and the
+    /// size limit. Always comes back with exactly one outcome, also when the tool panics.
+    ///
+    /// # Errors
+    /// Each kind of [`ToolError`]; `invalid_arguments` and `not_found` before anything began.
+    pub async fn call(&self, name: &str, args: Value, ctx: CallContext) -> CallResult {
+        let tool = self.shelf.find(name, &args)?;
+        let cancel = ctx.cancel.clone();
+        let permit = cancel.run_until_cancelled(self.permits.acquire()).await;
+        let Some(Ok(_permit)) = permit else {
+            return Err(ToolError::canceled("it was canceled before it began"));
+        };
+        let outcome = self.run(tool.as_ref(), args, ctx).await;
+        bounded(outcome, self.max_result_bytes)
+    }
+
+    /// Lets the tool run until it ends, its time is up or it is canceled. In the last two cases
+    /// it is told, and granted a moment: what it still manages to say is the truth.
+    async fn run(&self, tool: &dyn Tool, args: Value, mut ctx: CallContext) -> CallResult {
+        let canceled = ctx.cancel.clone();
+        let interrupt = canceled.child_token();
+        ctx.cancel = interrupt.clone();
+        let limit = tool.spec().timeout;
+        // The call may leave a tool's own state half changed, but no one else's: tools are shared
+        // by reference and have no more interior than a client that mends itself.
+        let mut call = AssertUnwindSafe(async move { tool.call(args, ctx).await })
+            .catch_unwind()
+            .map(|outcome| outcome.unwrap_or_else(|_| Err(ToolError::failed("the tool panicked"))))
+            .boxed();
+        let interrupted = tokio::select! {
+            biased;
+            outcome = &mut call => return outcome,
+            () = canceled.cancelled() => ToolError::canceled("it was stopped on request"),
+            () = tokio::time::sleep(limit) => ToolError::timed_out(format!(
+                "it did not end within {} ms; ask for less or raise the limit",
+                limit.as_millis()
+            )),
+        };
+        interrupt.cancel();
+        match tokio::time::timeout(self.cancel_grace, call).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(_)) | Err(_) => Err(interrupted),
+        }
+    }
+
+    /// Stops the MCP servers. Calls in flight are told so; let them end before.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        let stopped = join_all(self.servers.into_iter().map(McpServer::stopped));
+        if tokio::time::timeout(self.stop_timeout, stopped).await.is_err() {
+            tracing::warn!("MCP servers are still running; they are killed when this process ends");
+        }
+    }
+}
+
+fn builtin_tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
+    let timeout = config.call_timeout();
+    let mut tools: Vec<Arc<dyn Tool>> =
+        vec![Arc::new(Now::new(&config.time_zone, timeout)), Arc::new(DateCalc::new(&config.time_zone, timeout))];
+    let allowed = AllowList::parse(&config.http.allow_hosts).map_err(ToolboxError::Configuration)?;
+    if !allowed.is_empty() {
+        tools.push(Arc::new(HttpGet::new(&config.http, allowed)?));
+    }
+    Ok(tools)
+}
+
+fn bounded(outcome: CallResult, max_bytes: usize) -> CallResult {
+    match outcome {
+        Ok(value) => {
+            let size = value.to_string().len();
+            if size > max_bytes {
+                return Err(ToolError::too_large(format!(
+                    "the tool ran, but its result takes {size} bytes of at most {max_bytes}; ask for less"
+                )));
+            }
+            Ok(value)
+        }
+        Err(mut error) => {
+            if let Some((end, _)) = error.message.char_indices().nth(MAX_MESSAGE_CHARS) {
+                error.message.truncate(end);
+            }
+            Err(error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::BoxFuture;
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::{Executor, ProgressReporter, ToolErrorKind, ToolSpec};
+
+    /// What the tool under test does when it is called.
+    type Behavior = fn(CallContext) -> BoxFuture<'static, CallResult>;
+
+    struct Scripted(ToolSpec, Behavior);
+
+    impl Tool for Scripted {
+        fn spec(&self) -> &ToolSpec {
+            &self.0
+        }
+
+        fn call(&self, _args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
+            (self.1)(ctx)
+        }
+    }
+
+    fn scripted(name: &str, behavior: Behavior) -> Arc<dyn Tool> {
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            description: String::new(),
+            schema: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
+            idempotent: false,
+            timeout: Duration::from_secs(60),
+            executor: Executor::ToolRunner,
+        };
+        Arc::new(Scripted(spec, behavior))
+    }
+
+    async fn toolbox(parallel: usize, behavior: Behavior) -> Toolbox {
+        let config = ToolsConfig { parallel, max_result_bytes: 20, ..ToolsConfig::default() };
+        let toolbox = Toolbox::start(&config).await.unwrap();
+        toolbox.shelf.replace("s", vec![scripted("s.tool", behavior)]);
+        toolbox
+    }
+
+    fn context() -> CallContext {
+        CallContext {
+            action_id: "action".to_owned(),
+            now: Timestamp::UNIX_EPOCH,
+            agent: "agent".to_owned(),
+            cancel: CancellationToken::new(),
+            progress: ProgressReporter::discard(),
+        }
+    }
+
+    async fn outcome(behavior: Behavior) -> CallResult {
+        let toolbox = toolbox(1, behavior).await;
+        toolbox.call("s.tool", json!({}), context()).await
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_failure() {
+        let error = outcome(|_| Box::pin(async { panic!("on purpose") })).await;
+        assert_eq!(error.unwrap_err().kind, ToolErrorKind::Failed);
+        // Also one before the first await.
+        let error = outcome(|_| panic!("on purpose")).await;
+        assert_eq!(error.unwrap_err().kind, ToolErrorKind::Failed);
+    }
+
+    #[tokio::test]
+    async fn a_result_that_is_too_large_is_refused() {
+        let small = outcome(|_| Box::pin(async { Ok(json!("x".repeat(18))) })).await;
+        assert!(small.is_ok());
+        let large = outcome(|_| Box::pin(async { Ok(json!("x".repeat(19))) })).await;
+        assert_eq!(large.unwrap_err().kind, ToolErrorKind::TooLarge);
+    }
+
+    #[tokio::test]
+    async fn long_messages_are_cut_between_characters() {
+        let error = outcome(|_| Box::pin(async { Err(ToolError::failed("é".repeat(9000))) })).await;
+        assert_eq!(error.unwrap_err().message.chars().count(), MAX_MESSAGE_CHARS);
+    }
+
+    #[tokio::test]
+    async fn arguments_are_checked_before_the_call() {
+        let toolbox = toolbox(1, |_| panic!("must not be called")).await;
+        let call = toolbox.call("s.tool", json!({"n": "one"}), context());
+        assert_eq!(call.await.unwrap_err().kind, ToolErrorKind::InvalidArguments);
+        let call = toolbox.call("s.other", json!({}), context());
+        assert_eq!(call.await.unwrap_err().kind, ToolErrorKind::NotFound);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_limit_holds_for_a_tool_that_ignores_it() {
+        let error = outcome(|_| Box::pin(std::future::pending())).await;
+        assert_eq!(error.unwrap_err().kind, ToolErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_stopped_tool_still_did_is_its_result() {
+        let done = outcome(|ctx| {
+            Box::pin(async move {
+                ctx.cancel.cancelled().await;
+                Ok(json!("done"))
+            })
+        });
+        assert_eq!(done.await, Ok(json!("done")));
+        let given_up = outcome(|ctx| {
+            Box::pin(async move {
+                ctx.cancel.cancelled().await;
+                Err(ToolError::failed("gave up"))
+            })
+        });
+        assert_eq!(given_up.await.unwrap_err().kind, ToolErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_canceled_call_is_canceled_whether_it_runs_or_waits() {
+        let toolbox = toolbox(1, |_| Box::pin(std::future::pending())).await;
+        let (running, waiting) = (context(), context());
+        let tokens = [running.cancel.clone(), waiting.cancel.clone()];
+        let calls = join_all([toolbox.call("s.tool", json!({}), running), toolbox.call("s.tool", json!({}), waiting)]);
+        let cancel = async { tokens.iter().for_each(CancellationToken::cancel) };
+        let (outcomes, ()) = tokio::join!(calls, cancel);
+        for outcome in outcomes {
+            assert_eq!(outcome.unwrap_err().kind, ToolErrorKind::Canceled);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_catalogue_is_watched_and_built_in_tools_win() {
+        let toolbox = Toolbox::start(&ToolsConfig::default()).await.unwrap();
+        let mut watch = toolbox.watch();
+        watch.mark_unchanged();
+        let fake = scripted("tools.now", |_| panic!("must not be called"));
+        toolbox.shelf.replace("tools", vec![fake]);
+        assert!(!watch.has_changed().unwrap());
+        assert!(toolbox.call("tools.now", json!({}), context()).await.is_ok());
+        let more = || vec![scripted("s.more", |_| panic!("must not be called"))];
+        toolbox.shelf.replace("s", more());
+        assert!(watch.has_changed().unwrap());
+        assert_eq!(watch.borrow_and_update().len(), 3);
+        toolbox.shelf.replace("s", more());
+        assert!(!watch.has_changed().unwrap());
+        toolbox.shelf.replace("s", Vec::new());
+        assert_eq!(watch.borrow_and_update().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_wrong_configuration_is_refused() {
+        let config = ToolsConfig { parallel: 0, ..ToolsConfig::default() };
+        assert!(matches!(
+            Toolbox::start(&config).await,
+            Err(ToolboxError::Configuration(mistakes)) if mistakes.len() == 1
+        ));
+    }
+}

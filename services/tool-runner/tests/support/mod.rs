@@ -1,0 +1,187 @@
+//! MCP servers for tests, found and watched.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kairo_core::config::Secret;
+use kairo_tool_runner::config::{McpServerConfig, ToolsConfig};
+use kairo_tool_runner::tool::{CallContext, CallResult, Progress, ProgressReporter, ToolErrorKind};
+use kairo_tool_runner::toolbox::Toolbox;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Far beyond what anything here takes: a test that reaches it hangs.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Variable by which a test knows its own servers.
+const MARK: &str = "KAIRO_TEST_MARK";
+
+pub async fn within_deadline<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(DEADLINE, future).await.expect("the deadline passed; something hangs")
+}
+
+pub fn time_program() -> String {
+    program("KAIRO_MCP_TIME")
+}
+
+pub fn everything_program() -> String {
+    program("KAIRO_MCP_EVERYTHING")
+}
+
+fn program(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set; run ./scripts/test"))
+}
+
+pub fn time(name: &str) -> McpServerConfig {
+    stdio(name, time_program())
+}
+
+pub fn everything(name: &str) -> McpServerConfig {
+    stdio(name, everything_program())
+}
+
+fn stdio(name: &str, program: String) -> McpServerConfig {
+    McpServerConfig { name: name.to_owned(), command: Some(program), ..McpServerConfig::default() }
+}
+
+pub fn config(mcp: Vec<McpServerConfig>) -> ToolsConfig {
+    let mut config = ToolsConfig { mcp, ..ToolsConfig::default() };
+    config.mcp_lifecycle.restart_min_ms = 10;
+    config.mcp_lifecycle.restart_max_ms = 200;
+    config
+}
+
+pub async fn start(servers: Vec<McpServerConfig>) -> Toolbox {
+    within_deadline(Toolbox::start(&config(servers))).await.unwrap()
+}
+
+pub fn context() -> CallContext {
+    CallContext {
+        action_id: uuid::Uuid::now_v7().to_string(),
+        now: Timestamp::now(),
+        agent: "tester".to_owned(),
+        cancel: CancellationToken::new(),
+        progress: ProgressReporter::discard(),
+    }
+}
+
+pub async fn call(toolbox: &Toolbox, tool: &str, args: Value) -> CallResult {
+    within_deadline(toolbox.call(tool, args, context())).await
+}
+
+/// Calls the long operation, kills the server in the middle of it, and says how the call ended.
+pub async fn killed_during_a_call(
+    toolbox: &Toolbox,
+    processes: &Processes,
+    args: Value,
+) -> Result<Value, ToolErrorKind> {
+    let (reporter, mut progress) = progress_channel();
+    let mut ctx = context();
+    ctx.progress = reporter;
+    let running = toolbox.call("all.trigger-long-running-operation", args, ctx);
+    let kill_after_progress = async {
+        progress.recv().await.unwrap();
+        processes.signal(Signal::KILL);
+    };
+    let (outcome, ()) = within_deadline(async { tokio::join!(running, kill_after_progress) }).await;
+    outcome.map_err(|error| error.kind)
+}
+
+pub fn progress_channel() -> (ProgressReporter, mpsc::Receiver<Progress>) {
+    let (sender, receiver) = mpsc::channel(1);
+    (ProgressReporter::new(sender), receiver)
+}
+
+/// The processes that a test's servers are, known by a variable in their environment.
+pub struct Processes(String);
+
+impl Processes {
+    pub fn new() -> Self {
+        Self(uuid::Uuid::new_v4().to_string())
+    }
+
+    pub fn mark(&self, mut server: McpServerConfig) -> McpServerConfig {
+        let mark = Secret::new(self.0.clone());
+        server.env.insert(MARK.to_owned(), mark);
+        server
+    }
+
+    fn pids(&self) -> BTreeMap<i32, String> {
+        let entry = format!("{MARK}={}", self.0);
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        processes
+            .filter_map(|process| {
+                let pid: i32 = process.file_name().to_str()?.parse().ok()?;
+                let environment = fs::read(process.path().join("environ")).ok()?;
+                let marked = environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes());
+                let command = fs::read_to_string(process.path().join("cmdline")).ok()?;
+                marked.then(|| (pid, command.replace('\0', " ")))
+            })
+            .collect()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pids = self.pids();
+        assert!(!pids.is_empty(), "there is no process to signal");
+        for pid in pids.into_keys() {
+            // It may be gone already.
+            let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
+        }
+    }
+
+    pub fn assert_gone(&self) {
+        let left = self.pids();
+        assert!(left.is_empty(), "left behind: {left:?}");
+    }
+}
+
+/// `server-everything` over streamable HTTP, on a port of its own.
+pub struct Endpoint {
+    server: Child,
+    port: u16,
+}
+
+impl Endpoint {
+    pub async fn start() -> Self {
+        // Free a moment ago; should another process take it first, the server says so and ends.
+        let port =
+            std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap().port();
+        let mut server = Command::new(everything_program())
+            .arg("streamableHttp")
+            .env("PORT", port.to_string())
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+        loop {
+            let line = lines.next_line().await.unwrap();
+            if line.expect("the server ended").contains("listening on port") {
+                break;
+            }
+        }
+        // Keeps reading, so that the server never waits for room in the pipe.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Self { server, port }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/mcp", self.port)
+    }
+
+    pub async fn stop(mut self) {
+        let pid = self.server.id().unwrap();
+        let group = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        kill_process_group(group, Signal::KILL).unwrap();
+        self.server.wait().await.unwrap();
+    }
+}

@@ -1,0 +1,155 @@
+//! The bus against a real nats-server.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use kairo_cli::local::{NatsOptions, NatsServer, Tools};
+use kairo_core::{
+    bus::{
+        Bus, BusError,
+        append::Outgoing,
+        ledger::{Entered, Ledger},
+    },
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    subjects::{AGENT_DECISION, AGENT_MESSAGE, Service, TOOL_RESULT},
+};
+use kairo_proto::v1::{AgentDecision, AgentMessage, ToolResult};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use crate::world::{agent, connect};
+
+struct Server {
+    nats: NatsServer,
+    _folder: TempDir,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let tools = Tools::find(&PathBuf::from(env!("CARGO_MANIFEST_DIR"))).expect("run ./scripts/test");
+        let folder = tempfile::tempdir().unwrap();
+        let options = NatsOptions::new(tools.nats_server().unwrap(), folder.path().join("nats"));
+        Self { nats: NatsServer::start(options).await.unwrap(), _folder: folder }
+    }
+
+    async fn bus(&self) -> Bus {
+        let bus = connect(&self.nats.url()).await;
+        bus.provision().await.unwrap();
+        bus
+    }
+}
+
+fn decision(owner: &Name, id: Uuid) -> Outgoing {
+    let envelope = Envelope::entering(id, Service::AgentRuntime, Origin::Internal, Timestamp::now());
+    Outgoing::new(&AGENT_DECISION, owner, envelope, AgentDecision::default())
+}
+
+fn message(owner: &Name, text: &str) -> Outgoing {
+    let envelope = Envelope::entering(ids::entering(), Service::Router, Origin::User, Timestamp::now());
+    Outgoing::new(&AGENT_MESSAGE, owner, envelope, AgentMessage { text: text.into(), ..Default::default() })
+}
+
+fn result(owner: &Name, action: Uuid, runner: &str) -> Outgoing {
+    let id = ids::named("result", &[&action.to_string(), runner]);
+    let envelope = Envelope::entering(id, Service::ToolRunner, Origin::Tool, Timestamp::now());
+    let body = ToolResult { action_id: action.to_string(), runner: runner.into(), ..Default::default() };
+    Outgoing::new(&TOOL_RESULT, owner, envelope, body)
+}
+
+#[tokio::test]
+async fn the_guard_lets_one_writer_through_and_knows_its_own_success() {
+    let server = Server::start().await;
+    let (bus, other) = (server.bus().await, server.bus().await);
+    let a = agent("a");
+    let first = decision(&a, ids::entering());
+    let written = bus.append(&first, 0).await.unwrap();
+    // The answer may have been lost: the very same event again is a success, another one is a conflict.
+    let again = bus.append(&first, 0).await.unwrap();
+    assert_eq!((again.sequence, again.duplicate), (written.sequence, true));
+    let error = other.append(&decision(&a, ids::entering()), 0).await.unwrap_err();
+    assert!(matches!(error, BusError::Conflict { expected: 0 }), "{error}");
+    other.append(&decision(&a, ids::entering()), written.sequence).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stretch_of_one_agents_log_is_read_in_pages_and_in_order() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    let (a, b) = (agent("a"), agent("b"));
+    let mut expected = Vec::new();
+    for number in 0..600 {
+        let written = bus.publish(&message(&a, &number.to_string())).await.unwrap();
+        expected.push(written.sequence);
+        if number % 3 == 0 {
+            bus.publish(&message(&b, "other")).await.unwrap();
+        }
+    }
+    let mut read = Vec::new();
+    bus.read_all("kairo.*.a.>", 0, |raw| read.push(raw.sequence)).await.unwrap();
+    assert_eq!(read, expected);
+    let page = bus.read("kairo.*.a.>", expected[597]).await.unwrap();
+    assert_eq!(page.messages.iter().map(|raw| raw.sequence).collect::<Vec<_>>(), expected[598..]);
+    assert!(!page.more);
+    assert!(bus.read("kairo.*.a.>", expected[599]).await.unwrap().messages.is_empty());
+    assert!(bus.read("kairo.*.nobody.>", 0).await.unwrap().messages.is_empty());
+    assert_eq!(bus.last("kairo.agent.a.message").await.unwrap().unwrap().sequence, expected[599]);
+    assert!(bus.last("kairo.agent.nobody.message").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn the_same_event_is_published_once() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    let event = message(&agent("a"), "hello");
+    let first = bus.publish(&event).await.unwrap();
+    let second = bus.publish(&event).await.unwrap();
+    assert_eq!((second.sequence, second.duplicate), (first.sequence, true));
+}
+
+#[tokio::test]
+async fn a_ledger_takes_one_entry_about_an_action_whoever_is_faster() {
+    let server = Server::start().await;
+    let a = agent("a");
+    let actions: Vec<Uuid> = (0..20).map(|_| ids::entering()).collect();
+    let since = server.bus().await.publish(&message(&a, "ask")).await.unwrap().sequence;
+    let mut writers = Vec::new();
+    for number in 0..4 {
+        let (bus, actions, a) = (server.bus().await, actions.clone(), a.clone());
+        writers.push(tokio::spawn(async move {
+            let ledger = Ledger::new(&bus, &TOOL_RESULT);
+            let mut written = 0;
+            for action in &actions {
+                let entered = ledger.enter(&a, since, &result(&a, *action, &format!("r{number}"))).await.unwrap();
+                written += usize::from(matches!(entered, Entered::Written { .. }));
+            }
+            written
+        }));
+    }
+    let mut written = 0;
+    for writer in writers {
+        written += writer.await.unwrap();
+    }
+    assert_eq!(written, actions.len());
+    let bus = server.bus().await;
+    let entries = Ledger::new(&bus, &TOOL_RESULT).entries(&a, since, &actions).await.unwrap();
+    assert_eq!(entries.len(), actions.len());
+    let page = bus.read("kairo.tool.a.result", 0).await.unwrap();
+    assert_eq!(page.messages.len(), actions.len());
+}
+
+#[tokio::test]
+async fn what_is_written_while_the_server_is_away_is_there_when_it_is_back() {
+    let mut server = Server::start().await;
+    let bus = server.bus().await;
+    let a = agent("a");
+    bus.publish(&message(&a, "before")).await.unwrap();
+    server.nats.kill9().await.unwrap();
+    let event = decision(&a, ids::entering());
+    let (waiting, patient) = (bus.clone(), event.clone());
+    let write = tokio::spawn(async move { waiting.append_patiently(&patient, 0).await });
+    server.nats.restart().await.unwrap();
+    let written = write.await.unwrap().unwrap();
+    assert_eq!(bus.last(&event.subject).await.unwrap().unwrap().sequence, written.sequence);
+    assert_eq!(bus.read("kairo.*.a.>", 0).await.unwrap().messages.len(), 2);
+}

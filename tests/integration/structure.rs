@@ -1,0 +1,106 @@
+//! What the layout promises: pure files are pure, files stay readable.
+
+use std::path::{Path, PathBuf};
+
+/// Decisions: synchronous functions of state and event.
+const PURE: &[&str] = &[
+    "proto/src/body.rs",
+    "services/core/src/decider.rs",
+    "services/core/src/envelope.rs",
+    "services/core/src/event_json.rs",
+    "services/core/src/subjects.rs",
+    "services/router/src/address.rs",
+    "services/agent-runtime/src/mind",
+    "services/agent-runtime/src/models/wire.rs",
+    "services/tool-runner/src/plan.rs",
+    "services/tool-runner/src/catalogue.rs",
+    "services/tool-runner/src/builtin/date_calc",
+    "services/process-supervisor/src/plan.rs",
+    "services/process-supervisor/src/policy.rs",
+    "services/process-supervisor/src/tail.rs",
+    "services/projector/src/projections",
+    "services/cli/src/chain.rs",
+    "services/model-sim/src/matching.rs",
+];
+
+/// What a pure file may not mention: IO, clocks, chance, the environment, waiting.
+const IMPURE: &[&str] = &[
+    "tokio",
+    "async_nats",
+    "async_openai",
+    "reqwest",
+    "sqlx",
+    "axum",
+    "async fn",
+    ".await",
+    "std::fs",
+    "std::net",
+    "std::env",
+    "std::process",
+    "Instant",
+    "SystemTime",
+    "Timestamp::now",
+    "Zoned::now",
+    "new_v4",
+    "now_v7",
+    "ids::entering",
+    "kairo_core::bus",
+];
+
+/// Longest file, in lines, tests and generated code aside.
+const LONGEST: usize = 420;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn rust_files(path: &Path) -> Vec<PathBuf> {
+    if path.is_file() {
+        return vec![path.to_owned()];
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())) {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// The code of a file: without comments, and without the tests at its end.
+fn code(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+fn is_test(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "tests") || path.file_name().is_some_and(|name| name == "tests.rs")
+}
+
+#[test]
+fn pure_files_are_pure() {
+    let mut found = Vec::new();
+    for path in PURE.iter().flat_map(|path| rust_files(&root().join(path))).filter(|path| !is_test(path)) {
+        let code = code(&path);
+        found.extend(
+            IMPURE.iter().filter(|word| code.contains(**word)).map(|word| format!("{}: {word}", path.display())),
+        );
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn files_fit_in_a_readers_head() {
+    let mut found = Vec::new();
+    for path in rust_files(&root().join("services")) {
+        let lines = code(&path).lines().count();
+        if lines > LONGEST && !is_test(&path) {
+            found.push(format!("{}: {lines} lines", path.display()));
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}

@@ -1,0 +1,246 @@
+//! A private Kairo for one test: nats-server, Postgres, the model simulator and as many replicas as wanted.
+//!
+//! Tests wait on events of the log, each with a deadline, and never sleep. Dropping the world kills every process;
+//! [`World::end`] stops it in order and checks that nothing is left over.
+
+pub mod log;
+pub mod scenario;
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use kairo_cli::local::{NatsOptions, NatsServer, PgOptions, Postgres, Service, Stack, StackOptions, Tools};
+use kairo_core::{
+    bus::{Bus, BusConfig, NatsConfig},
+    event_json::EventJson,
+    ids::{self, Name},
+    subjects::{Consumer, EVENTS_STREAM, Service as Core},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use log::Log;
+
+/// The longest any wait may take. Far above what anything needs, so that only a hang reaches it.
+pub const DEADLINE: Duration = Duration::from_secs(90);
+
+/// What a test wants.
+pub struct Wanted {
+    replicas: BTreeMap<Service, usize>,
+    scenario: String,
+    env: Vec<(Option<Service>, String, String)>,
+}
+
+/// A running Kairo.
+pub struct World {
+    pub nats: NatsServer,
+    pub postgres: Postgres,
+    pub stack: Stack,
+    pub bus: Bus,
+    pub log: Log,
+    http: reqwest::Client,
+    _folder: TempDir,
+}
+
+/// A message that was sent.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub message_id: String,
+    /// Also the correlation id of all that follows.
+    pub event_id: Uuid,
+    pub sequence: u64,
+}
+
+impl Wanted {
+    /// One replica of each service, and this scenario for the simulator.
+    pub fn new(scenario: &str) -> Self {
+        let replicas = Service::ALL.into_iter().map(|service| (service, 1)).collect();
+        Self { replicas, scenario: scenario.to_owned(), env: Vec::new() }
+    }
+
+    pub fn replicas(mut self, service: Service, count: usize) -> Self {
+        self.replicas.insert(service, count);
+        self
+    }
+
+    /// So many replicas of every service but the simulator and the gateway.
+    pub fn replicas_of_all(mut self, count: usize) -> Self {
+        for service in Service::ALL {
+            if !matches!(service, Service::ModelSim | Service::Gateway) {
+                self.replicas.insert(service, count);
+            }
+        }
+        self
+    }
+
+    pub fn env(mut self, service: Service, name: &str, value: impl Into<String>) -> Self {
+        self.env.push((Some(service), name.to_owned(), value.into()));
+        self
+    }
+
+    pub fn env_of_all(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.env.push((None, name.to_owned(), value.into()));
+        self
+    }
+
+    /// Starts it all.
+    pub async fn start(self) -> World {
+        let tools = Tools::find(&PathBuf::from(env!("CARGO_MANIFEST_DIR"))).expect("run ./scripts/test");
+        let folder = tempfile::tempdir().unwrap();
+        let nats = NatsServer::start(NatsOptions::new(tools.nats_server().unwrap(), folder.path().join("nats")));
+        let mut options = PgOptions::new(tools.postgres_bin().unwrap(), folder.path().join("postgres"));
+        options.template = Some(tools.postgres_templates());
+        options.ephemeral = true;
+        let (nats, postgres) = tokio::join!(nats, Postgres::start(options));
+        let (nats, postgres) = (nats.unwrap(), postgres.unwrap());
+        let database = postgres.create_database("kairo").await.unwrap();
+
+        let bins = StackOptions::bin_dir_of_this_build().unwrap();
+        let mut stack = Stack::new(StackOptions::new(bins, folder.path().join("logs")));
+        let scenario = folder.path().join("scenario.yaml");
+        std::fs::write(&scenario, &self.scenario).unwrap();
+        let simulator = stack.service(Service::ModelSim);
+        simulator.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(scenario.display().to_string());
+        stack.start(Service::ModelSim).await.unwrap();
+        self.configure(&mut stack, &nats, &database, folder.path());
+        let wanted = [Service::Projector, Service::ProcessSupervisor, Service::ToolRunner];
+        self.start_replicas(&mut stack, &wanted).await;
+        self.start_replicas(&mut stack, &[Service::AgentRuntime, Service::Router, Service::Gateway]).await;
+
+        let bus = connect(&nats.url()).await;
+        let log = Log::follow(&bus);
+        World { nats, postgres, stack, bus, log, http: reqwest::Client::new(), _folder: folder }
+    }
+
+    fn configure(&self, stack: &mut Stack, nats: &NatsServer, database: &str, folder: &std::path::Path) {
+        let model = format!("{}/v1", stack.url(Service::ModelSim).unwrap());
+        let common = stack.common();
+        common
+            .env("KAIRO_NATS__URL", nats.url())
+            .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
+            .env("KAIRO_BUS__RETRY_LONGEST_MS", "1000")
+            .env("KAIRO_TELEMETRY__LOG", "info,kairo=debug,kairo_core=debug,kairo_agent_runtime=debug");
+        for service in [Service::Projector, Service::Gateway] {
+            stack.service(service).env("KAIRO_POSTGRES__URL", database);
+        }
+        stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
+        stack.service(Service::AgentRuntime).env("KAIRO_MODELS__HEAVY__BASE_URL", model);
+        let programs = json!({ "echo": "/bin/echo", "sh": "/bin/sh", "cat": "/bin/cat" });
+        stack
+            .service(Service::ProcessSupervisor)
+            .env("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs.to_string())
+            .env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", folder.join("work").display().to_string());
+        for (service, name, value) in &self.env {
+            let settings = match service {
+                Some(service) => stack.service(*service),
+                None => stack.common(),
+            };
+            settings.env(name, value);
+        }
+    }
+
+    async fn start_replicas(&self, stack: &mut Stack, services: &[Service]) {
+        let wanted: Vec<_> = services.iter().map(|service| (*service, self.replicas[service])).collect();
+        stack.start_all(&wanted).await.unwrap();
+    }
+}
+
+impl World {
+    /// Defines an agent.
+    pub async fn define(&self, agent: &str) {
+        let profile = json!({ "agent": agent, "prompt": "You are a helpful agent." });
+        let answer = self.post("/v1/agents", &profile).await;
+        assert!(answer.0 == 200 || answer.0 == 201, "{answer:?}");
+    }
+
+    /// Sends a message and returns where it went.
+    pub async fn send(&self, agent: &str, text: &str) -> Sent {
+        self.send_as(&json!({ "user": "ann", "agent": agent, "text": text })).await
+    }
+
+    pub async fn send_as(&self, message: &Value) -> Sent {
+        let (status, answer) = self.post("/v1/messages", message).await;
+        assert_eq!(status, 202, "{answer}");
+        Sent {
+            message_id: answer["message_id"].as_str().unwrap().to_owned(),
+            event_id: answer["event_id"].as_str().unwrap().parse().unwrap(),
+            sequence: answer["sequence"].as_u64().unwrap(),
+        }
+    }
+
+    /// Sends a message and waits for its reply.
+    pub async fn ask(&self, agent: &str, text: &str) -> String {
+        let sent = self.send(agent, text).await;
+        self.reply(&sent).await
+    }
+
+    /// The reply that ends the turn of a message.
+    pub async fn reply(&self, sent: &Sent) -> String {
+        let reply = self.log.wait(|event| event.correlation_id == sent.event_id && event.is_final_reply()).await;
+        reply.text().to_owned()
+    }
+
+    /// The events of a message's chain so far, in log order.
+    pub async fn chain(&self, sent: &Sent) -> Vec<EventJson> {
+        self.log.now(&self.bus).await.into_iter().filter(|event| event.correlation_id == sent.event_id).collect()
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let answer = self.http.post(self.url(path)).json(body).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap_or_default())
+    }
+
+    pub async fn get(&self, path: &str) -> (u16, Value) {
+        let answer = self.http.get(self.url(path)).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap_or_default())
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.stack.url(Service::Gateway).unwrap())
+    }
+
+    /// The bodies of the requests that the simulator was sent.
+    pub async fn model_requests(&self) -> Vec<Value> {
+        let url = format!("{}/v1/requests?limit=256", self.stack.url(Service::ModelSim).unwrap());
+        let answer: Value = self.http.get(url).send().await.unwrap().json().await.unwrap();
+        answer["requests"].as_array().unwrap().clone()
+    }
+
+    /// Waits until every consumer has dealt with all there is, which is when nothing is pending or unacknowledged.
+    pub async fn settled(&self) {
+        let settled = async {
+            for consumer in Consumer::ALL {
+                while !self.is_idle(consumer).await {
+                    // The server does not say when a consumer becomes idle: asking is all there is.
+                    tokio::task::yield_now().await;
+                }
+            }
+        };
+        tokio::time::timeout(DEADLINE, settled).await.expect("some consumer never came to rest");
+    }
+
+    async fn is_idle(&self, consumer: Consumer) -> bool {
+        let stream = self.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
+        let consumer = stream.get_consumer::<async_nats::jetstream::consumer::pull::Config>(consumer.name()).await;
+        let info = consumer.unwrap();
+        let info = info.cached_info();
+        info.num_pending == 0 && info.num_ack_pending == 0
+    }
+
+    /// Stops everything in order, after checking that nothing is left to do.
+    pub async fn end(mut self) {
+        self.settled().await;
+        self.stack.stop().await.unwrap();
+    }
+}
+
+pub async fn connect(url: &str) -> Bus {
+    let nats = NatsConfig { url: url.to_owned(), ..Default::default() };
+    let instance = Name::parse(&format!("test-{}", ids::entering().simple())).unwrap();
+    Bus::connect(Core::Gateway, instance, &nats, &BusConfig::default()).await.unwrap()
+}
+
+/// An agent's name of its own, so that the simulator's counters do not mix.
+pub fn agent(name: &str) -> Name {
+    Name::parse(name).unwrap()
+}
