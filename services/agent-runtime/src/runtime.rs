@@ -15,6 +15,7 @@ use kairo_core::{
     envelope::Origin,
     ids::Name,
     record::Record,
+    slots::company,
     subjects::{self, AGENT_DECISION, Service},
 };
 use kairo_proto::v1::{AgentDecision, Completion};
@@ -45,6 +46,9 @@ pub struct AgentRuntime {
 
 /// Conflicts in a row before a doorbell is left to be delivered again.
 const CONFLICTS: u32 = 8;
+/// Doorbells of one agent that one replica has in hand: one being answered and one waiting. More would keep the
+/// doorbells of other agents out, and whoever answers reads the log again before it is done anyway.
+const AT_THE_DOOR: usize = 2;
 /// First and longest delay before looking again at an agent somebody else is thinking for.
 const HELD_FIRST: Duration = Duration::from_millis(20);
 const HELD_LONGEST: Duration = Duration::from_secs(1);
@@ -72,6 +76,9 @@ impl Handler for AgentRuntime {
             return Err(Failure::Permanent("subject names no agent".to_owned()));
         };
         let slot = self.memory.slot(&agent);
+        if company(&slot) > AT_THE_DOOR {
+            return Ok(Settled::Later(held_delay(delivery.attempt)));
+        }
         let mut mind = slot.lock().await;
         let mut visit = Visit { agent: &agent, doorbell: delivery.record.sequence, claim: None };
         let outcome = self.answer(&mut visit, &mut mind, delivery.redelivered()).await;
@@ -156,7 +163,14 @@ impl AgentRuntime {
                 }
             }
         };
-        self.commit(visit.agent, log, input, &thread_id, decision).await
+        match self.commit(visit.agent, log, input, &thread_id, decision).await {
+            Err(BusError::TooLarge { .. }) => {
+                let instead = Deliberation::too_large(&log.state, input, &catalogue, &self.limits);
+                let instead = instead.ok_or_else(|| Failure::Transient("the turn is over already".to_owned()))?;
+                Ok(self.commit(visit.agent, log, input, &thread_id, instead).await?)
+            }
+            outcome => Ok(outcome?),
+        }
     }
 
     /// Claims the agent while the model call starts; if the claim is refused or shows that the state is stale, the
@@ -209,7 +223,7 @@ impl AgentRuntime {
         input: &Record,
         thread_id: &str,
         decision: AgentDecision,
-    ) -> Result<Turned, Failure> {
+    ) -> Result<Turned, BusError> {
         let envelope =
             input.envelope.follow(decision_id(input), Service::AgentRuntime, Origin::Internal, Timestamp::now());
         let event = Outgoing::new(&AGENT_DECISION, agent, envelope.in_thread(thread_id), decision);
@@ -217,7 +231,7 @@ impl AgentRuntime {
         let written = match self.bus.append_patiently(&event, log.state.decided).await {
             Ok(written) => written,
             Err(BusError::Conflict { .. }) => return Ok(Turned::Overtaken),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         let Outgoing { subject, envelope, body } = event;
         let committed = Record { sequence: written.sequence, subject, envelope, body };

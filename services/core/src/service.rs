@@ -144,14 +144,25 @@ where
     C: ServiceConfig,
     F: Future<Output = Result<(), ServiceError>>,
 {
-    let started = Instant::now();
     let traces =
         telemetry::init(service.name(), config.telemetry()).map_err(|error| ServiceError::Other(error.to_string()))?;
+    let outcome = serve(service, config, body).await;
+    if let Err(error) = traces.shutdown().await {
+        eprintln!("kairo-{}: {error}", service.name());
+    }
+    outcome
+}
+
+async fn serve<C, F>(service: Service, config: C, body: impl FnOnce(C, Context) -> F) -> Result<(), ServiceError>
+where
+    C: ServiceConfig,
+    F: Future<Output = Result<(), ServiceError>>,
+{
+    let started = Instant::now();
     let shutdown = CancellationToken::new();
     tokio::spawn(stop_on_signal(shutdown.clone()));
     let readiness = Readiness::default();
     readiness.serve(config.health(), shutdown.clone()).await?;
-
     let Some(bus) = connect(service, &config, &shutdown).await? else { return Ok(()) };
     readiness.depend_on(&bus.client);
     tokio::spawn(status::answer(bus.clone(), readiness.clone(), started));
@@ -159,9 +170,6 @@ where
     let outcome = body(config, context).await;
     readiness.set(false);
     bus.close().await;
-    if let Err(error) = traces.shutdown().await {
-        eprintln!("kairo-{}: {error}", service.name());
-    }
     outcome
 }
 

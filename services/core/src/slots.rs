@@ -22,6 +22,7 @@ impl<K: Clone + Eq + Hash, V: Default> Slots<K, V> {
         Self { capacity: capacity.max(1), slots: StdMutex::default() }
     }
 
+    /// The slot of a key.
     pub fn get(&self, key: &K) -> Slot<V> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = slots.get(key) {
@@ -39,6 +40,11 @@ impl<K: Clone + Eq + Hash, V: Default> Slots<K, V> {
         }
         slots.entry(key.clone()).or_default().clone()
     }
+}
+
+/// How many in this process have the slot in hand, the asker included: one works, the others wait.
+pub fn company<V>(slot: &Slot<V>) -> usize {
+    Arc::strong_count(slot).saturating_sub(1)
 }
 
 #[cfg(test)]

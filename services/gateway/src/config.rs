@@ -39,8 +39,11 @@ pub struct GatewayConfig {
     pub max_limit: u32,
     /// Event streams open at once; more are refused. Default 1000.
     pub max_streams: usize,
-    /// Messages that one stream asks the log for at once, and live pieces that wait for a slow client. Default 64.
+    /// Events and live pieces that wait for the client of one stream, and messages asked of the log at once. Default 64.
     pub stream_buffer: usize,
+    /// Newest messages of the log that are kept for all streams; a stream that is further behind reads the log itself.
+    /// Default 1024.
+    pub shared_messages: usize,
     /// Pause after which a silent event stream shows that it is alive, in milliseconds. Default 15000.
     pub heartbeat_ms: u64,
     /// How long services may keep silent before a status is complete, in milliseconds. Default 300.
@@ -64,6 +67,7 @@ impl Default for GatewayConfig {
             max_limit: MAX_ROWS,
             max_streams: 1_000,
             stream_buffer: 64,
+            shared_messages: 1_024,
             heartbeat_ms: 15_000,
             status_wait_ms: 300,
             query_timeout_ms: 5_000,
@@ -83,6 +87,7 @@ impl Validate for GatewayConfig {
         check(found, "default_limit", self.default_limit, 1..=self.max_limit, "rows (at most max_limit)");
         check(found, "max_streams", self.max_streams, 1..=100_000, "streams");
         check(found, "stream_buffer", self.stream_buffer, 1..=1_000, "messages");
+        check(found, "shared_messages", self.shared_messages, 1..=1_000_000, "messages");
         check(found, "heartbeat_ms", self.heartbeat_ms, 100..=300_000, "milliseconds");
         check(found, "status_wait_ms", self.status_wait_ms, 10..=10_000, "milliseconds");
         check(found, "query_timeout_ms", self.query_timeout_ms, 10..=60_000, "milliseconds");

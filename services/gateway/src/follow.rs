@@ -1,41 +1,29 @@
-//! Following the log as it grows, for one client, through whatever happens to the server.
+//! Reading the log from a place on, through whatever happens to the server.
 //!
-//! A pull consumer without acks: the client's pace is the pace of the pulls, and what was not received is asked for
+//! A pull consumer without acks: the reader's pace is the pace of the pulls, and what was not received is asked for
 //! again from where it broke off. The client library's ordered consumer would do, but when it breaks before its first
 //! message it starts over at the beginning of the log.
+
+use std::time::Duration;
 
 use async_nats::jetstream::{
     Message,
     consumer::{AckPolicy, DeliverPolicy, pull},
 };
-use futures::{Stream, StreamExt, stream};
+use futures::StreamExt;
 use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusError, consume::backoff},
     record::Raw,
     subjects::EVENTS_STREAM,
 };
-use std::time::Duration;
+use tokio::runtime::Handle;
 
 /// How long a pull stays open at the server, and how often it is told that nothing is lost.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long the server keeps the place of a follower that is gone.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
-
-/// A place in the log that moves on.
-pub struct Follower {
-    bus: Bus,
-    /// Empty for all subjects.
-    filter: String,
-    /// Messages asked for at once.
-    buffer: usize,
-    /// The last message handed over.
-    position: u64,
-    /// What is being received, and how many messages of it have been.
-    messages: Option<(pull::Stream, u64)>,
-    failures: u64,
-}
+/// How long the server keeps the place of a reader that is gone without a word, or does not pull.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 
 /// The sequence of the last message in the log.
 pub async fn end_of_log(bus: &Bus) -> Result<u64, BusError> {
@@ -46,56 +34,92 @@ pub async fn end_of_log(bus: &Bus) -> Result<u64, BusError> {
     asked.await.map_err(|source| BusError::Unavailable { doing: "asking where the log ends", source })
 }
 
+/// A place in the log that moves on.
+pub struct Follower {
+    bus: Bus,
+    /// A subject with wildcards; empty for all.
+    filter: String,
+    /// Messages asked for at once.
+    buffer: usize,
+    /// The last message handed over.
+    position: u64,
+    pull: Option<Pull>,
+    failures: u64,
+}
+
+struct Pull {
+    consumer: String,
+    messages: pull::Stream,
+    /// Messages received by it, which the server numbers.
+    received: u64,
+    /// Messages that were in the log and not yet received when it last heard of the server.
+    pending: u64,
+}
+
 impl Follower {
-    /// Begins after the message at `position`. `filter` is a subject with wildcards, empty for all.
-    pub async fn open(bus: &Bus, filter: String, position: u64, buffer: usize) -> Result<Self, BusError> {
-        let mut follower = Self { bus: bus.clone(), filter, buffer, position, messages: None, failures: 0 };
-        let messages = follower.pull().await;
-        let messages = messages.map_err(|source| BusError::Unavailable { doing: "following the log", source })?;
-        follower.messages = Some((messages, 0));
-        Ok(follower)
+    /// Begins behind the message at `position`. Asks nothing of the server yet.
+    pub fn new(bus: &Bus, filter: String, position: u64, buffer: usize) -> Self {
+        Self { bus: bus.clone(), filter, buffer, position, pull: None, failures: 0 }
     }
 
-    /// The messages, in order, each once, without end.
-    pub fn messages(self) -> impl Stream<Item = Raw> + Send {
-        stream::unfold(self, |mut follower| async move {
-            let message = follower.next().await;
-            Some((message, follower))
-        })
-    }
-
-    async fn next(&mut self) -> Raw {
+    /// The next message, which may be yet to come. Tries for as long as it takes.
+    pub async fn next(&mut self) -> Raw {
         loop {
-            let error = match self.receive().await {
-                Ok(message) => {
-                    self.failures = 0;
-                    self.position = message.sequence;
-                    return message;
-                }
-                Err(error) => error,
-            };
-            self.messages = None;
-            self.failures += 1;
-            tracing::debug!(%error, position = self.position, "following broke off, going on from there");
-            tokio::time::sleep(backoff(&self.bus.limits, self.failures)).await;
+            match self.receive().await {
+                Ok(message) => return message,
+                Err(error) => self.pause(error).await,
+            }
         }
+    }
+
+    /// The next message that is in the log already; none when all of them were handed over. Tries for as long as it
+    /// takes.
+    pub async fn next_pending(&mut self) -> Option<Raw> {
+        loop {
+            let received = match self.pull().await {
+                Ok(pull) if pull.pending == 0 => return None,
+                Ok(_) => self.receive().await,
+                Err(error) => Err(error),
+            };
+            match received {
+                Ok(message) => return Some(message),
+                Err(error) => self.pause(error).await,
+            }
+        }
+    }
+
+    async fn pause(&mut self, error: async_nats::Error) {
+        self.pull = None;
+        self.failures += 1;
+        tracing::debug!(%error, position = self.position, "reading the log broke off, going on from there");
+        tokio::time::sleep(backoff(&self.bus.limits, self.failures)).await;
     }
 
     async fn receive(&mut self) -> Result<Raw, async_nats::Error> {
-        if self.messages.is_none() {
-            self.messages = Some((self.pull().await?, 0));
+        let pull = self.pull().await?;
+        let message = pull.messages.next().await.ok_or("the pull ended")??;
+        let info = message.info()?;
+        pull.received += 1;
+        if info.consumer_sequence != pull.received {
+            return Err(format!("message {} of the pull was lost", pull.received).into());
         }
-        let (messages, received) = self.messages.as_mut().ok_or("nothing is being received")?;
-        let message = messages.next().await.ok_or("the pull ended")??;
-        let (number, message) = unpack(&message)?;
-        *received += 1;
-        if number != *received {
-            return Err(format!("message {received} of the pull was lost").into());
-        }
+        pull.pending = info.pending;
+        let stored = Timestamp::from_nanosecond(info.published.unix_timestamp_nanos());
+        let message = raw(&message, info.stream_sequence, stored.unwrap_or(Timestamp::UNIX_EPOCH));
+        self.position = message.sequence;
+        self.failures = 0;
         Ok(message)
     }
 
-    async fn pull(&self) -> Result<pull::Stream, async_nats::Error> {
+    async fn pull(&mut self) -> Result<&mut Pull, async_nats::Error> {
+        let pull = match self.pull.take() {
+            Some(pull) => pull,
+            None => self.start().await?,
+        };
+        Ok(self.pull.insert(pull))
+    }
+
+    async fn start(&self) -> Result<Pull, async_nats::Error> {
         let stream = self.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
         let consumer = stream.create_consumer(pull::Config {
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: self.position + 1 },
@@ -106,21 +130,33 @@ impl Follower {
             memory_storage: true,
             ..Default::default()
         });
-        let pull = consumer.await?;
-        let pull = pull.stream().max_messages_per_batch(self.buffer).expires(PULL_EXPIRES).heartbeat(PULL_HEARTBEAT);
-        Ok(pull.messages().await?)
+        let consumer = consumer.await?;
+        let messages = consumer.stream().max_messages_per_batch(self.buffer);
+        let messages = messages.expires(PULL_EXPIRES).heartbeat(PULL_HEARTBEAT).messages().await?;
+        let info = consumer.cached_info();
+        Ok(Pull { consumer: info.name.clone(), messages, received: 0, pending: info.num_pending })
     }
 }
 
-/// The message, and its number within the consumer.
-fn unpack(message: &Message) -> Result<(u64, Raw), async_nats::Error> {
-    let info = message.info()?;
-    let raw = Raw {
-        sequence: info.stream_sequence,
+/// The server is told, so that it need not keep the place of many that came and went.
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let (Some(pull), Ok(runtime)) = (self.pull.take(), Handle::try_current()) else { return };
+        let jetstream = self.bus.jetstream.clone();
+        runtime.spawn(async move {
+            if let Err(error) = jetstream.delete_consumer_from_stream(&pull.consumer, EVENTS_STREAM).await {
+                tracing::debug!(%error, "the server will forget a reader by itself");
+            }
+        });
+    }
+}
+
+fn raw(message: &Message, sequence: u64, stored: Timestamp) -> Raw {
+    Raw {
+        sequence,
         subject: message.subject.to_string(),
         headers: message.headers.clone().unwrap_or_default(),
         payload: message.payload.clone(),
-        stored: Timestamp::from_nanosecond(info.published.unix_timestamp_nanos()).unwrap_or(Timestamp::UNIX_EPOCH),
-    };
-    Ok((info.consumer_sequence, raw))
+        stored,
+    }
 }

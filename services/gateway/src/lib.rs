@@ -1,8 +1,8 @@
 //! gateway: the boundary between the world and the log.
 //!
 //! What clients ask for over HTTP is checked ([`fields`]) and becomes an event or a query, one file an endpoint
-//! ([`http`]); what is wrong is answered as a [`problem`]. Events stream out straight from the log ([`follow`]),
-//! pieces of answers from those who are writing them ([`live`]).
+//! ([`http`]); what is wrong is answered as a [`problem`]. Events stream out straight from the log ([`tail`],
+//! [`follow`]), pieces of answers from those who are writing them ([`live`]).
 
 mod config;
 mod fields;
@@ -12,6 +12,7 @@ mod live;
 mod place;
 mod problem;
 mod server;
+mod tail;
 
 use kairo_core::service::{Context, ServiceError};
 

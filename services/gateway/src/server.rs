@@ -9,6 +9,7 @@ use tokio::{net::TcpListener, sync::Semaphore};
 use crate::{
     config::Config,
     http::{self, Gateway},
+    tail::Tail,
 };
 
 /// Serves until shutdown, then takes no more and finishes what was begun, for `bus.drain_ms` at most.
@@ -21,6 +22,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let address = listener.local_addr().unwrap_or(listen);
     let drain = Duration::from_millis(config.bus.drain_ms);
     let gateway = Gateway {
+        tail: Tail::new(&context.bus, config.gateway.stream_buffer, config.gateway.shared_messages),
         bus: context.bus,
         read_model,
         streams: Arc::new(Semaphore::new(config.gateway.max_streams)),

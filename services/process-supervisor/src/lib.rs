@@ -53,7 +53,6 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let supervisor = supervisor::Supervisor::new(&bus, config, guards, contact, holding, shutdown.clone());
     let supervisor = Arc::new(supervisor);
     readiness.announce("");
-    consume(&bus, Consumer::ProcessSupervisor, supervisor.clone(), shutdown).await;
-    supervisor.stop().await;
+    tokio::join!(consume(&bus, Consumer::ProcessSupervisor, supervisor.clone(), shutdown), supervisor.end_in_time(),);
     Ok(())
 }

@@ -17,7 +17,6 @@ use uuid::Uuid;
 use crate::{
     events::{End, Tails, process_id},
     guarded::{Guarded, GuardedError},
-    limits::Limits,
     pieces::{Piece, pieces},
     protocol::{Exit, Output},
 };
@@ -30,15 +29,15 @@ const FRAMES: usize = 32;
 /// hears does not hold up the process.
 const LIVE_PATIENCE: Duration = Duration::from_millis(100);
 
-/// Opens the gate, passes on what the process writes, and says how it ended. When `stop` is ready the process is asked
-/// to end, and killed when its grace is over.
+/// Opens the gate, passes on what the process writes, keeps the last `tail_bytes` of each stream, and says how it
+/// ended. When `stop` is ready the process is asked to end, and killed when the grace that came with it is over.
 pub async fn run(
     mut guarded: Guarded,
-    limits: &Limits,
+    tail_bytes: usize,
     mut live: Option<Live<'_>>,
-    stop: impl Future<Output = ()>,
+    stop: impl Future<Output = Duration>,
 ) -> End {
-    let mut tails = Tails::new(limits.tail_bytes);
+    let mut tails = Tails::new(tail_bytes);
     let control = guarded.control();
     let stop = stop.fuse();
     tokio::pin!(stop);
@@ -47,9 +46,9 @@ pub async fn run(
     }
     loop {
         let first = tokio::select! {
-            () = &mut stop => {
+            grace = &mut stop => {
                 // A guard that is gone has killed already.
-                control.cancel(limits.grace()).await.ok();
+                control.cancel(grace).await.ok();
                 continue;
             }
             output = guarded.next_output() => output,

@@ -135,14 +135,21 @@ impl Supervisor {
         }
     }
 
-    /// Ends what still runs and waits until that is in the log: an orderly end is not left for others to find out.
-    pub async fn stop(&self) {
-        self.ending.cancel();
+    /// After shutdown, leaves processes half of the drain to end by themselves, then ends them: an orderly end is
+    /// recorded by whoever brings it about, and not left for others to find out.
+    pub async fn end_in_time(&self) {
+        self.shutdown.cancelled().await;
         self.handling.close();
-        let patience = self.config.limits.grace() + Duration::from_millis(self.bus.limits.drain_ms);
-        if tokio::time::timeout(patience, self.handling.wait()).await.is_err() {
-            tracing::warn!(left = self.handling.len(), "the end of some processes could not be recorded");
+        let patience = self.drain() / 2;
+        tokio::select! {
+            () = tokio::time::sleep(patience) => {}
+            () = self.handling.wait() => {}
         }
+        self.ending.cancel();
+    }
+
+    fn drain(&self) -> Duration {
+        Duration::from_millis(self.bus.limits.drain_ms)
     }
 
     /// What the log and other supervisors say of these actions now.
@@ -234,7 +241,7 @@ impl Supervisor {
             action: asked.action,
             sequence: 0,
         });
-        let end = running::run(guarded, &self.config.limits, live, self.stopping(job, asked)).await;
+        let end = running::run(guarded, self.config.limits.tail_bytes, live, self.stopping(job, asked)).await;
         self.report(job, asked, spawned_id(asked.action), end).await?;
         Ok(Some(Settled::Done))
     }
@@ -300,11 +307,13 @@ impl Supervisor {
         }
     }
 
-    /// Returns when a process that runs here shall end.
-    async fn stopping(&self, job: &Job<'_>, asked: &Asked) {
+    /// Returns when a process that runs here shall end, with the grace it has to do so.
+    async fn stopping(&self, job: &Job<'_>, asked: &Asked) -> Duration {
+        let grace = self.config.limits.grace();
         tokio::select! {
-            () = self.ending.cancelled() => {}
-            () = self.given_up(job, asked) => {}
+            // The last quarter of the drain is for recording it.
+            () = self.ending.cancelled() => grace.min(self.drain() / 4),
+            () = self.given_up(job, asked) => grace,
         }
     }
 

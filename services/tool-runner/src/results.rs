@@ -45,6 +45,17 @@ impl Results {
 
     /// Writes the result, unless the action has one. `cause` is an event of the action's chain.
     pub async fn report(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
+        let (action, tool, took) = (ended.action, ended.tool, ended.took);
+        match self.write(agent, since, cause, ended).await {
+            Err(BusError::TooLarge { size }) => {
+                let outcome = Err(ToolError::too_large(format!("the result has {size} bytes; ask for less")));
+                self.write(agent, since, cause, Ended { action, tool, outcome, took }).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn write(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
         let action = ended.action;
         let envelope = Envelope {
             causation_id: Some(invocation_id(action)),

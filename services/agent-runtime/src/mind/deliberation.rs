@@ -84,6 +84,19 @@ impl<'a> Deliberation<'a> {
         Some((deliberation, Next::Ask { request, attempt: 1 }))
     }
 
+    /// The decision when the one that was made is too large to be written: the turn ends with saying so.
+    pub fn too_large(
+        state: &'a AgentState,
+        input: &Record,
+        catalogue: &Catalogue,
+        limits: &'a Limits,
+    ) -> Option<AgentDecision> {
+        let (mut instead, _) = Self::begin(state, input, catalogue, limits)?;
+        instead.fail("malformed_answer", "the answer was larger than an event may be", false);
+        instead.say("I could not finish this: my answer was too long. Please ask for a smaller piece.", true);
+        Some(instead.decision)
+    }
+
     /// Which turn it is about.
     pub fn turn(&self) -> (Uuid, &Turn) {
         (self.turn_id, self.turn)

@@ -216,6 +216,18 @@ fn a_failing_model_is_tried_again_within_limits_and_the_turn_ends_with_a_reply()
 }
 
 #[test]
+fn a_decision_too_large_to_be_written_ends_the_turn_all_the_same() {
+    let mut agent = Agent::new();
+    agent.hears("m1", "hello");
+    let input = agent.mind.next_input().unwrap();
+    let instead = Deliberation::too_large(&agent.mind.state, &input, &catalogue(), &limits()).unwrap();
+    let decided = agent.write(&AGENT_DECISION, Some(&input.envelope), instead);
+    assert_eq!(acts(&decided)[0], "malformed_answer?");
+    assert!(agent.mind.state.turns.is_empty());
+    assert!(agent.decides(&[]).is_none());
+}
+
+#[test]
 fn a_malformed_call_is_shown_to_the_model() {
     let mut agent = Agent::new();
     agent.hears("m1", "hello");

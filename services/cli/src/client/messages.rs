@@ -64,8 +64,9 @@ pub struct EventFilter {
 #[derive(Clone, Debug, Deserialize)]
 pub struct EventPage {
     pub events: Vec<EventJson>,
-    /// What to ask for as `after` to go on from here.
-    pub next_after: u64,
+    /// What to ask for as `after` to go on from here; none where nothing more is known.
+    #[serde(default)]
+    pub next_after: Option<u64>,
 }
 
 impl EventFilter {

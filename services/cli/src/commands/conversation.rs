@@ -21,6 +21,17 @@ pub(super) struct Arguments {
     /// Only with this user
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
+    /// Only so many of the newest
+    #[arg(long, value_name = "N")]
+    latest: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    messages: Vec<Value>,
+    /// Where to go on; none at the end.
+    #[serde(default)]
+    next_after: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -34,22 +45,25 @@ struct Said {
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let path = format!("v1/conversations/{}", arguments.agent);
-    let mut after = 0;
+    let mut query: Vec<(&str, String)> = Vec::new();
+    query.extend(arguments.user.map(|user| ("user", user.to_string())));
+    query.extend(arguments.latest.map(|count| ("latest", count.to_string())));
+    let mut after = None;
     loop {
-        let mut query = vec![("after", after.to_string())];
-        query.extend(arguments.user.iter().map(|user| ("user", user.to_string())));
-        let mut page: Value = session.client.get(&path, &query).await?;
-        let Some(messages) = page.get_mut("messages").and_then(Value::as_array_mut).map(std::mem::take) else { break };
-        let Some(last) = messages.last() else { break };
-        after = last.get("sequence").and_then(Value::as_u64).unwrap_or(u64::MAX);
-        for message in messages {
+        let mut query = query.clone();
+        query.extend(after.map(|after: u64| ("after", after.to_string())));
+        let page: Page = session.client.get(&path, &query).await?;
+        for message in page.messages {
             match session.json {
                 true => terminal::json(&message)?,
                 false => terminal::line(line(&session.read(message)?))?,
             }
         }
+        after = page.next_after;
+        if after.is_none() {
+            return Ok(ExitCode::SUCCESS);
+        }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn line(said: &Said) -> String {

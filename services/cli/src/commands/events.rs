@@ -49,7 +49,7 @@ pub(super) struct Arguments {
     #[arg(long, value_parser = since, value_name = "TIME")]
     since: Option<Timestamp>,
     /// Only so many of the newest; 50 if nothing else says how many
-    #[arg(long, value_name = "N", conflicts_with = "after")]
+    #[arg(long, value_name = "N")]
     latest: Option<u64>,
     /// Go on with what happens from now on
     #[arg(long, short)]
@@ -98,9 +98,8 @@ async fn history(filter: &mut EventFilter, session: &Session, printer: &mut Prin
         for event in &page.events {
             printer.print(event)?;
         }
-        let Some(last) = page.events.last() else { return Ok(()) };
-        filter.after = Some(last.sequence);
-        if filter.latest.take().is_some() {
+        filter.after = page.next_after.or(page.events.last().map(|event| event.sequence)).or(filter.after);
+        if page.next_after.is_none() {
             return Ok(());
         }
     }

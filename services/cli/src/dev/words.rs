@@ -49,7 +49,12 @@ pub(super) fn running(machine: &Machine, place: &Place, model: &Model, here: &Pa
     let mut offer = |command: String, what: &str| {
         let _ = writeln!(text, "  {command}\n      {what}");
     };
-    offer(format!("{kairo} send --wait --chain 'What day is it in three weeks?'"), "another turn, with its events");
+    offer(
+        format!("{kairo} send --wait --chain 'What is the time in Europe/Berlin and Asia/Tokyo?'"),
+        "two tools at once",
+    );
+    offer(format!("{kairo} send --wait --chain 'run echo hello'"), "a process, watched over");
+    offer(format!("{kairo} chat"), "talk, line by line");
     offer(format!("{kairo} events --follow"), "watch everything that happens");
     offer(format!("{kairo} status"), "who is there, and is anything behind?");
     offer(format!("{kairo} agents"), "the agents; define one of your own: agents define --help");

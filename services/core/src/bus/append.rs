@@ -53,7 +53,7 @@ impl Bus {
     /// Writes an event. The same id within the stream's duplicate window is written once; beyond that window whoever
     /// reads it must know what it has seen.
     pub async fn publish(&self, event: &Outgoing) -> Result<Written, BusError> {
-        let message = self.message(event).message_id(event.envelope.id.to_string());
+        let message = self.message(event)?.message_id(event.envelope.id.to_string());
         self.send(event, message, 0).await
     }
 
@@ -62,7 +62,7 @@ impl Bus {
     /// When the answer is an error, the last message of the subject tells whether it was this very event that got
     /// there: then that is success.
     pub async fn append(&self, event: &Outgoing, expected: u64) -> Result<Written, BusError> {
-        let message = self.message(event).expected_last_subject_sequence(expected);
+        let message = self.message(event)?.expected_last_subject_sequence(expected);
         let error = match self.send(event, message, expected).await {
             Ok(written) => return Ok(written),
             Err(error @ BusError::TooLarge { .. }) => return Err(error),
@@ -106,8 +106,13 @@ impl Bus {
         }
     }
 
-    fn message(&self, event: &Outgoing) -> PublishMessage {
-        PublishMessage::build().headers(event.headers()).payload(event.body.encode().into())
+    /// The message, unless nobody would read it.
+    fn message(&self, event: &Outgoing) -> Result<PublishMessage, BusError> {
+        let body = event.body.encode();
+        if body.len() > self.limits.max_body_bytes {
+            return Err(BusError::TooLarge { size: body.len() });
+        }
+        Ok(PublishMessage::build().headers(event.headers()).payload(body.into()))
     }
 
     async fn send(&self, event: &Outgoing, message: PublishMessage, expected: u64) -> Result<Written, BusError> {

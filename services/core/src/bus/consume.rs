@@ -78,15 +78,21 @@ const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Consumes until `shutdown`, then finishes what was begun and hands back the rest.
 pub async fn consume<H: Handler>(bus: &Bus, consumer: Consumer, handler: Arc<H>, shutdown: CancellationToken) {
-    let running = TaskTracker::new();
-    let permits = Arc::new(Semaphore::new(bus.limits.concurrency));
+    let consuming = Consuming {
+        bus: bus.clone(),
+        consumer,
+        handler,
+        running: TaskTracker::new(),
+        permits: Arc::new(Semaphore::new(bus.limits.concurrency)),
+        shutdown,
+        halt: CancellationToken::new(),
+    };
     let mut failures = 0;
-    while !shutdown.is_cancelled() {
-        match pull(bus, consumer).await {
+    while !consuming.shutdown.is_cancelled() {
+        match consuming.pull().await {
             Ok(mut messages) => {
-                let outcome = deliver(bus, consumer, &mut messages, &handler, &permits, &running, &shutdown).await;
+                failures = if consuming.deliver(&mut messages).await { 0 } else { failures + 1 };
                 hand_back(&mut messages).await;
-                failures = if outcome { 0 } else { failures + 1 };
             }
             Err(error) => {
                 tracing::warn!(consumer = consumer.name(), %error, "cannot pull, trying again");
@@ -95,66 +101,81 @@ pub async fn consume<H: Handler>(bus: &Bus, consumer: Consumer, handler: Arc<H>,
         }
         if failures > 0 {
             let delay = backoff(&bus.limits, failures);
-            tokio::select! { () = tokio::time::sleep(delay) => {}, () = shutdown.cancelled() => {} }
+            tokio::select! { () = tokio::time::sleep(delay) => {}, () = consuming.shutdown.cancelled() => {} }
         }
     }
-    running.close();
-    let drain = Duration::from_millis(bus.limits.drain_ms);
-    if tokio::time::timeout(drain, running.wait()).await.is_err() {
-        tracing::warn!(
-            consumer = consumer.name(),
-            left = running.len(),
-            "stopped before all was finished; it will be redelivered"
-        );
-    }
+    consuming.drain().await;
 }
 
-async fn pull(bus: &Bus, consumer: Consumer) -> Result<pull::Stream, async_nats::Error> {
-    let durable = bus.provision_consumer(consumer).await?;
-    let messages = durable
-        .stream()
-        .max_messages_per_batch(bus.limits.pull_batch)
-        .expires(PULL_EXPIRES)
-        .heartbeat(PULL_HEARTBEAT)
-        .messages()
-        .await?;
-    Ok(messages)
-}
-
-/// Hands messages to handlers until shutdown (true) or until the pull breaks (false).
-async fn deliver<H: Handler>(
-    bus: &Bus,
+/// A consume loop and what it has in hand.
+struct Consuming<H> {
+    bus: Bus,
     consumer: Consumer,
-    messages: &mut pull::Stream,
-    handler: &Arc<H>,
-    permits: &Arc<Semaphore>,
-    running: &TaskTracker,
-    shutdown: &CancellationToken,
-) -> bool {
-    loop {
-        let permit = tokio::select! {
-            biased;
-            () = shutdown.cancelled() => return true,
-            permit = permits.clone().acquire_owned() => permit,
-        };
-        let next = tokio::select! {
-            biased;
-            () = shutdown.cancelled() => return true,
-            next = messages.next() => next,
-        };
-        match next {
-            Some(Ok(message)) => {
-                let (bus, handler) = (bus.clone(), handler.clone());
-                running.spawn(async move {
-                    settle(&bus, consumer, &*handler, message).await;
-                    drop(permit);
-                });
+    handler: Arc<H>,
+    running: TaskTracker,
+    permits: Arc<Semaphore>,
+    /// Take nothing new.
+    shutdown: CancellationToken,
+    /// Let go of what is in hand.
+    halt: CancellationToken,
+}
+
+impl<H: Handler> Consuming<H> {
+    async fn pull(&self) -> Result<pull::Stream, async_nats::Error> {
+        let durable = self.bus.provision_consumer(self.consumer).await?;
+        let messages = durable
+            .stream()
+            .max_messages_per_batch(self.bus.limits.pull_batch)
+            .expires(PULL_EXPIRES)
+            .heartbeat(PULL_HEARTBEAT)
+            .messages()
+            .await?;
+        Ok(messages)
+    }
+
+    /// Hands messages to the handler until shutdown (true) or until the pull breaks (false).
+    async fn deliver(&self, messages: &mut pull::Stream) -> bool {
+        loop {
+            let permit = tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => return true,
+                permit = self.permits.clone().acquire_owned() => permit,
+            };
+            let next = tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => return true,
+                next = messages.next() => next,
+            };
+            match next {
+                Some(Ok(message)) => {
+                    let (bus, handler, halt) = (self.bus.clone(), self.handler.clone(), self.halt.clone());
+                    let consumer = self.consumer;
+                    self.running.spawn(async move {
+                        settle(&bus, consumer, &*handler, &halt, message).await;
+                        drop(permit);
+                    });
+                }
+                Some(Err(error)) => {
+                    tracing::warn!(consumer = self.consumer.name(), %error, "pull broke off, starting another");
+                    return false;
+                }
+                None => return false,
             }
-            Some(Err(error)) => {
-                tracing::warn!(consumer = consumer.name(), %error, "pull broke off, starting another");
-                return false;
-            }
-            None => return false,
+        }
+    }
+
+    /// Finishes what is in hand, and gives it to other replicas when that takes too long.
+    async fn drain(&self) {
+        self.running.close();
+        let drain = Duration::from_millis(self.bus.limits.drain_ms);
+        if tokio::time::timeout(drain, self.running.wait()).await.is_err() {
+            tracing::warn!(
+                consumer = self.consumer.name(),
+                left = self.running.len(),
+                "handing back what is unfinished"
+            );
+            self.halt.cancel();
+            self.running.wait().await;
         }
     }
 }
@@ -166,7 +187,7 @@ async fn hand_back(messages: &mut pull::Stream) {
     }
 }
 
-async fn settle<H: Handler>(bus: &Bus, consumer: Consumer, handler: &H, message: Message) {
+async fn settle<H: Handler>(bus: &Bus, consumer: Consumer, handler: &H, halt: &CancellationToken, message: Message) {
     let Some((raw, attempt)) = unpack(&message) else {
         tracing::error!(subject = %message.subject, "a delivery without jetstream's reply subject");
         return;
@@ -175,29 +196,34 @@ async fn settle<H: Handler>(bus: &Bus, consumer: Consumer, handler: &H, message:
         Err(unreadable) => set_aside(bus, consumer, &raw, &unreadable.to_string()).await,
         Ok(record) => {
             let delivery = Delivery { record, attempt };
-            let span = span(consumer, &delivery.record);
-            match alive(bus, &message, handle(bus, handler, &delivery)).instrument(span).await {
-                Ok(Settled::Done) => AckKind::Ack,
-                Ok(Settled::Later(delay)) => AckKind::Nak(Some(delay)),
-                Err(Failure::Permanent(reason)) => set_aside(bus, consumer, &raw, &reason).await,
-                Err(Failure::Transient(reason) | Failure::Conflict(reason)) if attempt >= bus.limits.max_attempts => {
-                    set_aside(bus, consumer, &raw, &format!("gave up after {attempt} attempts: {reason}")).await
-                }
-                Err(Failure::Transient(reason) | Failure::Conflict(reason)) => {
-                    tracing::warn!(
-                        consumer = consumer.name(),
-                        sequence = raw.sequence,
-                        attempt,
-                        reason,
-                        "will try again"
-                    );
-                    AckKind::Nak(Some(backoff(&bus.limits, attempt)))
-                }
-            }
+            let work =
+                alive(bus, &message, handle(bus, handler, &delivery)).instrument(span(consumer, &delivery.record));
+            let outcome = tokio::select! {
+                biased;
+                outcome = work => outcome,
+                () = halt.cancelled() => Ok(Settled::Later(Duration::ZERO)),
+            };
+            judge(bus, consumer, &raw, attempt, outcome).await
         }
     };
     if let Err(error) = message.ack_with(kind).await {
         tracing::debug!(%error, "could not settle a delivery; it will come again");
+    }
+}
+
+/// How the server is told what came of a delivery.
+async fn judge(bus: &Bus, consumer: Consumer, raw: &Raw, attempt: u64, outcome: Result<Settled, Failure>) -> AckKind {
+    match outcome {
+        Ok(Settled::Done) => AckKind::Ack,
+        Ok(Settled::Later(delay)) => AckKind::Nak(Some(delay)),
+        Err(Failure::Permanent(reason)) => set_aside(bus, consumer, raw, &reason).await,
+        Err(Failure::Transient(reason) | Failure::Conflict(reason)) if attempt >= bus.limits.max_attempts => {
+            set_aside(bus, consumer, raw, &format!("gave up after {attempt} attempts: {reason}")).await
+        }
+        Err(Failure::Transient(reason) | Failure::Conflict(reason)) => {
+            tracing::warn!(consumer = consumer.name(), sequence = raw.sequence, attempt, reason, "will try again");
+            AckKind::Nak(Some(backoff(&bus.limits, attempt)))
+        }
     }
 }
 

@@ -44,13 +44,13 @@ pub struct BusConfig {
     /// How long the server waits for a sign of life before it gives a message to another replica, in milliseconds.
     /// It is also how long a takeover takes. Default 5000.
     pub ack_wait_ms: u64,
-    /// Messages a consumer may have out, over all replicas. Default 2048.
+    /// Messages a consumer may have out, over all replicas, those to be tried later included. Default 10000.
     pub max_ack_pending: u64,
     /// Messages one replica works on at once. Default 256.
     pub concurrency: usize,
     /// Messages one pull asks for. Default 64.
     pub pull_batch: usize,
-    /// Largest body that is read, in bytes; larger ones become dead letters. Default 524288.
+    /// Largest body that is written or read, in bytes; larger ones become dead letters. Default 524288.
     pub max_body_bytes: usize,
     /// Deliveries before a message that keeps failing becomes a dead letter. Default 1000.
     pub max_attempts: u64,
@@ -80,7 +80,7 @@ impl Default for BusConfig {
     fn default() -> Self {
         Self {
             ack_wait_ms: 5_000,
-            max_ack_pending: 2_048,
+            max_ack_pending: 10_000,
             concurrency: 256,
             pull_batch: 64,
             max_body_bytes: 512 * 1024,
@@ -145,7 +145,7 @@ pub enum BusError {
         source: async_nats::Error,
     },
     /// Will never succeed as it is.
-    #[error("message of {size} bytes is larger than the server takes")]
+    #[error("body of {size} bytes is larger than an event may be (bus.max_body_bytes)")]
     TooLarge { size: usize },
 }
 

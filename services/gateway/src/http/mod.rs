@@ -29,7 +29,7 @@ use kairo_read_model::ReadModel;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::GatewayConfig, problem::Problem};
+use crate::{config::GatewayConfig, problem::Problem, tail::Tail};
 
 /// What every endpoint works with.
 #[derive(Clone)]
@@ -37,6 +37,8 @@ pub struct Gateway {
     pub bus: Bus,
     pub read_model: ReadModel,
     pub config: Arc<GatewayConfig>,
+    /// Where event streams come from.
+    pub tail: Tail,
     /// A permit for each event stream.
     pub streams: Arc<Semaphore>,
     /// Event streams end when it is cancelled.

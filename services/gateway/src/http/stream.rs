@@ -3,7 +3,7 @@
 //! It comes straight from the log, so it goes on while the read model is away. An event's id is its place,
 //! `<sequence>.<position>`; a client that comes back with it misses nothing and is told nothing twice.
 
-use std::{convert::Infallible, pin::pin, time::Duration};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     extract::{RawQuery, State},
@@ -17,7 +17,7 @@ use futures::{Stream, StreamExt, future::Either, stream};
 use kairo_core::{
     event_json::{self, EventJson},
     ids::Name,
-    record::{Raw, Record},
+    record::Record,
     subjects,
 };
 use kairo_proto::Body;
@@ -28,10 +28,10 @@ use uuid::Uuid;
 use super::Gateway;
 use crate::{
     fields::{Fields, NAME, name, parsed, value},
-    follow::{self, Follower},
-    live,
+    follow, live,
     place::{PLACE, Place},
     problem::Problem,
+    tail::Said,
 };
 
 pub async fn get(
@@ -45,13 +45,13 @@ pub async fn get(
         return Err(Problem::unavailable("gateway.max_streams streams are open; try again when some have ended"));
     };
     let start = wish.start(follow::end_of_log(&gateway.bus).await?)?;
+    let said = gateway.tail.join(wish.filter.agent.clone(), start.complete()).await?;
     let buffer = gateway.config.stream_buffer;
     let pieces = match wish.live {
         true => Either::Left(live::pieces(&gateway.bus, wish.filter.agent.as_ref()).await?),
         false => Either::Right(stream::empty()),
     };
-    let follower = Follower::open(&gateway.bus, wish.filter.subject(), start.complete(), buffer).await?;
-    let events = shown_events(follower.messages(), &wish.filter, start, gateway.bus.limits.max_body_bytes);
+    let events = shown_events(said, &wish.filter, start);
     let pieces = shown_pieces(pieces, &wish.filter);
 
     let (client, mut shown) = mpsc::channel(buffer);
@@ -90,20 +90,18 @@ async fn forward<T>(pieces: impl Stream<Item = T>, events: impl Stream<Item = T>
 }
 
 /// The log's events that the client wants, as they go over the wire.
-fn shown_events<M: Stream<Item = Raw>>(
-    messages: M,
+fn shown_events<S: Stream<Item = Arc<Said>>>(
+    said: S,
     filter: &Filter,
     start: Place,
-    max_body: usize,
-) -> impl Stream<Item = Event> + use<M> {
+) -> impl Stream<Item = Event> + use<S> {
     let filter = filter.clone();
-    let events = messages.flat_map(move |message| {
-        // What cannot be read is in the dead letters; here it is passed over.
-        let mut events = message.read(max_body).map(|record| event_json::events(&record)).unwrap_or_default();
-        events.retain(|event| Place::of(event) > start && filter.takes(event));
-        stream::iter(events)
+    let events = said.flat_map(move |said| {
+        let wanted = said.events.iter().filter(|event| Place::of(event) > start && filter.takes(event));
+        let shown: Vec<Event> =
+            wanted.map(|event| sse(Event::default().id(Place::of(event).to_string()), event)).collect();
+        stream::iter(shown)
     });
-    let events = events.map(|event| sse(Event::default().id(Place::of(&event).to_string()), &event));
     // An id without data: a client that is cut off before the first event still comes back to this place.
     let here = Event::default().id(start.to_string());
     stream::once(std::future::ready(here)).chain(events)
@@ -144,11 +142,6 @@ struct Filter {
 }
 
 impl Filter {
-    /// What the server can sort out already; empty for all subjects.
-    fn subject(&self) -> String {
-        self.agent.as_ref().map(subjects::everything_of).unwrap_or_default()
-    }
-
     fn takes(&self, event: &EventJson) -> bool {
         let thread = self.thread.as_ref().map(Name::as_str);
         (thread.is_none() || event.thread_id.as_deref() == thread)
@@ -218,7 +211,7 @@ mod tests {
     fn coming_back_goes_before_the_url() {
         let wish = read(Some("after=3&agent=a"), Some("7.1")).unwrap();
         assert_eq!(wish.after, Some(Place { sequence: 7, position: 1 }));
-        assert_eq!(wish.filter.subject(), "kairo.*.a.>");
+        assert_eq!(wish.filter.agent.as_ref().map(Name::as_str), Some("a"));
         assert_eq!(read(None, None).unwrap(), Wish { filter: Filter::default(), after: None, live: false });
     }
 

@@ -53,7 +53,7 @@ impl Kairo {
             .common()
             .env("KAIRO_NATS__URL", nats.url())
             .env("KAIRO_BUS__ACK_WAIT_MS", "3000")
-            .env("KAIRO_BUS__DRAIN_MS", "500")
+            .env("KAIRO_BUS__DRAIN_MS", "2000")
             .env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work)
             .env("KAIRO_PROCESS_SUPERVISOR__LIMITS__GRACE_MS", "100");
         let following = CancellationToken::new();
@@ -114,36 +114,37 @@ impl Kairo {
         let newest = Newest::follow(&self.bus, PROCESS_EXITED.of(&self.agent), self.following.clone());
         let mut changes = newest.changes();
         loop {
-            // A newer event may hide one; both are in the log then.
+            changes.changed().await.expect("somebody follows");
+            // It need not be the newest.
             for record in self.all(&PROCESS_EXITED).await {
                 match record.body {
                     Body::ProcessExited(exited) if exited.action_id == action.to_string() => return exited,
                     _ => {}
                 }
             }
-            changes.changed().await.expect("somebody follows");
         }
     }
 
-    /// All events of a row.
+    /// All events of a row about the agent.
     pub async fn all(&self, row: &Route) -> Vec<Record> {
-        let mut records = Vec::new();
-        let read = self.bus.read_all(&row.of(&self.agent), 0, |raw| records.push(raw.read(1 << 20).expect("readable")));
-        read.await.expect("read");
-        records
+        self.read(&row.of(&self.agent)).await
     }
 
     /// How many tools each of the capabilities ever published has.
     pub async fn offers(&self) -> Vec<usize> {
-        let mut offers = Vec::new();
-        let owner = Name::parse("process-supervisor").expect("a name");
-        let read = self.bus.read_all(&CAPABILITIES.of(&owner), 0, |raw| {
-            if let Body::ProcessCapabilities(capabilities) = raw.read(1 << 20).expect("readable").body {
-                offers.push(capabilities.tools.len());
-            }
-        });
+        let tools = |record: Record| match record.body {
+            Body::ProcessCapabilities(capabilities) => Some(capabilities.tools.len()),
+            _ => None,
+        };
+        self.read(&CAPABILITIES.filter()).await.into_iter().filter_map(tools).collect()
+    }
+
+    async fn read(&self, subject: &str) -> Vec<Record> {
+        let mut records = Vec::new();
+        let limit = self.bus.limits.max_body_bytes;
+        let read = self.bus.read_all(subject, 0, |raw| records.push(raw.read(limit).expect("readable")));
         read.await.expect("read");
-        offers
+        records
     }
 
     /// What replicas say to the server about deliveries.

@@ -125,7 +125,7 @@ async fn a_killed_supervisor_takes_its_process_along_and_another_records_it() {
     let first = kairo.replica().await;
     let mut witness = Witness::new(kairo.dir.path());
     let action = Uuid::now_v7();
-    kairo.invoke(&[(action, &shell(&witness.command()))]).await;
+    kairo.invoke(&[(action, &shell(&format!("{}; tail -f /dev/null", witness.daemon())))]).await;
     in_time(witness.alive()).await;
     kairo.replica().await;
     kairo.kill9(first).await;

@@ -112,58 +112,7 @@ async fn crashes_of_everything_leave_the_rows_of_an_undisturbed_run() {
     assert_eq!(world.count("SELECT count(*) FROM messages").await, 400);
     assert_eq!(world.count("SELECT count(*) FROM actions WHERE status = 'done'").await, 200);
     let rows = world.rows().await;
-    for r in world.stack.replicas(Projector) { eprintln!("=== {}", std::fs::read_to_string(r.process().log()).unwrap()); }
     world.model.rebuild().await.unwrap();
     world.caught_up().await;
     assert_eq!(world.rows().await, rows);
-}
-
-#[tokio::test]
-async fn bench() {
-    let world = World::start(&[]).await;
-    world.stack.freeze(Projector, 0).unwrap();
-    let turns: Vec<Turn> = (0..6000).map(|n| Turn::new("ann", &format!("bob{}", n % 100), n)).collect();
-    let mut acks = Vec::new();
-    let mut count = 0;
-    for e in turns.iter().flat_map(Turn::events) {
-        let body = e.body.encode();
-        acks.push(world.bus.jetstream.publish_with_headers(e.subject.clone(), e.headers(), body.into()).await.unwrap());
-        count += 1;
-        if acks.len() == 500 { for a in acks.drain(..) { a.await.unwrap(); } }
-    }
-    for a in acks.drain(..) { a.await.unwrap(); }
-    let t = std::time::Instant::now();
-    world.stack.thaw(Projector, 0).unwrap();
-    world.caught_up().await;
-    eprintln!("BENCH {count} in {:?}", t.elapsed());
-    let t = std::time::Instant::now();
-    world.model.rebuild().await.unwrap();
-    world.caught_up().await;
-    eprintln!("BENCH rebuild {count} in {:?}", t.elapsed());
-    for r in world.stack.replicas(Projector) { let l = std::fs::read_to_string(r.process().log()).unwrap(); eprintln!("=== {}", &l[l.len().saturating_sub(3000)..]); }
-    // latency
-    let mut ts = vec![];
-    let mut moves = sqlx::postgres::PgListener::connect_with(world.model.pool()).await.unwrap();
-    moves.listen("moved").await.unwrap();
-    for n in 0..200 {
-        let t = std::time::Instant::now();
-        let seq = world.publish(&Turn::new("ann", "bob", 100_000 + n).message).await;
-        let _ = moves.recv().await; let _ = seq;
-        ts.push(t.elapsed());
-    }
-    ts.sort();
-    eprintln!("BENCH latency p50 {:?} p99 {:?}", ts[100], ts[198]);
-    // nats restart recovery
-    let mut world = world;
-    world.nats.kill9().await.unwrap(); world.nats.restart().await.unwrap();
-    let t = std::time::Instant::now();
-    world.publish(&Turn::new("ann", "bob", 200_000).message).await;
-    eprintln!("BENCH published after {:?}", t.elapsed());
-    world.caught_up().await;
-    eprintln!("BENCH nats recovery {:?}", t.elapsed());
-    world.postgres.kill9().await.unwrap(); world.postgres.restart().await.unwrap();
-    let t = std::time::Instant::now();
-    world.publish(&Turn::new("ann", "bob", 200_001).message).await;
-    world.caught_up().await;
-    eprintln!("BENCH pg recovery {:?}", t.elapsed());
 }
