@@ -4,6 +4,7 @@
 //! [`World::end`] stops it in order and checks that nothing is left over.
 
 pub mod log;
+pub mod raw;
 pub mod scenario;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
@@ -35,11 +36,13 @@ pub struct Wanted {
 pub struct World {
     pub nats: NatsServer,
     pub postgres: Postgres,
+    /// Where the read model is.
+    pub database: String,
     pub stack: Stack,
     pub bus: Bus,
     pub log: Log,
     http: reqwest::Client,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// A message that was sent.
@@ -109,7 +112,7 @@ impl Wanted {
 
         let bus = connect(&nats.url()).await;
         let log = Log::follow(&bus);
-        World { nats, postgres, stack, bus, log, http: reqwest::Client::new(), _folder: folder }
+        World { nats, postgres, database, stack, bus, log, http: reqwest::Client::new(), folder }
     }
 
     fn configure(&self, stack: &mut Stack, nats: &NatsServer, database: &str, folder: &std::path::Path) {
@@ -193,6 +196,11 @@ impl World {
     pub async fn get(&self, path: &str) -> (u16, Value) {
         let answer = self.http.get(self.url(path)).send().await.unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap_or_default())
+    }
+
+    /// Where the processes of an agent run.
+    pub fn workplace(&self, agent: &str) -> PathBuf {
+        self.folder.path().join("work").join(agent)
     }
 
     pub fn url(&self, path: &str) -> String {

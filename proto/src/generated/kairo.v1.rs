@@ -309,6 +309,9 @@ pub struct ProcessExited {
     pub stdout_bytes: u64,
     #[prost(uint64, tag = "12")]
     pub stderr_bytes: u64,
+    /// Stream sequence of the decision that asked for it; 0 where it is not known.
+    #[prost(uint64, tag = "13")]
+    pub decision_sequence: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProcessUsage {

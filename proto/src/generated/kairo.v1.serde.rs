@@ -2392,6 +2392,9 @@ impl serde::Serialize for ProcessExited {
         if self.stderr_bytes != 0 {
             len += 1;
         }
+        if self.decision_sequence != 0 {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessExited", len)?;
         if !self.process_id.is_empty() {
             struct_ser.serialize_field("process_id", &self.process_id)?;
@@ -2433,6 +2436,11 @@ impl serde::Serialize for ProcessExited {
             #[allow(clippy::needless_borrows_for_generic_args)]
             struct_ser.serialize_field("stderr_bytes", ToString::to_string(&self.stderr_bytes).as_str())?;
         }
+        if self.decision_sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("decision_sequence", ToString::to_string(&self.decision_sequence).as_str())?;
+        }
         struct_ser.end()
     }
 }
@@ -2461,6 +2469,8 @@ impl<'de> serde::Deserialize<'de> for ProcessExited {
             "stdoutBytes",
             "stderr_bytes",
             "stderrBytes",
+            "decision_sequence",
+            "decisionSequence",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -2477,6 +2487,7 @@ impl<'de> serde::Deserialize<'de> for ProcessExited {
             StderrTail,
             StdoutBytes,
             StderrBytes,
+            DecisionSequence,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -2511,6 +2522,7 @@ impl<'de> serde::Deserialize<'de> for ProcessExited {
                             "stderrTail" | "stderr_tail" => Ok(GeneratedField::StderrTail),
                             "stdoutBytes" | "stdout_bytes" => Ok(GeneratedField::StdoutBytes),
                             "stderrBytes" | "stderr_bytes" => Ok(GeneratedField::StderrBytes),
+                            "decisionSequence" | "decision_sequence" => Ok(GeneratedField::DecisionSequence),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -2542,6 +2554,7 @@ impl<'de> serde::Deserialize<'de> for ProcessExited {
                 let mut stderr_tail__ = None;
                 let mut stdout_bytes__ = None;
                 let mut stderr_bytes__ = None;
+                let mut decision_sequence__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::ProcessId => {
@@ -2624,6 +2637,14 @@ impl<'de> serde::Deserialize<'de> for ProcessExited {
                                 Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
                             ;
                         }
+                        GeneratedField::DecisionSequence => {
+                            if decision_sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("decisionSequence"));
+                            }
+                            decision_sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -2642,6 +2663,7 @@ impl<'de> serde::Deserialize<'de> for ProcessExited {
                     stderr_tail: stderr_tail__.unwrap_or_default(),
                     stdout_bytes: stdout_bytes__.unwrap_or_default(),
                     stderr_bytes: stderr_bytes__.unwrap_or_default(),
+                    decision_sequence: decision_sequence__.unwrap_or_default(),
                 })
             }
         }

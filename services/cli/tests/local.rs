@@ -96,6 +96,24 @@ async fn postgres_is_killed_and_comes_back_with_its_data() {
 }
 
 #[tokio::test]
+async fn postgres_starts_after_one_that_nobody_stopped_or_reaped() {
+    let dir = closed_dir();
+    let mut options = test_postgres(dir.path());
+    options.ephemeral = false;
+    // As when we are killed with -9: the server dies alone, its backends a moment later, and it stays a zombie until
+    // somebody reaps it, which here only dropping `first` would do.
+    let first = Postgres::start(options.clone()).await.unwrap();
+    let url = first.create_database("kept").await.unwrap();
+    let _backend = PgConnection::connect(&url).await.unwrap();
+    first.process().kill9().await.unwrap();
+
+    let second = Postgres::start(options.clone()).await.unwrap();
+    PgConnection::connect(&second.url("kept")).await.unwrap();
+    drop((first, second));
+    Postgres::remove_data(&options.data_dir).unwrap();
+}
+
+#[tokio::test]
 async fn postgres_finds_its_data_again_until_it_is_removed() {
     let dir = closed_dir();
     let mut options = test_postgres(dir.path());

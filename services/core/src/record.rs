@@ -1,6 +1,9 @@
 //! What stands in the log: an envelope and a body at a sequence.
 
-use async_nats::HeaderMap;
+use async_nats::{
+    HeaderMap,
+    jetstream::{Message, message::Info},
+};
 use bytes::Bytes;
 use jiff::Timestamp;
 use kairo_proto::{Body, Unreadable as UnreadableBody};
@@ -47,6 +50,19 @@ pub enum Unreadable {
 }
 
 impl Raw {
+    /// A message as a consumer delivers it, and what the server says about the delivery.
+    pub fn delivered(message: &Message) -> Result<(Self, Info<'_>), async_nats::Error> {
+        let info = message.info()?;
+        let raw = Self {
+            sequence: info.stream_sequence,
+            subject: message.subject.to_string(),
+            headers: message.headers.clone().unwrap_or_default(),
+            payload: message.payload.clone(),
+            stored: server_time(info.published.unix_timestamp_nanos()),
+        };
+        Ok((raw, info))
+    }
+
     /// The header of this name, as text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.as_str())
@@ -66,4 +82,9 @@ impl Raw {
         }
         Ok(Record { sequence: self.sequence, subject: self.subject.clone(), envelope, body })
     }
+}
+
+/// A server's time, in nanoseconds since the epoch; what does not fit counts as the epoch.
+pub(crate) fn server_time(nanoseconds: i128) -> Timestamp {
+    Timestamp::from_nanosecond(nanoseconds).unwrap_or(Timestamp::UNIX_EPOCH)
 }

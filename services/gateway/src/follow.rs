@@ -7,11 +7,9 @@
 use std::time::Duration;
 
 use async_nats::jetstream::{
-    Message,
     consumer::{AckPolicy, DeliverPolicy, pull},
 };
 use futures::StreamExt;
-use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusError, consume::backoff},
     record::Raw,
@@ -98,17 +96,15 @@ impl Follower {
     async fn receive(&mut self) -> Result<Raw, async_nats::Error> {
         let pull = self.pull().await?;
         let message = pull.messages.next().await.ok_or("the pull ended")??;
-        let info = message.info()?;
+        let (raw, info) = Raw::delivered(&message)?;
         pull.received += 1;
         if info.consumer_sequence != pull.received {
             return Err(format!("message {} of the pull was lost", pull.received).into());
         }
         pull.pending = info.pending;
-        let stored = Timestamp::from_nanosecond(info.published.unix_timestamp_nanos());
-        let message = raw(&message, info.stream_sequence, stored.unwrap_or(Timestamp::UNIX_EPOCH));
-        self.position = message.sequence;
+        self.position = raw.sequence;
         self.failures = 0;
-        Ok(message)
+        Ok(raw)
     }
 
     async fn pull(&mut self) -> Result<&mut Pull, async_nats::Error> {
@@ -148,15 +144,5 @@ impl Drop for Follower {
                 tracing::debug!(%error, "the server will forget a reader by itself");
             }
         });
-    }
-}
-
-fn raw(message: &Message, sequence: u64, stored: Timestamp) -> Raw {
-    Raw {
-        sequence,
-        subject: message.subject.to_string(),
-        headers: message.headers.clone().unwrap_or_default(),
-        payload: message.payload.clone(),
-        stored,
     }
 }

@@ -27,7 +27,7 @@ use kairo_core::{
     slots::Slots,
     subjects::{self, PROCESS_EXITED, PROCESS_SPAWNED, Service},
 };
-use kairo_proto::Body;
+use kairo_proto::{Body, v1::ProcessExited};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
@@ -61,7 +61,7 @@ pub struct Supervisor {
     exited: Ledger,
     permits: Semaphore,
     /// An invoke delivered again while it is being worked on here waits until that is done.
-    at_work: Slots<u64, ()>,
+    at_work: Slots<Uuid, ()>,
     /// Cancelled when nothing more shall be begun.
     shutdown: CancellationToken,
     /// Cancelled when what runs shall end.
@@ -73,6 +73,9 @@ pub struct Supervisor {
 struct Job<'a> {
     agent: Name,
     invoke: &'a Record,
+    /// The decision that asked for it: nothing about its actions stands in the log up to here. Not the invoke's own
+    /// sequence: the one delivered may be a copy that somebody published again.
+    since: u64,
 }
 
 impl Handler for Supervisor {
@@ -88,9 +91,9 @@ impl Handler for Supervisor {
             return Err(Failure::Permanent("subject names no agent".to_owned()));
         };
         let _handling = self.handling.token();
-        let slot = self.at_work.get(&delivery.record.sequence);
+        let slot = self.at_work.get(&delivery.record.envelope.id);
         let _only_one = slot.lock().await;
-        let job = Job { agent, invoke: &delivery.record };
+        let job = Job { agent, invoke: &delivery.record, since: invoke.decision_sequence };
         let actions: Vec<Uuid> = asked.iter().map(|asked| asked.action).collect();
         // Only an invoke that was delivered before can have been begun.
         let known = if delivery.redelivered() { self.known(&job, &actions).await? } else { Known::default() };
@@ -154,9 +157,8 @@ impl Supervisor {
 
     /// What the log and other supervisors say of these actions now.
     async fn known(&self, job: &Job<'_>, actions: &[Uuid]) -> Result<Known, BusError> {
-        let since = job.invoke.sequence;
-        let spawned = self.spawned.entries(&job.agent, since, actions).await?;
-        let exited = self.exited.entries(&job.agent, since, actions).await?;
+        let spawned = self.spawned.entries(&job.agent, job.since, actions).await?;
+        let exited = self.exited.entries(&job.agent, job.since, actions).await?;
         let mut known = Known::default();
         for (action, entry) in spawned {
             // Ours are not at work: whoever asks is the only one to work on this invoke here.
@@ -229,7 +231,7 @@ impl Supervisor {
             }
         };
         let spawned = self.spawned_event(job, asked, guarded.pid(), &spec);
-        match self.spawned.enter(&job.agent, job.invoke.sequence, &spawned).await? {
+        match self.spawned.enter(&job.agent, job.since, &spawned).await? {
             Entered::Written { .. } => {}
             // The process at the gate is dropped, and never runs its program.
             Entered::Already(_) => return Ok(None),
@@ -283,7 +285,10 @@ impl Supervisor {
             causation_id: Some(because),
             ..cause.follow(exited_id(asked.action), Service::ProcessSupervisor, Origin::System, Timestamp::now())
         };
-        let body = events::exited(asked.action, self.bus.instance.as_str(), end);
+        let body = ProcessExited {
+            decision_sequence: job.since,
+            ..events::exited(asked.action, self.bus.instance.as_str(), end)
+        };
         let event = Outgoing::new(&PROCESS_EXITED, &job.agent, envelope.in_thread(&asked.thread_id), body);
         if let Entered::Already(_) = self.enter_patiently(job, &event).await? {
             tracing::info!(agent = %job.agent, action = %asked.action, "its end is in the log already");
@@ -297,7 +302,7 @@ impl Supervisor {
         let deadline = Instant::now() + Duration::from_millis(self.bus.limits.hold_ms);
         let mut attempt = 1;
         loop {
-            match self.exited.enter(&job.agent, job.invoke.sequence, event).await {
+            match self.exited.enter(&job.agent, job.since, event).await {
                 Err(BusError::Unavailable { .. }) if Instant::now() < deadline => {
                     tokio::time::sleep(backoff(&self.bus.limits, attempt)).await;
                     attempt += 1;
@@ -325,7 +330,7 @@ impl Supervisor {
             reconnections.next().await;
             let mut attempt = 1;
             loop {
-                match self.exited.entries(&job.agent, job.invoke.sequence, &[asked.action]).await {
+                match self.exited.entries(&job.agent, job.since, &[asked.action]).await {
                     Ok(ends) if ends.is_empty() => break,
                     Ok(_) => {
                         tracing::warn!(action = %asked.action, "given up for lost while we were cut off; killing it");

@@ -10,7 +10,6 @@ use async_nats::jetstream::{
     consumer::{AckPolicy, Consumer, DeliverPolicy, pull},
 };
 use futures::{FutureExt, StreamExt};
-use jiff::Timestamp;
 use kairo_core::{bus::Bus, record::Raw, subjects::EVENTS_STREAM};
 use tokio::task::unconstrained;
 
@@ -120,7 +119,8 @@ impl Reader {
 
     fn accept<E: Into<async_nats::Error>>(&mut self, next: Option<Result<Message, E>>) -> Result<Raw, ReaderError> {
         let message = next.ok_or_else(|| async_nats::Error::from("the pull ended"))?.map_err(Into::into)?;
-        let (number, message) = unpack(&message)?;
+        let (raw, info) = Raw::delivered(&message)?;
+        let (number, message) = (info.consumer_sequence, raw);
         self.arrived += 1;
         self.quiet = false;
         if number != self.arrived {
@@ -133,17 +133,4 @@ impl Reader {
 
 fn size(message: &Raw) -> usize {
     message.payload.len()
-}
-
-/// The message, and its number within the consumer.
-fn unpack(message: &Message) -> Result<(u64, Raw), async_nats::Error> {
-    let info = message.info()?;
-    let raw = Raw {
-        sequence: info.stream_sequence,
-        subject: message.subject.to_string(),
-        headers: message.headers.clone().unwrap_or_default(),
-        payload: message.payload.clone(),
-        stored: Timestamp::from_nanosecond(info.published.unix_timestamp_nanos()).unwrap_or(Timestamp::UNIX_EPOCH),
-    };
-    Ok((info.consumer_sequence, raw))
 }

@@ -34,7 +34,7 @@ impl Handler for Processes {
             .map_err(|_| Failure::Permanent("action_id: expected a UUID".to_owned()))?;
         let took = Duration::from_millis(exited.usage.as_ref().map_or(0, |usage| usage.wall_ms));
         let ended = Ended { action, tool: PROCESS_RUN, outcome: outcome(exited), took };
-        self.results.report(&agent, delivery.record.sequence, &delivery.record.envelope, ended).await?;
+        self.results.report(&agent, exited.decision_sequence, &delivery.record.envelope, ended).await?;
         Ok(Settled::Done)
     }
 }

@@ -49,7 +49,7 @@ pub struct Runner {
     results: Arc<Results>,
     holding: Holding,
     /// A decision delivered again while it is being worked on here waits until that is done.
-    at_work: Slots<u64, ()>,
+    at_work: Slots<Uuid, ()>,
 }
 
 /// Decisions worked on at once that are told apart; far above the bus's concurrency.
@@ -61,6 +61,9 @@ const RACES: u32 = 8;
 struct Job<'a> {
     agent: Name,
     decision: &'a Record,
+    /// Nothing about its actions stands in the log up to here. Not the decision's own sequence: the one delivered may
+    /// be a copy that somebody published again.
+    since: u64,
     calls: Vec<Call>,
 }
 
@@ -76,10 +79,10 @@ impl Handler for Runner {
         if asked.is_empty() {
             return Ok(Settled::Done);
         }
-        let slot = self.at_work.get(&delivery.record.sequence);
+        let slot = self.at_work.get(&delivery.record.envelope.id);
         let _only_one = slot.lock().await;
         let calls = asked.into_iter().map(|asked| self.call(asked)).collect();
-        let job = Job { agent, decision: &delivery.record, calls };
+        let job = Job { agent, decision: &delivery.record, since: decision.cursor, calls };
         let steps = self.begin(&job, delivery.redelivered()).await?;
         if steps.contains(&Step::Wait) {
             return Ok(Settled::Later(Duration::from_millis(self.bus.limits.ack_wait_ms)));
@@ -124,7 +127,7 @@ impl Runner {
             if begin.is_empty() {
                 return Ok(steps);
             }
-            match self.invocations.enter(&job.agent, job.decision.sequence, &self.invoke(job, &begin)).await? {
+            match self.invocations.enter(&job.agent, job.since, &self.invoke(job, &begin)).await? {
                 Entered::Written { .. } => return Ok(steps),
                 Entered::Already(_) => known = self.known(job).await?,
             }
@@ -135,9 +138,8 @@ impl Runner {
     /// What the log says of the job's actions now.
     async fn known(&self, job: &Job<'_>) -> Result<Known, BusError> {
         let actions: Vec<Uuid> = job.calls.iter().map(|call| call.asked.action).collect();
-        let since = job.decision.sequence;
-        let invoked = self.invocations.entries(&job.agent, since, &actions).await?;
-        let ended = self.results.ended(&job.agent, since, &actions).await?;
+        let invoked = self.invocations.entries(&job.agent, job.since, &actions).await?;
+        let ended = self.results.ended(&job.agent, job.since, &actions).await?;
         let mut known = Known::default();
         for (action, entry) in invoked {
             Actions::apply(&mut known, &Fact::Invoked(action));
@@ -181,7 +183,7 @@ impl Runner {
             )),
         };
         let ended = Ended { action: call.asked.action, tool: &call.asked.tool, outcome, took: started.elapsed() };
-        Ok(self.results.report(&job.agent, job.decision.sequence, &job.decision.envelope, ended).await?)
+        Ok(self.results.report(&job.agent, job.since, &job.decision.envelope, ended).await?)
     }
 
     async fn run(&self, job: &Job<'_>, asked: &Asked) -> CallResult {

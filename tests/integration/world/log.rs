@@ -106,15 +106,9 @@ async fn read_on(bus: &Bus, after: &mut u64, mut each: impl FnMut(Raw)) -> Resul
     let mut messages = stream.create_consumer(config).await?.messages().await?;
     while let Some(message) = messages.next().await {
         let message = message?;
-        let sequence = message.info()?.stream_sequence;
-        *after = sequence;
-        each(Raw {
-            sequence,
-            subject: message.subject.to_string(),
-            headers: message.headers.clone().unwrap_or_default(),
-            payload: message.payload.clone(),
-            stored: jiff::Timestamp::UNIX_EPOCH,
-        });
+        let (raw, _) = Raw::delivered(&message)?;
+        *after = raw.sequence;
+        each(raw);
     }
     Ok(())
 }

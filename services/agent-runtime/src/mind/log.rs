@@ -31,7 +31,7 @@ pub struct Snapshot {
 }
 
 /// Folding changed: snapshots of other versions are passed over and the log is read from its beginning.
-pub const SNAPSHOT_VERSION: u32 = 1;
+pub const SNAPSHOT_VERSION: u32 = 2;
 
 /// What was read does not fit what was observed: somebody decided otherwise, so the state must be rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,12 @@ impl Log {
             return Ok(());
         };
         if record.sequence <= self.state.decided {
+            return Ok(());
+        }
+        // Every decision goes beyond the one before it, so this is a copy of one. It decides nothing, but the guard
+        // counts it.
+        if decision.cursor <= self.state.cursor {
+            self.state.decided = record.sequence;
             return Ok(());
         }
         if decision.cursor < self.observed {

@@ -139,7 +139,7 @@ impl AgentState {
     }
 
     fn hear(&mut self, record: &Record, message: &AgentMessage) {
-        if !self.see(&message.message_id) {
+        if !self.see(message) {
             return;
         }
         let correlation = record.envelope.correlation_id;
@@ -245,12 +245,13 @@ impl AgentState {
         }
     }
 
-    /// Remembers a message id; false when it was known.
-    fn see(&mut self, message_id: &str) -> bool {
-        if !self.seen_set.insert(message_id.to_owned()) {
+    /// Remembers a message by its id, which users choose for themselves; false when it was known.
+    fn see(&mut self, message: &AgentMessage) -> bool {
+        let key = format!("{}/{}", message.user, message.message_id);
+        if !self.seen_set.insert(key.clone()) {
             return false;
         }
-        self.seen.push_back(message_id.to_owned());
+        self.seen.push_back(key);
         if self.seen.len() > SEEN
             && let Some(oldest) = self.seen.pop_front()
         {

@@ -21,6 +21,7 @@ use super::{
     deliberation::{Deliberation, Limits, Next},
     log::{Diverged, Log, Snapshot},
     request::{Catalogue, Message, ModelRequest, Tool},
+    state::AgentState,
 };
 
 /// An agent over a log in memory, whose model answers what the test says.
@@ -279,14 +280,38 @@ fn an_input_behind_the_cursor_is_not_known_to_the_decision_before_it() {
 #[test]
 fn what_somebody_else_decided_on_less_makes_the_state_start_again() {
     let mut agent = Agent::new();
-    let first = agent.hears("m1", "first");
+    agent.hears("m1", "first");
+    let again = agent.hears("m1", "first");
     agent.hears("m2", "second");
     agent.decides(&[says("one")]).unwrap();
     agent.mind.next_input().unwrap();
-    let stale = AgentDecision { cursor: first.sequence, ..Default::default() };
-    let sequence = agent.log.len() as u64 + 1;
-    let record = Record { sequence, body: stale.into(), ..agent.log[3].clone() };
+    let stale = AgentDecision { cursor: again.sequence, ..Default::default() };
+    let decided = agent.log.last().unwrap().clone();
+    let record = Record { sequence: decided.sequence + 1, body: stale.into(), ..decided };
     assert_eq!(agent.mind.push(record), Err(Diverged));
+}
+
+#[test]
+fn a_copy_of_a_decision_moves_the_guard_and_nothing_else() {
+    let mut agent = Agent::new();
+    agent.hears("m1", "first");
+    let first = agent.decides(&[calls(&["tools.now"])]).unwrap();
+    agent.learns(&first, &actions(&first)[0], "1");
+    agent.decides(&[says("one")]).unwrap();
+    let before = agent.mind.state.clone();
+    let copy = agent.log.len() as u64 + 1;
+    agent.mind.push(Record { sequence: copy, ..first }).unwrap();
+    assert_eq!(agent.mind.state, AgentState { decided: copy, ..before });
+}
+
+#[test]
+fn users_choose_their_message_ids_without_knowing_of_each_other() {
+    let mut agent = Agent::new();
+    agent.hears("m1", "first");
+    let message = AgentMessage { message_id: "m1".into(), user: "bob".into(), ..Default::default() };
+    agent.write(&AGENT_MESSAGE, None, message);
+    agent.decides(&[says("one")]).unwrap();
+    assert!(agent.mind.next_input().is_some());
 }
 
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! A private Postgres server.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -205,7 +206,29 @@ async fn open_cluster(options: &PgOptions) -> Result<Cluster, LocalError> {
     opened.await.map_err(|error| LocalError::Spawn { name: "initdb".to_owned(), source: error.into() })?
 }
 
+/// Waits for the end of a server that lost its parent and removes its lock file.
+///
+/// Whoever kills us with -9 kills the server too, but not its backends, which need a moment to notice; and its lock
+/// file then names a process that may be a zombie for as long as nobody reaps it, or by now another process altogether.
+async fn clear_remains(cluster: &Cluster, deadline: Duration) -> Result<(), LocalError> {
+    let data = cluster.data();
+    let lock = data.join("postmaster.pid");
+    if !lock.exists() {
+        return Ok(());
+    }
+    let here = data.clone();
+    let ended = tokio::task::spawn_blocking(move || process_tree::gone(&process_tree::working_in(&here), deadline));
+    if !matches!(ended.await, Ok(true)) {
+        return Err(LocalError::InUse { path: data });
+    }
+    match fs::remove_file(&lock) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LocalError::io("cannot remove", lock)(error)),
+        _ => Ok(()),
+    }
+}
+
 async fn launch(options: &PgOptions, cluster: &Cluster, port: u16) -> Result<Process, LocalError> {
+    clear_remains(cluster, options.deadline).await?;
     let mut spec = ProcessSpec::new("postgres", options.bin_dir.join("postgres"), &options.log)
         .args(["-D".into(), cluster.data().into_os_string()]);
     for setting in settings(options, port) {

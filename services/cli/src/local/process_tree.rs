@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -37,13 +38,25 @@ pub(super) fn gone(processes: &[OwnedFd], deadline: Duration) -> bool {
     })
 }
 
-fn children_of(parent: Pid) -> impl Iterator<Item = Pid> {
+/// Descriptors of the processes whose working directory is this one. Those that have ended have none.
+pub(super) fn working_in(dir: &Path) -> Vec<OwnedFd> {
+    let works_here = |pid: &Pid| {
+        let cwd = fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero()));
+        cwd.is_ok_and(|cwd| cwd == dir)
+    };
+    let found = pids().filter(works_here);
+    found.filter_map(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok()).collect()
+}
+
+fn pids() -> impl Iterator<Item = Pid> {
     let processes = fs::read_dir("/proc").into_iter().flatten();
-    processes.filter_map(move |entry| {
-        let name = entry.ok()?.file_name().into_string().ok()?;
-        let pid = Pid::from_raw(name.parse().ok()?)?;
-        let stat = fs::read_to_string(format!("/proc/{name}/stat")).ok()?;
-        (parent_in(&stat) == Some(parent)).then_some(pid)
+    processes.filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?))
+}
+
+fn children_of(parent: Pid) -> impl Iterator<Item = Pid> {
+    pids().filter(move |pid| {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+        stat.is_ok_and(|stat| parent_in(&stat) == Some(parent))
     })
 }
 

@@ -11,7 +11,7 @@ use tokio::{sync::Semaphore, time::MissedTickBehavior};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
-use super::{Bus, BusConfig, BusError, read::timestamp};
+use super::{Bus, BusConfig, BusError};
 use crate::{
     record::{Raw, Record},
     subjects::Consumer,
@@ -188,9 +188,12 @@ async fn hand_back(messages: &mut pull::Stream) {
 }
 
 async fn settle<H: Handler>(bus: &Bus, consumer: Consumer, handler: &H, halt: &CancellationToken, message: Message) {
-    let Some((raw, attempt)) = unpack(&message) else {
-        tracing::error!(subject = %message.subject, "a delivery without jetstream's reply subject");
-        return;
+    let (raw, attempt) = match Raw::delivered(&message) {
+        Ok((raw, info)) => (raw, u64::try_from(info.delivered).unwrap_or(1)),
+        Err(error) => {
+            tracing::error!(subject = %message.subject, %error, "not a delivery of jetstream");
+            return;
+        }
     };
     let kind = match raw.read(bus.limits.max_body_bytes) {
         Err(unreadable) => set_aside(bus, consumer, &raw, &unreadable.to_string()).await,
@@ -284,18 +287,6 @@ async fn set_aside(bus: &Bus, consumer: Consumer, raw: &Raw, reason: &str) -> Ac
             AckKind::Nak(Some(backoff(&bus.limits, 1)))
         }
     }
-}
-
-fn unpack(message: &Message) -> Option<(Raw, u64)> {
-    let info = message.info().ok()?;
-    let raw = Raw {
-        sequence: info.stream_sequence,
-        subject: message.subject.to_string(),
-        headers: message.headers.clone().unwrap_or_default(),
-        payload: message.payload.clone(),
-        stored: timestamp(info.published.unix_timestamp_nanos()),
-    };
-    Some((raw, u64::try_from(info.delivered).unwrap_or(1)))
 }
 
 /// The delay before attempt number `attempt` + 1.

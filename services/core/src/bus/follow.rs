@@ -5,7 +5,7 @@ use futures::StreamExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{Bus, BusError, consume::backoff, read::timestamp};
+use super::{Bus, BusError, consume::backoff};
 use crate::{
     record::{Raw, Record},
     subjects::EVENTS_STREAM,
@@ -34,8 +34,15 @@ impl Newest {
         if let Some(record) = self.seen.borrow().clone() {
             return Ok(Some(record));
         }
-        let last = self.bus.last(&self.subject).await?;
-        Ok(last.and_then(|raw| raw.read(self.bus.limits.max_body_bytes).ok()))
+        let limit = self.bus.limits.max_body_bytes;
+        let Some(last) = self.bus.last(&self.subject).await? else { return Ok(None) };
+        if let Ok(record) = last.read(limit) {
+            return Ok(Some(record));
+        }
+        // Something unreadable stands behind it.
+        let mut newest = None;
+        self.bus.read_all(&self.subject, 0, |raw| newest = raw.read(limit).ok().or(newest.take())).await?;
+        Ok(newest)
     }
 
     /// Changes, as they are seen.
@@ -64,14 +71,7 @@ impl Newest {
         let mut messages = stream.create_consumer(config).await?.messages().await?;
         while let Some(message) = messages.next().await {
             let message = message?;
-            let info = message.info()?;
-            let raw = Raw {
-                sequence: info.stream_sequence,
-                subject: message.subject.to_string(),
-                headers: message.headers.clone().unwrap_or_default(),
-                payload: message.payload.clone(),
-                stored: timestamp(info.published.unix_timestamp_nanos()),
-            };
+            let (raw, _) = Raw::delivered(&message)?;
             match raw.read(self.bus.limits.max_body_bytes) {
                 Ok(record) => _ = self.seen.send_replace(Some(record)),
                 Err(error) => tracing::warn!(subject = self.subject, %error, "passed over"),

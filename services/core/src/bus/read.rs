@@ -9,7 +9,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Bus, BusError};
-use crate::{record::Raw, subjects::EVENTS_STREAM};
+use crate::{
+    record::{Raw, server_time},
+    subjects::EVENTS_STREAM,
+};
 
 /// A stretch of the log.
 #[derive(Debug, Default)]
@@ -94,7 +97,7 @@ impl Bus {
                 subject: message.subject.to_string(),
                 headers: message.headers,
                 payload: message.payload,
-                stored: timestamp(message.time.unix_timestamp_nanos()),
+                stored: server_time(message.time.unix_timestamp_nanos()),
             })),
             Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
             Err(error) => Err(BusError::Unavailable { doing: "reading the log", source: error.into() }),
@@ -119,9 +122,4 @@ fn header<'m>(message: &'m Message, name: &str) -> Option<&'m str> {
 
 fn number(message: &Message, name: &str) -> Option<u64> {
     header(message, name)?.parse().ok()
-}
-
-/// A server's time; what does not fit counts as the epoch.
-pub(crate) fn timestamp(nanoseconds: i128) -> Timestamp {
-    Timestamp::from_nanosecond(nanoseconds).unwrap_or(Timestamp::UNIX_EPOCH)
 }

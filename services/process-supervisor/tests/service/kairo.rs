@@ -52,6 +52,8 @@ impl Kairo {
         stack
             .common()
             .env("KAIRO_NATS__URL", nats.url())
+            // A quarter of what a request of ours may take.
+            .env("KAIRO_NATS__REQUEST_TIMEOUT_MS", "500")
             .env("KAIRO_BUS__ACK_WAIT_MS", "3000")
             .env("KAIRO_BUS__DRAIN_MS", "2000")
             .env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work)

@@ -168,6 +168,8 @@ async fn a_process_outlives_an_absence_of_nats_and_its_end_is_kept() {
     kairo.nats.kill9().await.expect("killed");
     tell(&pipe);
     in_time(witness.dead()).await;
+    // By the time that this has failed, the supervisor's first attempts to write have too.
+    in_time(kairo.bus.last(&PROCESS_EXITED.of(&kairo.agent))).await.expect_err("nats is away");
     kairo.nats.restart().await.expect("restarted");
     let exited = in_time(kairo.exited(action)).await;
     assert_eq!((exited.outcome.as_str(), exited.code), ("exited", Some(7)), "{}", exited.reason);

@@ -1,0 +1,75 @@
+//! The log below the level of events: messages as outsiders publish them, and what becomes of those that nobody can
+//! read.
+
+use async_nats::{
+    HeaderMap,
+    jetstream::consumer::{DeliverPolicy, pull::OrderedConfig},
+};
+use bytes::Bytes;
+use futures::StreamExt;
+use kairo_core::{envelope::Envelope, record::Raw, subjects::DLQ_STREAM};
+use kairo_proto::{Body, ContentType, v1::DeadLetter};
+
+use super::{DEADLINE, World};
+
+impl World {
+    /// Every message of the log, as it lies there.
+    pub async fn raw_log(&self) -> Vec<Raw> {
+        let mut log = Vec::new();
+        self.bus.read_all("kairo.>", 0, |raw| log.push(raw)).await.unwrap();
+        log
+    }
+
+    /// Publishes past all checks and without deduplication, and returns the sequence.
+    pub async fn publish(&self, subject: &str, headers: HeaderMap, body: impl Into<Bytes>) -> u64 {
+        let published = self.bus.jetstream.publish_with_headers(subject.to_owned(), headers, body.into());
+        published.await.unwrap().await.unwrap().sequence
+    }
+
+    /// Publishes a message once more, to the letter.
+    pub async fn publish_again(&self, message: &Raw) -> u64 {
+        self.publish(&message.subject, own_headers(message), message.payload.clone()).await
+    }
+
+    /// The first `count` dead letters, waiting for them.
+    pub async fn dead_letters(&self, count: usize) -> Vec<DeadLetter> {
+        let read = async {
+            let stream = self.bus.jetstream.get_stream_no_info(DLQ_STREAM).await.unwrap();
+            let config = OrderedConfig { deliver_policy: DeliverPolicy::All, ..Default::default() };
+            let messages = stream.create_consumer(config).await.unwrap().messages().await.unwrap();
+            let letters = messages.map(|message| {
+                let message = message.unwrap();
+                match Body::decode("kairo.dlq.letter.v1", ContentType::Protobuf, &message.payload) {
+                    Ok(Body::DeadLetter(letter)) => letter,
+                    other => panic!("not a dead letter: {other:?}"),
+                }
+            });
+            letters.take(count).collect().await
+        };
+        tokio::time::timeout(DEADLINE, read).await.expect("the dead letters never came")
+    }
+
+    /// How many messages were set aside so far.
+    pub async fn dead_letters_so_far(&self) -> u64 {
+        let mut stream = self.bus.jetstream.get_stream(DLQ_STREAM).await.unwrap();
+        stream.info().await.unwrap().state.messages
+    }
+}
+
+/// The headers a message was published with, without those that the server adds when it is read.
+pub fn own_headers(message: &Raw) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, values) in message.headers.iter().filter(|(name, _)| !AsRef::<str>::as_ref(*name).starts_with("Nats-")) {
+        values.iter().for_each(|value| headers.append(name.clone(), value.clone()));
+    }
+    headers
+}
+
+/// An envelope as headers.
+pub fn headers(envelope: &Envelope) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in envelope.to_headers() {
+        headers.insert(name, value.as_str());
+    }
+    headers
+}
