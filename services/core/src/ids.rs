@@ -29,6 +29,11 @@ pub fn named(kind: &str, parts: &[&str]) -> Uuid {
     Uuid::new_v5(&NAMESPACE, name.as_bytes())
 }
 
+/// The id of a user's message: the one chosen for it or, where an outsider chose none, that of its event.
+pub fn message_id(chosen: &str, event: Uuid) -> String {
+    if chosen.is_empty() { event.to_string() } else { chosen.to_owned() }
+}
+
 /// The name of an agent, user, thread or service: `[a-z0-9_-]{1,64}`, so that it can be a token of a subject.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(String);

@@ -6,9 +6,7 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::{
-    consumer::{AckPolicy, DeliverPolicy, pull},
-};
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use futures::StreamExt;
 use kairo_core::{
     bus::{Bus, BusError, consume::backoff},

@@ -1,4 +1,4 @@
-//! The lease of guarded processes, and what this supervisor knows of its own connection.
+//! The lease of guarded processes.
 //!
 //! A process must be dead before another replica may record it as `supervisor_lost`. Others do so when its invoke is
 //! redelivered, which is two thirds of the ack wait after the last sign of life at the earliest, *and* nobody answers
@@ -13,20 +13,16 @@
 //!
 //! * When the server comes back, invokes are redelivered at once, perhaps to a replica that is connected again before
 //!   the one that has the process. So nobody is given up for lost by a replica whose own connection is younger than
-//!   the ack wait ([`Contact::unbroken`]); everybody alive is back by then.
+//!   the ack wait ([`Contact::is_young`]); everybody alive is back by then.
 //! * A supervisor that alone was cut off for longer than the ack wait is given up for lost while its process lives.
 //!   When it is back it looks for that, and then kills the process ([`Contact::reconnections`]). Until then the record
 //!   says more than is true in one point: not that the process is dead, but that nobody will hear from it. What rests
 //!   on it holds all the same: the process is never run twice, and its action is in doubt.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
-use async_nats::connection::State;
-use kairo_core::bus::{Bus, BusConfig};
-use tokio::{sync::watch, time::MissedTickBehavior};
+use kairo_core::bus::{BusConfig, contact::Contact};
+use tokio::time::MissedTickBehavior;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::guarded::Guards;
@@ -57,95 +53,9 @@ impl Lease {
     }
 }
 
-/// The connection to nats, as seen from time to time.
-#[derive(Clone)]
-pub struct Contact {
-    client: async_nats::Client,
-    seen: watch::Sender<Connection>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Connection {
-    up: bool,
-    /// Counts every connection that was made.
-    number: u64,
-    since: Instant,
-}
-
-impl Connection {
-    /// Takes in what is the case at `now`; true when that is another connection than before.
-    fn see(&mut self, up: bool, number: u64, now: Instant) -> bool {
-        let changed = (self.up, self.number) != (up, number);
-        if changed {
-            *self = Self { up, number, since: now };
-        }
-        changed
-    }
-}
-
-impl Contact {
-    pub fn new(bus: &Bus) -> Self {
-        let none = Connection { up: false, number: 0, since: Instant::now() };
-        let contact = Self { client: bus.client.clone(), seen: watch::Sender::new(none) };
-        contact.look();
-        contact
-    }
-
-    /// For how long the connection has stood without a break, as far as was seen.
-    pub fn unbroken(&self) -> Duration {
-        self.look();
-        let connection = *self.seen.borrow();
-        if connection.up { connection.since.elapsed() } else { Duration::ZERO }
-    }
-
-    /// The connections made from now on.
-    pub fn reconnections(&self) -> Reconnections {
-        Reconnections { seen: self.seen.subscribe() }
-    }
-
-    fn look(&self) {
-        let up = self.client.connection_state() == State::Connected;
-        let number = self.client.statistics().connects.load(Ordering::Relaxed);
-        self.seen.send_if_modified(|connection| connection.see(up, number, Instant::now()));
-    }
-}
-
-/// See [`Contact::reconnections`].
-pub struct Reconnections {
-    seen: watch::Receiver<Connection>,
-}
-
-impl Reconnections {
-    /// Waits until there is another connection than before.
-    pub async fn next(&mut self) {
-        loop {
-            if self.seen.changed().await.is_err() {
-                // Nobody looks any more.
-                std::future::pending().await
-            }
-            if self.seen.borrow_and_update().up {
-                return;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_connection_is_as_old_as_its_last_break() {
-        let start = Instant::now();
-        let later = |seconds| start + Duration::from_secs(seconds);
-        let mut connection = Connection { up: true, number: 1, since: start };
-        assert!(!connection.see(true, 1, later(1)));
-        assert_eq!(connection.since, start);
-        assert!(connection.see(true, 2, later(2)), "broken and back between two looks");
-        assert!(connection.see(false, 2, later(3)));
-        assert!(connection.see(true, 3, later(4)));
-        assert_eq!(connection.since, later(4));
-    }
 
     #[test]
     fn a_frozen_supervisor_s_processes_are_dead_before_anybody_may_say_so() {

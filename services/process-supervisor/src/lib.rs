@@ -32,7 +32,7 @@ mod workplace;
 use std::sync::Arc;
 
 use kairo_core::{
-    bus::{consume::consume, holding::Holding},
+    bus::{consume::consume, contact::Contact, holding::Holding},
     service::{Context, ServiceError},
     subjects::Consumer,
 };
@@ -46,7 +46,7 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let config = config.process_supervisor;
     offer::publish(&bus, &capabilities::capabilities(&config.policy(), &config.limits)).await?;
     let guards = Arc::new(guarded::Guards::default());
-    let contact = lease::Contact::new(&bus);
+    let contact = Contact::new(&bus);
     let _lease = lease::Lease::keep(&bus.limits, guards.clone(), contact.clone());
     // Others may ask about a process until its end is in the log, hence longer than until shutdown.
     let holding = Holding::answering(&bus, CancellationToken::new()).await?;

@@ -4,10 +4,7 @@
 //! ledger (`process.spawned`) before its program runs, and its end (`process.exited`) is entered in the same way; so
 //! whoever is given the invoke again knows what exists, runs nothing twice, and says of what was lost that it was.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -16,6 +13,7 @@ use kairo_core::{
         Bus, BusError,
         append::Outgoing,
         consume::{Delivery, Failure, Handler, Settled, backoff},
+        contact::Contact,
         holding::Holding,
         ledger::{Entered, Ledger},
     },
@@ -37,7 +35,7 @@ use crate::{
     config::SupervisorConfig,
     events::{self, End, exited_id, spawned_id},
     guarded::{Guarded, Guards},
-    lease::{Contact, lease_ms},
+    lease::lease_ms,
     plan::{Actions, Asked, Fact, Known, Step, asked},
     policy::{Policy, Request},
     protocol::Spec,
@@ -163,7 +161,7 @@ impl Supervisor {
         for (action, entry) in spawned {
             // Ours are not at work: whoever asks is the only one to work on this invoke here.
             let ours = entry.by == self.bus.instance.as_str();
-            let held = !ours && (self.is_young() || self.holding.is_held(&self.bus, &entry.by, action).await);
+            let held = !ours && self.holding.is_held(&self.bus, &entry.by, action).await;
             Actions::apply(&mut known, &Fact::Spawned { action, supervisor: entry.by });
             if held {
                 Actions::apply(&mut known, &Fact::Held(action));
@@ -171,11 +169,6 @@ impl Supervisor {
         }
         exited.into_keys().for_each(|action| Actions::apply(&mut known, &Fact::Exited(action)));
         Ok(known)
-    }
-
-    /// Whether our connection is so young that others, alive like us, may not have theirs back yet.
-    fn is_young(&self) -> bool {
-        self.contact.unbroken() < self.ack_wait()
     }
 
     fn ack_wait(&self) -> Duration {
@@ -290,26 +283,10 @@ impl Supervisor {
             ..events::exited(asked.action, self.bus.instance.as_str(), end)
         };
         let event = Outgoing::new(&PROCESS_EXITED, &job.agent, envelope.in_thread(&asked.thread_id), body);
-        if let Entered::Already(_) = self.enter_patiently(job, &event).await? {
+        if let Entered::Already(_) = self.exited.enter(&job.agent, job.since, &event).await? {
             tracing::info!(agent = %job.agent, action = %asked.action, "its end is in the log already");
         }
         Ok(())
-    }
-
-    /// Enters the end of a process. While the server is away it keeps trying for as long as `hold_ms` says: this is
-    /// all that is left of the process's work.
-    async fn enter_patiently(&self, job: &Job<'_>, event: &Outgoing) -> Result<Entered, BusError> {
-        let deadline = Instant::now() + Duration::from_millis(self.bus.limits.hold_ms);
-        let mut attempt = 1;
-        loop {
-            match self.exited.enter(&job.agent, job.since, event).await {
-                Err(BusError::Unavailable { .. }) if Instant::now() < deadline => {
-                    tokio::time::sleep(backoff(&self.bus.limits, attempt)).await;
-                    attempt += 1;
-                }
-                outcome => return outcome,
-            }
-        }
     }
 
     /// Returns when a process that runs here shall end, with the grace it has to do so.

@@ -64,7 +64,7 @@ impl Handler for Router {
 
 fn delivered(record: &Record, message: &UserMessage, to: Addressed) -> Outgoing {
     let body = AgentMessage {
-        message_id: message.message_id.clone(),
+        message_id: ids::message_id(&message.message_id, record.envelope.id),
         user: message.user.clone(),
         text: to.text,
         thread_id: message.thread_id.clone(),
@@ -76,7 +76,7 @@ fn delivered(record: &Record, message: &UserMessage, to: Addressed) -> Outgoing 
 fn undelivered(record: &Record, message: &UserMessage, reason: &str) -> Result<Outgoing, Failure> {
     let user = Name::parse(&message.user).map_err(|error| Failure::Permanent(format!("user: {error}")))?;
     let body = UserMessageUndelivered {
-        message_id: message.message_id.clone(),
+        message_id: ids::message_id(&message.message_id, record.envelope.id),
         user: message.user.clone(),
         agent: message.agent.clone(),
         reason: reason.to_owned(),

@@ -21,7 +21,6 @@ use super::{
     deliberation::{Deliberation, Limits, Next},
     log::{Diverged, Log, Snapshot},
     request::{Catalogue, Message, ModelRequest, Tool},
-    state::AgentState,
 };
 
 /// An agent over a log in memory, whose model answers what the test says.
@@ -298,10 +297,10 @@ fn a_copy_of_a_decision_moves_the_guard_and_nothing_else() {
     let first = agent.decides(&[calls(&["tools.now"])]).unwrap();
     agent.learns(&first, &actions(&first)[0], "1");
     agent.decides(&[says("one")]).unwrap();
-    let before = agent.mind.state.clone();
-    let copy = agent.log.len() as u64 + 1;
-    agent.mind.push(Record { sequence: copy, ..first }).unwrap();
-    assert_eq!(agent.mind.state, AgentState { decided: copy, ..before });
+    let mut expected = agent.mind.state.clone();
+    expected.decided = agent.log.len() as u64 + 1;
+    agent.mind.push(Record { sequence: expected.decided, ..first }).unwrap();
+    assert_eq!(agent.mind.state, expected);
 }
 
 #[test]

@@ -12,13 +12,13 @@ use uuid::Uuid;
 use super::{Session, name};
 use crate::{Error, chain::printable, table::table, terminal};
 
-/// Show what an agent has asked for that has no result yet
+/// Show what agents have asked for that has no result yet
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  kairo actions --agent ops")]
 pub(super) struct Arguments {
-    /// The agent
-    #[arg(long, value_parser = name, default_value = "default", value_name = "NAME")]
-    agent: Name,
+    /// Only of this agent
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
 }
 
 #[derive(Deserialize)]
@@ -37,7 +37,8 @@ struct Action {
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let query = [("agent", arguments.agent.to_string()), ("in_flight", true.to_string())];
+    let mut query = vec![("in_flight", true.to_string())];
+    query.extend(arguments.agent.map(|agent| ("agent", agent.to_string())));
     if let Some(Actions { actions }) = session.ask("v1/actions", &query).await? {
         let rows = actions.into_iter().map(|action| {
             let arguments = printable(&action.arguments.to_string());

@@ -65,8 +65,8 @@ pub async fn run(options: Options) -> Result<ExitCode, Error> {
     };
     let stopped = tokio::select! {
         stopped = step("stopping", machine.stop(), |()| String::new()) => stopped,
-        // Asked twice: dropping the machine kills what is left.
-        () = signals.next() => Ok(()),
+        // Dropping the machine kills what is left.
+        () = signals.insist() => Ok(()),
     };
     drop(machine);
     let status = outcome?;

@@ -1,8 +1,14 @@
 //! Being told to stop.
 
-use std::io;
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Some send the same signal twice, to a process and to its group (`timeout` does): within this time it is one.
+const ONCE: Duration = Duration::from_secs(1);
 
 /// Ctrl-C and SIGTERM. From the moment it exists, neither ends us by itself.
 pub(super) struct Signals {
@@ -20,6 +26,17 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// Waits for one that comes after we know that we are to stop, and so means at once.
+    pub(super) async fn insist(&mut self) {
+        let known = Instant::now();
+        loop {
+            self.next().await;
+            if known.elapsed() >= ONCE {
+                return;
+            }
         }
     }
 }

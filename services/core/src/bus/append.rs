@@ -1,14 +1,12 @@
 //! Writing to the log.
 
-use std::time::{Duration, Instant};
-
 use async_nats::{
     HeaderMap,
     jetstream::{context::PublishErrorKind, message::PublishMessage},
 };
 use kairo_proto::Body;
 
-use super::{Bus, BusError, consume::backoff};
+use super::{Bus, BusError, patience::Patience};
 use crate::{envelope::Envelope, ids::Name, subjects::Route, telemetry};
 
 /// An event about to be written.
@@ -80,19 +78,13 @@ impl Bus {
         Err(error)
     }
 
-    /// Like [`Bus::append`], but while the server is away it keeps trying for as long as `hold_ms` says: what was
-    /// done at some cost is not thrown away for a moment's absence.
+    /// Like [`Bus::append`], but while the server is away it keeps trying for as long as `hold_ms` says.
     pub async fn append_patiently(&self, event: &Outgoing, expected: u64) -> Result<Written, BusError> {
-        let deadline = Instant::now() + Duration::from_millis(self.limits.hold_ms);
-        let mut attempt = 1;
+        let mut patience = Patience::new(&self.limits);
         loop {
             match self.append(event, expected).await {
-                Err(error @ BusError::Unavailable { .. }) if Instant::now() < deadline => {
-                    tracing::warn!(%error, subject = event.subject, attempt, "not written yet");
-                    tokio::time::sleep(backoff(&self.limits, attempt)).await;
-                    attempt += 1;
-                }
-                outcome => return outcome,
+                Ok(written) => return Ok(written),
+                Err(error) => patience.after(error).await?,
             }
         }
     }

@@ -13,14 +13,15 @@ use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Bus, BusError};
+use super::{Bus, BusError, contact::Contact};
 
 /// How long a replica that is connected may take to answer; one that takes longer is frozen and counts as gone.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The actions this replica works on.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Holding {
+    contact: Contact,
     actions: Arc<Mutex<HashSet<Uuid>>>,
 }
 
@@ -33,7 +34,7 @@ pub struct Held {
 impl Holding {
     /// Answers others until `shutdown`.
     pub async fn answering(bus: &Bus, shutdown: CancellationToken) -> Result<Self, BusError> {
-        let holding = Self::default();
+        let holding = Self { contact: Contact::new(bus), actions: Arc::default() };
         let questions = bus.client.subscribe(subject(bus.instance.as_str())).await;
         let mut questions =
             questions.map_err(|error| BusError::Unavailable { doing: "subscribing", source: error.into() })?;
@@ -59,10 +60,13 @@ impl Holding {
         Held { holding: self.clone(), action }
     }
 
-    /// Whether the replica named `instance` works on `action`.
+    /// Whether the replica named `instance` works on `action`, or may do so without being able to answer yet.
     pub async fn is_held(&self, bus: &Bus, instance: &str, action: Uuid) -> bool {
         if instance == bus.instance.as_str() {
             return self.has(action);
+        }
+        if self.contact.is_young() {
+            return true;
         }
         let question = bus.client.request(subject(instance), action.as_bytes().to_vec().into());
         match tokio::time::timeout(PATIENCE, question).await {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use kairo_proto::Body;
 use uuid::Uuid;
 
-use super::{Bus, BusError, append::Outgoing};
+use super::{Bus, BusError, append::Outgoing, patience::Patience};
 use crate::{ids::Name, slots::Slots, subjects::Route};
 
 /// Entries remembered of each agent's subject.
@@ -58,8 +58,19 @@ impl Ledger {
         Self { bus: bus.clone(), row, windows: Slots::new(AGENTS) }
     }
 
-    /// Writes `event` unless there is an entry about one of its actions above sequence `since`.
+    /// Writes `event` unless there is an entry about one of its actions above sequence `since`. While the server is
+    /// away it keeps trying for as long as `hold_ms` says.
     pub async fn enter(&self, agent: &Name, since: u64, event: &Outgoing) -> Result<Entered, BusError> {
+        let mut patience = Patience::new(&self.bus.limits);
+        loop {
+            match self.try_enter(agent, since, event).await {
+                Ok(entered) => return Ok(entered),
+                Err(error) => patience.after(error).await?,
+            }
+        }
+    }
+
+    async fn try_enter(&self, agent: &Name, since: u64, event: &Outgoing) -> Result<Entered, BusError> {
         let (actions, by) = entry(&event.body);
         let slot = self.windows.get(agent);
         let mut slot = slot.lock().await;
@@ -69,7 +80,7 @@ impl Ledger {
             if !already.is_empty() {
                 return Ok(Entered::Already(already));
             }
-            match self.bus.append_patiently(event, window.last).await {
+            match self.bus.append(event, window.last).await {
                 Ok(written) => {
                     window.add(written.sequence, by, &actions);
                     return Ok(Entered::Written { sequence: written.sequence });

@@ -5,10 +5,12 @@
 
 pub mod append;
 pub mod consume;
+pub mod contact;
 mod dead_letter;
 pub mod follow;
 pub mod holding;
 pub mod ledger;
+pub mod patience;
 pub mod provision;
 pub mod read;
 

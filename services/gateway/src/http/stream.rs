@@ -14,12 +14,7 @@ use axum::{
     },
 };
 use futures::{Stream, StreamExt, future::Either, stream};
-use kairo_core::{
-    event_json::{self, EventJson},
-    ids::Name,
-    record::Record,
-    subjects,
-};
+use kairo_core::{event_json::EventJson, ids::Name, record::Record, subjects};
 use kairo_proto::Body;
 use serde_json::Value;
 use tokio::sync::mpsc;

@@ -2,6 +2,7 @@
 //!
 //! An agent's failure is no message of its own: the agent ends such a turn with words that tell of it.
 
+use kairo_core::ids;
 use kairo_proto::{
     Body,
     v1::{AgentMessage, DecidedEvent, UserMessage, UserMessageUndelivered, agent_action::Action, decided_event::Event},
@@ -32,7 +33,7 @@ fn sent(fact: &Fact, message: &UserMessage) -> Message {
         // The subject is what was checked at the boundary.
         user: Some(fact.owner.clone()),
         thread_id: Key::some(&message.thread_id),
-        message_id: Some(message.message_id.as_str().into()),
+        message_id: Some(ids::message_id(&message.message_id, fact.record.envelope.id).as_str().into()),
         text: message.text.as_str().into(),
         ..whole(fact)
     }

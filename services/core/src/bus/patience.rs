@@ -1,0 +1,30 @@
+//! Keeping at it while the server is away: what was done at some cost is not thrown away for a moment's absence.
+
+use std::time::{Duration, Instant};
+
+use super::{BusConfig, BusError, consume::backoff};
+
+/// How much longer to try.
+pub struct Patience<'l> {
+    limits: &'l BusConfig,
+    deadline: Instant,
+    attempt: u64,
+}
+
+impl<'l> Patience<'l> {
+    /// Patience for as long as `hold_ms` says, from now.
+    pub fn new(limits: &'l BusConfig) -> Self {
+        Self { limits, deadline: Instant::now() + Duration::from_millis(limits.hold_ms), attempt: 0 }
+    }
+
+    /// Waits before another try, or gives the error back when another one would not help or it is too late.
+    pub async fn after(&mut self, error: BusError) -> Result<(), BusError> {
+        if !matches!(error, BusError::Unavailable { .. }) || Instant::now() >= self.deadline {
+            return Err(error);
+        }
+        self.attempt += 1;
+        tracing::warn!(%error, attempt = self.attempt, "not written yet, trying again");
+        tokio::time::sleep(backoff(self.limits, self.attempt)).await;
+        Ok(())
+    }
+}
