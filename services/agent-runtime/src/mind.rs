@@ -10,6 +10,7 @@ pub mod answer;
 pub mod deliberation;
 pub mod log;
 pub mod request;
+mod seen;
 pub mod state;
 #[cfg(test)]
 mod tests;

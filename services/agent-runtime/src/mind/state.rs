@@ -16,10 +16,13 @@ use kairo_proto::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Message ids an agent remembers having seen, newest last.
-const SEEN: usize = 10_000;
+use super::seen::Seen;
+
 /// Threads an agent keeps at hand; the one idle longest makes room.
 const THREADS: usize = 1_000;
+/// Text all threads keep for the model, in bytes, so that a snapshot fits one message; the thread idle longest makes
+/// room.
+const MIND_BYTES: usize = 512 * 1024;
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
 const THREAD_BYTES: usize = 256 * 1024;
 /// Text one entry keeps for the model, in bytes. The log has the whole.
@@ -40,8 +43,7 @@ pub struct AgentState {
     pub turns: BTreeMap<Uuid, Turn>,
     /// Actions without a result, by action id.
     pub in_flight: BTreeMap<Uuid, InFlight>,
-    seen: VecDeque<String>,
-    seen_set: BTreeSet<String>,
+    seen: Seen,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,6 +84,8 @@ pub struct Thread {
     pub announced: bool,
     /// Sequence of what last happened in it.
     pub touched: u64,
+    /// Text its entries keep.
+    bytes: usize,
     pub entries: VecDeque<Entry>,
 }
 
@@ -139,7 +143,8 @@ impl AgentState {
     }
 
     fn hear(&mut self, record: &Record, message: &AgentMessage) {
-        if !self.see(message) {
+        // Users choose message ids for themselves.
+        if !self.seen.see(&format!("{}/{}", message.user, message.message_id)) {
             return;
         }
         let correlation = record.envelope.correlation_id;
@@ -245,28 +250,14 @@ impl AgentState {
         }
     }
 
-    /// Remembers a message by its id, which users choose for themselves; false when it was known.
-    fn see(&mut self, message: &AgentMessage) -> bool {
-        let key = format!("{}/{}", message.user, message.message_id);
-        if !self.seen_set.insert(key.clone()) {
-            return false;
-        }
-        self.seen.push_back(key);
-        if self.seen.len() > SEEN
-            && let Some(oldest) = self.seen.pop_front()
-        {
-            self.seen_set.remove(&oldest);
-        }
-        true
-    }
-
     fn forget_idle_threads(&mut self) {
-        while self.threads.len() > THREADS {
+        let mut bytes: usize = self.threads.values().map(|thread| thread.bytes).sum();
+        while self.threads.len() > THREADS || bytes > MIND_BYTES {
             let open: BTreeSet<&String> = self.turns.values().map(|turn| &turn.thread_id).collect();
             let idle =
                 self.threads.iter().filter(|(id, _)| !open.contains(id)).min_by_key(|(_, thread)| thread.touched);
             let Some(id) = idle.map(|(id, _)| id.clone()) else { return };
-            self.threads.remove(&id);
+            bytes -= self.threads.remove(&id).map_or(0, |thread| thread.bytes);
         }
     }
 }
@@ -307,6 +298,7 @@ impl Thread {
         while self.entries.len() > 1 && (self.entries.len() > limit || bytes > THREAD_BYTES) {
             bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes());
         }
+        self.bytes = bytes;
     }
 
     fn call(&mut self, action: Uuid) -> Option<&mut Call> {
