@@ -2,6 +2,7 @@
 //! never a message; the guard on the decision subject is the only fence.
 
 use async_nats::jetstream::kv::{Store, UpdateErrorKind};
+use bytes::Bytes;
 use kairo_core::{
     bus::{Bus, BusError},
     ids::Name,
@@ -34,6 +35,7 @@ pub enum Claimed {
 }
 
 pub struct Claims {
+    bus: Bus,
     bucket: Store,
     instance: String,
 }
@@ -45,7 +47,7 @@ impl Claims {
     pub async fn open(bus: &Bus) -> Result<Self, BusError> {
         let bucket = bus.jetstream.get_key_value(CLAIMS_BUCKET).await;
         let bucket = bucket.map_err(|error| BusError::Unavailable { doing: "opening claims", source: error.into() })?;
-        Ok(Self { bucket, instance: bus.instance.to_string() })
+        Ok(Self { bus: bus.clone(), bucket, instance: bus.instance.to_string() })
     }
 
     /// Claims the agent while answering `doorbell`. `revision` is the one this replica saw last, 0 for none: if it is
@@ -94,8 +96,13 @@ impl Claims {
 
     /// Writes if `revision` is still current; the new revision, or none when it was not.
     async fn write(&self, agent: &Name, claim: &Claim, revision: u64) -> Result<Option<u64>, BusError> {
-        let value = serde_json::to_vec(claim).unwrap_or_default();
-        match self.bucket.update(agent.as_str(), value.into(), revision).await {
+        let value = Bytes::from(serde_json::to_vec(claim).unwrap_or_default());
+        let mut written = self.bucket.update(agent.as_str(), value.clone(), revision).await;
+        if written.as_ref().is_err_and(|error| error.kind() != UpdateErrorKind::WrongLastRevision) {
+            self.make_again().await?;
+            written = self.bucket.update(agent.as_str(), value, revision).await;
+        }
+        match written {
             Ok(revision) => Ok(Some(revision)),
             Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(None),
             Err(error) => Err(BusError::Unavailable { doing: "claiming an agent", source: error.into() }),
@@ -103,10 +110,20 @@ impl Claims {
     }
 
     async fn read(&self, agent: &Name) -> Result<Option<(Claim, u64)>, BusError> {
-        let entry = self.bucket.entry(agent.as_str()).await;
+        let mut entry = self.bucket.entry(agent.as_str()).await;
+        if entry.is_err() {
+            self.make_again().await?;
+            entry = self.bucket.entry(agent.as_str()).await;
+        }
         let entry = entry.map_err(|error| BusError::Unavailable { doing: "reading a claim", source: error.into() })?;
         // A claim that cannot be read counts as free: it is not a fact.
         let free = Claim { owner: None, doorbell: 0, decided: 0 };
         Ok(entry.map(|entry| (serde_json::from_slice(&entry.value).unwrap_or(free), entry.revision)))
+    }
+
+    /// The bucket is in the server's memory: a server that was restarted alone has forgotten it.
+    async fn make_again(&self) -> Result<(), BusError> {
+        tracing::info!("no answer about claims, making sure that their bucket is there");
+        self.bus.provision().await
     }
 }

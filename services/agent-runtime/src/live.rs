@@ -11,15 +11,17 @@ use kairo_proto::v1::LiveToken;
 
 /// Where the pieces of one answer go.
 pub struct Live<'a> {
-    pub bus: &'a Bus,
-    pub agent: &'a Name,
-    pub thread_id: &'a str,
+    bus: &'a Bus,
+    agent: &'a Name,
+    /// What is being answered.
+    cause: &'a Envelope,
+    thread_id: &'a str,
     index: u32,
 }
 
 impl<'a> Live<'a> {
-    pub fn new(bus: &'a Bus, agent: &'a Name, thread_id: &'a str) -> Self {
-        Self { bus, agent, thread_id, index: 0 }
+    pub fn new(bus: &'a Bus, agent: &'a Name, cause: &'a Envelope, thread_id: &'a str) -> Self {
+        Self { bus, agent, cause, thread_id, index: 0 }
     }
 
     /// Shows a piece; an empty one is none.
@@ -27,7 +29,8 @@ impl<'a> Live<'a> {
         if text.is_empty() {
             return;
         }
-        let envelope = Envelope::entering(ids::entering(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
+        let (id, now) = (ids::entering(), Timestamp::now());
+        let envelope = self.cause.follow(id, Service::AgentRuntime, Origin::Internal, now);
         let token = LiveToken { thread_id: self.thread_id.to_owned(), index: self.index, text, reasoning };
         self.index += 1;
         self.bus.say_live(&Outgoing::new(&LIVE_TOKEN, self.agent, envelope.in_thread(self.thread_id), token)).await;

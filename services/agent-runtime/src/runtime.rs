@@ -150,7 +150,7 @@ impl AgentRuntime {
                 Next::Commit(decision) => break decision,
                 Next::Ask { request, attempt } => {
                     self.pause(attempt).await;
-                    let mut live = Live::new(&self.bus, visit.agent, &thread_id);
+                    let mut live = Live::new(&self.bus, visit.agent, &input.envelope, &thread_id);
                     let model = self.models.complete(&request, &mut live);
                     let completion = match visit.claim {
                         Some(_) => model.await,

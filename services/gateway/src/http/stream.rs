@@ -102,11 +102,11 @@ fn shown_events<S: Stream<Item = Arc<Said>>>(
     stream::once(std::future::ready(here)).chain(events)
 }
 
-/// The pieces that the client wants. They know their thread, but not the chain that they will be part of.
+/// The pieces that the client wants.
 fn shown_pieces<P: Stream<Item = Record>>(pieces: P, filter: &Filter) -> impl Stream<Item = Event> + use<P> {
-    let thread = filter.thread.clone();
+    let filter = filter.clone();
     pieces.filter_map(move |piece| {
-        let wanted = thread.is_none() || piece.envelope.thread_id.as_deref() == thread.as_ref().map(Name::as_str);
+        let wanted = filter.fits(piece.envelope.thread_id.as_deref(), piece.envelope.correlation_id);
         std::future::ready(wanted.then(|| live_event(&piece)).flatten())
     })
 }
@@ -124,7 +124,9 @@ fn live_event(piece: &Record) -> Option<Event> {
     };
     let mut data = piece.body.to_json();
     let (_, agent) = subjects::route(&piece.subject)?;
-    data.as_object_mut()?.insert("agent".to_owned(), Value::String(agent.to_string()));
+    let fields = data.as_object_mut()?;
+    fields.insert("agent".to_owned(), Value::String(agent.to_string()));
+    fields.insert("correlation_id".to_owned(), Value::String(piece.envelope.correlation_id.to_string()));
     Some(sse(Event::default().event(name), &data))
 }
 
@@ -138,9 +140,12 @@ struct Filter {
 
 impl Filter {
     fn takes(&self, event: &EventJson) -> bool {
-        let thread = self.thread.as_ref().map(Name::as_str);
-        (thread.is_none() || event.thread_id.as_deref() == thread)
-            && self.correlation.is_none_or(|wanted| event.correlation_id == wanted)
+        self.fits(event.thread_id.as_deref(), event.correlation_id)
+    }
+
+    fn fits(&self, thread: Option<&str>, correlation: Uuid) -> bool {
+        let wanted = self.thread.as_ref().map(Name::as_str);
+        (wanted.is_none() || thread == wanted) && self.correlation.is_none_or(|wanted| correlation == wanted)
     }
 }
 
