@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     let played = match role.as_ref().and_then(|role| role.to_str()) {
         Some("guard") => guard::run().map_err(|error| error.to_string()),
         Some("launch") => guard::launch::run().map_err(|error| error.to_string()),
-        _ => return service::main(Service::ProcessSupervisor, kairo_process_supervisor::run),
+        _ => return serve(),
     };
     match played {
         Ok(()) => ExitCode::SUCCESS,
@@ -19,4 +19,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The service itself. The programs it runs may have its user, and none of them shall read its memory or its
+/// environment, where secrets are.
+fn serve() -> ExitCode {
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        eprintln!("kairo-process-supervisor: cannot close itself to the programs it runs: {error}");
+        return ExitCode::FAILURE;
+    }
+    service::main(Service::ProcessSupervisor, kairo_process_supervisor::run)
 }
