@@ -73,6 +73,20 @@ async fn the_guard_lets_one_writer_through_and_knows_its_own_success() {
 }
 
 #[tokio::test]
+async fn another_replicas_event_of_the_same_id_is_no_success_of_ones_own() {
+    let server = Server::start().await;
+    let (bus, other) = (server.bus().await, server.bus().await);
+    let (a, action) = (agent("a"), ids::entering());
+    let mine = result(&a, action, "r0");
+    let mut theirs = result(&a, action, "r1");
+    theirs.envelope.id = mine.envelope.id;
+    let written = bus.append(&mine, 0).await.unwrap();
+    let error = other.append(&theirs, 0).await.unwrap_err();
+    assert!(matches!(error, BusError::Conflict { expected: 0 }), "{error}");
+    assert_eq!(bus.append(&mine, 0).await.unwrap().sequence, written.sequence);
+}
+
+#[tokio::test]
 async fn a_stretch_of_one_agents_log_is_read_in_pages_and_in_order() {
     let server = Server::start().await;
     let bus = server.bus().await;

@@ -7,9 +7,20 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod bad_input;
 mod bus;
+mod command_line;
+mod configuration;
 mod contract;
+mod delivery;
+mod deployment;
 mod documents;
+mod faults;
 mod golden_path;
+mod models;
+mod rebuild;
+mod replicas;
 mod structure;
+mod telemetry;
+mod tools;
 mod world;

@@ -11,6 +11,7 @@ const PURE: &[&str] = &[
     "services/core/src/subjects.rs",
     "services/router/src/address.rs",
     "services/agent-runtime/src/mind",
+    "services/agent-runtime/src/models/thinking.rs",
     "services/agent-runtime/src/models/wire.rs",
     "services/tool-runner/src/plan.rs",
     "services/tool-runner/src/catalogue.rs",

@@ -7,8 +7,13 @@ pub mod log;
 pub mod raw;
 pub mod scenario;
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
+use async_nats::jetstream::consumer::{Info as ConsumerInfo, PullConsumer};
 use kairo_cli::local::{NatsOptions, NatsServer, PgOptions, Postgres, Service, Stack, StackOptions, Tools};
 use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig},
@@ -24,6 +29,9 @@ use log::Log;
 
 /// The longest any wait may take. Far above what anything needs, so that only a hang reaches it.
 pub const DEADLINE: Duration = Duration::from_secs(90);
+
+/// Where in the world's folder agents' processes start.
+const WORK: &str = "work";
 
 /// What a test wants.
 pub struct Wanted {
@@ -115,7 +123,7 @@ impl Wanted {
         World { nats, postgres, database, stack, bus, log, http: reqwest::Client::new(), folder }
     }
 
-    fn configure(&self, stack: &mut Stack, nats: &NatsServer, database: &str, folder: &std::path::Path) {
+    fn configure(&self, stack: &mut Stack, nats: &NatsServer, database: &str, folder: &Path) {
         let model = format!("{}/v1", stack.url(Service::ModelSim).unwrap());
         let common = stack.common();
         common
@@ -132,7 +140,7 @@ impl Wanted {
         stack
             .service(Service::ProcessSupervisor)
             .env("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs.to_string())
-            .env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", folder.join("work").display().to_string());
+            .env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", folder.join(WORK).display().to_string());
         for (service, name, value) in &self.env {
             let settings = match service {
                 Some(service) => stack.service(*service),
@@ -214,31 +222,42 @@ impl World {
         answer["requests"].as_array().unwrap().clone()
     }
 
-    /// Waits until every consumer has dealt with all there is, which is when nothing is pending or unacknowledged.
+    /// Waits until every consumer has dealt with all there is, which is when nothing is pending or unacknowledged and
+    /// nothing was written while they were asked one after another.
     pub async fn settled(&self) {
-        let settled = async {
+        loop {
+            let end = self.end_of_log().await;
             for consumer in Consumer::ALL {
-                while !self.is_idle(consumer).await {
-                    // The server does not say when a consumer becomes idle: asking is all there is.
-                    tokio::task::yield_now().await;
-                }
+                let idle = |info: &ConsumerInfo| info.num_pending == 0 && info.num_ack_pending == 0;
+                self.wait_until(consumer, idle, "never came to rest").await;
             }
-        };
-        tokio::time::timeout(DEADLINE, settled).await.expect("some consumer never came to rest");
+            if self.end_of_log().await == end {
+                return;
+            }
+        }
     }
 
-    async fn is_idle(&self, consumer: Consumer) -> bool {
+    /// Waits until a consumer has something out that was not acknowledged.
+    pub async fn delivered(&self, consumer: Consumer) {
+        self.wait_until(consumer, |info| info.num_ack_pending > 0, "was never given anything").await;
+    }
+
+    async fn wait_until(&self, consumer: Consumer, fits: impl Fn(&ConsumerInfo) -> bool, complaint: &str) {
         let stream = self.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
-        let consumer = stream.get_consumer::<async_nats::jetstream::consumer::pull::Config>(consumer.name()).await;
-        let info = consumer.unwrap();
-        let info = info.cached_info();
-        info.num_pending == 0 && info.num_ack_pending == 0
+        let mut consumer: PullConsumer = stream.get_consumer(consumer.name()).await.unwrap();
+        let waiting = async {
+            // The server does not say when: asking is all there is.
+            while !fits(consumer.info().await.unwrap()) {}
+        };
+        let waited = tokio::time::timeout(DEADLINE, waiting).await;
+        assert!(waited.is_ok(), "{} {complaint}", consumer.cached_info().name);
     }
 
-    /// Stops everything in order, after checking that nothing is left to do.
+    /// Stops everything in order, after checking that nothing is left to do, and checks that no process is left.
     pub async fn end(mut self) {
         self.settled().await;
         self.stack.stop().await.unwrap();
+        no_process_is_left_in(&self.folder.path().join(WORK)).await;
     }
 }
 
@@ -246,6 +265,22 @@ pub async fn connect(url: &str) -> Bus {
     let nats = NatsConfig { url: url.to_owned(), ..Default::default() };
     let instance = Name::parse(&format!("test-{}", ids::entering().simple())).unwrap();
     Bus::connect(Core::Gateway, instance, &nats, &BusConfig::default()).await.unwrap()
+}
+
+/// Waits until no process has its working directory in `folder`: those that were just killed may need a moment.
+pub async fn no_process_is_left_in(folder: &Path) {
+    let left = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path());
+        processes.filter(|process| process.join("cwd").read_link().is_ok_and(|cwd| cwd.starts_with(folder)))
+    };
+    let none_left = async {
+        while left().next().is_some() {
+            // The kernel does not say when strangers end: looking is all there is.
+            tokio::task::yield_now().await;
+        }
+    };
+    let none_left = tokio::time::timeout(DEADLINE, none_left).await;
+    assert!(none_left.is_ok(), "left over: {:?}", left().collect::<Vec<_>>());
 }
 
 /// An agent's name of its own, so that the simulator's counters do not mix.

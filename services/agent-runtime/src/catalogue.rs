@@ -1,33 +1,50 @@
 //! The tool catalogue in force.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use kairo_core::{
     bus::{Bus, BusError, follow::Newest},
     ids::Name,
+    record::Record,
     subjects::{CATALOGUE, Service},
 };
 use kairo_proto::{Body, v1::ToolCatalogue};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::mind::request::{Catalogue, Tool};
 
 pub struct CatalogueInForce {
     newest: Newest,
+    seen: watch::Receiver<Option<Record>>,
+    /// The one read last, and where in the log it stands: it changes rarely and is asked for at every decision.
+    read: Mutex<(u64, Arc<Catalogue>)>,
 }
 
 impl CatalogueInForce {
     /// Follows tool-runner's catalogue until `shutdown`.
     pub fn follow(bus: &Bus, shutdown: CancellationToken) -> Self {
         let subject = Name::parse(Service::ToolRunner.name()).map(|owner| CATALOGUE.of(&owner)).unwrap_or_default();
-        Self { newest: Newest::follow(bus, subject, shutdown) }
+        let newest = Newest::follow(bus, subject, shutdown);
+        Self { seen: newest.changes(), newest, read: Mutex::default() }
     }
 
     /// The catalogue; an empty one while tool-runner has never published any.
-    pub async fn current(&self) -> Result<Catalogue, BusError> {
-        let record = self.newest.current().await?;
-        match record.map(|record| record.body) {
-            Some(Body::ToolCatalogue(catalogue)) => Ok(read(catalogue)),
-            _ => Ok(Catalogue::default()),
+    pub async fn current(&self) -> Result<Arc<Catalogue>, BusError> {
+        let newest = self.seen.borrow().as_ref().map(|record| record.sequence);
+        if let Some(read) = self.read_before(newest) {
+            return Ok(read);
         }
+        let Some(record) = self.newest.current().await? else { return Ok(Arc::default()) };
+        let Body::ToolCatalogue(catalogue) = record.body else { return Ok(Arc::default()) };
+        let catalogue = Arc::new(read(catalogue));
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = (record.sequence, catalogue.clone());
+        Ok(catalogue)
+    }
+
+    fn read_before(&self, sequence: Option<u64>) -> Option<Arc<Catalogue>> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        (Some(read.0) == sequence).then(|| read.1.clone())
     }
 }
 

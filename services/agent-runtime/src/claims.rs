@@ -94,6 +94,11 @@ impl Claims {
         }
     }
 
+    /// Who holds the agent, and the revision of the claim that says so.
+    pub async fn holder(&self, agent: &Name) -> Result<Option<(String, u64)>, BusError> {
+        Ok(self.read(agent).await?.and_then(|(claim, revision)| Some((claim.owner?, revision))))
+    }
+
     /// Writes if `revision` is still current; the new revision, or none when it was not.
     async fn write(&self, agent: &Name, claim: &Claim, revision: u64) -> Result<Option<u64>, BusError> {
         let value = Bytes::from(serde_json::to_vec(claim).unwrap_or_default());

@@ -16,10 +16,11 @@ mod runtime;
 use std::sync::Arc;
 
 use kairo_core::{
-    bus::consume::consume,
+    bus::{consume::consume, holding::Holding},
     service::{Context, ServiceError},
     subjects::Consumer,
 };
+use tokio_util::sync::CancellationToken;
 
 pub use config::{AgentRuntimeConfig, Config, ModelConfig, ModelsConfig};
 
@@ -27,7 +28,9 @@ pub use config::{AgentRuntimeConfig, Config, ModelConfig, ModelsConfig};
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
     let catalogue = catalogue::CatalogueInForce::follow(&bus, shutdown.clone());
-    let runtime = runtime::AgentRuntime::open(&bus, &config, catalogue).await?;
+    // For as long as this replica lives: while it drains, it still works.
+    let holding = Holding::answering(&bus, CancellationToken::new()).await?;
+    let runtime = runtime::AgentRuntime::open(&bus, &config, catalogue, holding).await?;
     readiness.announce("");
     consume(&bus, Consumer::AgentRuntime, Arc::new(runtime), shutdown).await;
     Ok(())

@@ -1,10 +1,11 @@
 //! Calling a model. Whatever happens, the outcome is a completion: a failure is one too.
 
+mod thinking;
 mod wire;
 
 use std::time::{Duration, Instant};
 
-use async_openai::{Client, config::OpenAIConfig, error::OpenAIError};
+use async_openai::{Client, config::OpenAIConfig, error::OpenAIError, middleware::ReqwestService};
 use futures::StreamExt;
 use kairo_proto::v1::{Completion, CompletionError};
 use serde_json::Value;
@@ -43,7 +44,8 @@ impl Model {
     fn new(config: &ModelConfig) -> Self {
         let endpoint = OpenAIConfig::new().with_api_base(&config.base_url).with_api_key(config.api_key.expose());
         Self {
-            client: Client::with_config(endpoint),
+            // By itself the client would try again where nobody sees it: every try is an event here.
+            client: Client::with_config(endpoint).with_http_service(ReqwestService::default()),
             config: config.clone(),
             permits: Semaphore::new(config.max_in_flight),
         }
@@ -82,8 +84,8 @@ impl Model {
             let answer: Value = self.client.chat().create_byot(body).await.map_err(|error| failure(&error))?;
             growing.take(&answer);
         }
-        if growing.is_empty() {
-            return Err(error("malformed_answer", "the answer broke off before it said anything".to_owned(), true));
+        if self.config.stream && !growing.is_finished() {
+            return Err(error("malformed_answer", "the answer broke off before its end".to_owned(), true));
         }
         Ok(growing.finish(&request.tools))
     }

@@ -10,15 +10,18 @@ use kairo_core::{
     bus::{
         Bus, BusError,
         append::Outgoing,
-        consume::{Delivery, Failure, Handler, Settled},
+        consume::{self, Delivery, Failure, Handler, Settled},
+        holding::Holding,
     },
     envelope::Origin,
-    ids::Name,
+    ids::{self, Name},
     record::Record,
     slots::company,
-    subjects::{self, AGENT_DECISION, Service},
+    subjects::{self, AGENT_DECISION, Consumer, Service},
 };
 use kairo_proto::v1::{AgentDecision, Completion};
+use tracing::{Instrument, Span};
+use uuid::Uuid;
 
 use crate::{
     catalogue::CatalogueInForce,
@@ -39,6 +42,7 @@ pub struct AgentRuntime {
     claims: Claims,
     models: Models,
     catalogue: CatalogueInForce,
+    holding: Holding,
     limits: Limits,
     retry_pause: Duration,
     snapshot_every: u32,
@@ -52,6 +56,8 @@ const AT_THE_DOOR: usize = 2;
 /// First and longest delay before looking again at an agent somebody else is thinking for.
 const HELD_FIRST: Duration = Duration::from_millis(20);
 const HELD_LONGEST: Duration = Duration::from_secs(1);
+/// Deliveries after which whoever holds the agent is asked whether it still works on it; a few seconds.
+const HELD_SUSPICIOUSLY: u64 = 9;
 
 /// What answering for an agent came to.
 enum Turned {
@@ -66,6 +72,8 @@ enum Turned {
 struct Visit<'a> {
     agent: &'a Name,
     doorbell: u64,
+    /// It waited while another was answered, which left it to this one to read what came meanwhile.
+    waited: bool,
     /// The revision of the claim, once it was won.
     claim: Option<u64>,
 }
@@ -79,22 +87,35 @@ impl Handler for AgentRuntime {
         if company(&slot) > AT_THE_DOOR {
             return Ok(Settled::Later(held_delay(delivery.attempt)));
         }
-        let mut mind = slot.lock().await;
-        let mut visit = Visit { agent: &agent, doorbell: delivery.record.sequence, claim: None };
-        let outcome = self.answer(&mut visit, &mut mind, delivery.redelivered()).await;
+        let free = slot.try_lock();
+        let waited = free.is_err();
+        let mut mind = match free {
+            Ok(mind) => mind,
+            Err(_) => slot.lock().await,
+        };
+        let _held = self.holding.hold(holding_id(&agent));
+        let mut visit = Visit { agent: &agent, doorbell: delivery.record.sequence, waited, claim: None };
+        let outcome = self.answer(&mut visit, &mut mind, delivery.redelivered(), || company(&slot) > 1).await;
         if outcome.is_err() {
             // Whatever went wrong, what is in memory may not be what is in the log.
             mind.log = None;
         }
         match outcome? {
-            true => Ok(Settled::Done),
-            false => Ok(Settled::Later(held_delay(delivery.attempt))),
+            true => return Ok(Settled::Done),
+            false if delivery.attempt >= HELD_SUSPICIOUSLY => self.bury_if_gone(&agent).await?,
+            false => {}
         }
+        Ok(Settled::Later(held_delay(delivery.attempt)))
     }
 }
 
 impl AgentRuntime {
-    pub async fn open(bus: &Bus, config: &Config, catalogue: CatalogueInForce) -> Result<Self, BusError> {
+    pub async fn open(
+        bus: &Bus,
+        config: &Config,
+        catalogue: CatalogueInForce,
+        holding: Holding,
+    ) -> Result<Self, BusError> {
         let own = &config.agent_runtime;
         Ok(Self {
             bus: bus.clone(),
@@ -102,30 +123,63 @@ impl AgentRuntime {
             claims: Claims::open(bus).await?,
             models: Models::new(&config.models),
             catalogue,
+            holding,
             limits: own.limits(),
             retry_pause: Duration::from_millis(own.retry_pause_ms),
             snapshot_every: own.snapshot_every,
         })
     }
 
-    /// Deals with every input there is; false when somebody else is at it.
-    async fn answer(&self, visit: &mut Visit<'_>, mind: &mut Mind, redelivered: bool) -> Result<bool, Failure> {
+    /// Frees a claim whose holder does not answer. Its doorbell may never come again: a replica that was frozen can
+    /// have acknowledged it, on waking up, after another had claimed the agent under it.
+    async fn bury_if_gone(&self, agent: &Name) -> Result<(), BusError> {
+        let Some((holder, revision)) = self.claims.holder(agent).await? else { return Ok(()) };
+        if !self.holding.is_held(&self.bus, &holder, holding_id(agent)).await {
+            tracing::info!(%agent, holder, "took over from a replica that does not answer");
+            self.claims.release(agent, revision, 0).await?;
+        }
+        Ok(())
+    }
+
+    /// Deals with every input there is; false when somebody else is at it. `relieved` says whether another doorbell
+    /// waits: what came meanwhile is left to it.
+    async fn answer(
+        &self,
+        visit: &mut Visit<'_>,
+        mind: &mut Mind,
+        redelivered: bool,
+        relieved: impl Fn() -> bool,
+    ) -> Result<bool, Failure> {
         let passed = mind.log.as_ref().is_some_and(|log| log.state.cursor >= visit.doorbell);
-        if passed && !redelivered {
+        if passed && !redelivered && !visit.waited {
             return Ok(true);
         }
         if redelivered && self.claims.bury(visit.agent, visit.doorbell).await? {
             tracing::info!(agent = %visit.agent, "took over from a replica that is gone");
         }
         let mut conflicts = 0;
+        let mut up_to_date = false;
         loop {
-            self.memory.catch_up(visit.agent, mind, visit.doorbell).await?;
+            if !up_to_date {
+                self.memory.catch_up(visit.agent, mind, visit.doorbell).await?;
+            }
             let Some(log) = mind.log.as_mut() else { return Ok(true) };
             let Some(input) = log.next_input() else { break };
-            match self.think(visit, mind, &input).await? {
-                Turned::Decided => self.save_now_and_then(visit.agent, mind).await,
+            // It belongs to the trace of the input, which need not be that of the doorbell.
+            let span = match input.sequence == visit.doorbell {
+                true => Span::current(),
+                false => consume::span(Consumer::AgentRuntime, &input),
+            };
+            match self.think(visit, mind, &input).instrument(span).await? {
+                Turned::Decided => {
+                    self.save_now_and_then(visit.agent, mind).await;
+                    up_to_date = relieved() || mind.log.as_ref().is_some_and(Log::ends_with_decision);
+                }
                 Turned::Held => return Ok(false),
-                Turned::Overtaken if conflicts < CONFLICTS => conflicts += 1,
+                Turned::Overtaken if conflicts < CONFLICTS => {
+                    conflicts += 1;
+                    up_to_date = false;
+                }
                 Turned::Overtaken => return Err(Failure::Conflict("overtaken again and again".to_owned())),
             }
         }
@@ -249,6 +303,11 @@ impl AgentRuntime {
             self.memory.save(agent, log).await;
         }
     }
+}
+
+/// What a replica at work on an agent answers for.
+fn holding_id(agent: &Name) -> Uuid {
+    ids::named("agent", &[agent.as_str()])
 }
 
 fn held_delay(attempt: u64) -> Duration {

@@ -113,7 +113,15 @@ where
     C: ServiceConfig,
     F: Future<Output = Result<(), ServiceError>>,
 {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(told) => {
+            // Help and version are told in the same way as mistakes.
+            let status = if told.use_stderr() { ExitCode::from(config::EXIT_STATUS) } else { ExitCode::SUCCESS };
+            drop(told.print());
+            return status;
+        }
+    };
     let file = arguments.config.map(|file| ["--config".to_owned(), file]);
     let config: C = match config::load(file.into_iter().flatten(), config::environment()) {
         Ok(config) => config,

@@ -93,8 +93,8 @@ impl Follower {
 
     async fn receive(&mut self) -> Result<Raw, async_nats::Error> {
         let pull = self.pull().await?;
-        let message = pull.messages.next().await.ok_or("the pull ended")??;
-        let (raw, info) = Raw::delivered(&message)?;
+        let mut message = pull.messages.next().await.ok_or("the pull ended")??;
+        let (raw, info) = Raw::delivered(&mut message)?;
         pull.received += 1;
         if info.consumer_sequence != pull.received {
             return Err(format!("message {} of the pull was lost", pull.received).into());

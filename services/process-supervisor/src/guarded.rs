@@ -90,9 +90,10 @@ impl Guards {
 
         let (commands, queue) = mpsc::channel(COMMANDS);
         let control = Control { commands };
+        // In the queue before anything is written: not even a beat may come first.
+        control.send(Command::Prepare { spec }).await?;
         let writer = tokio::spawn(write(stdin, queue, self.beats.subscribe()));
         let writer = AbortOnDropHandle::new(writer);
-        control.send(Command::Prepare { spec }).await?;
 
         let mut reports = Reports::new(stdout);
         let ready = timeout(PREPARE_TIMEOUT, reports.next());
@@ -196,11 +197,12 @@ impl Control {
     }
 }
 
-/// Writes commands and beats, until there is nobody left to send or to read them.
+/// Writes commands, and beats between them, until there is nobody left to send or to read them.
 async fn write(mut guard: ChildStdin, mut commands: mpsc::Receiver<Command>, mut beats: watch::Receiver<()>) {
     let mut beating = true;
     loop {
         let command = tokio::select! {
+            biased;
             command = commands.recv() => match command {
                 Some(command) => command,
                 None => return,

@@ -26,6 +26,8 @@ pub struct ProjectorConfig {
     pub batch: usize,
     /// Bodies in one transaction at most, in bytes; a single larger body is let through. Default 8388608.
     pub batch_bytes: usize,
+    /// How long a message may wait for others to share its transaction, in milliseconds. Default 10.
+    pub linger_ms: u64,
     /// How long the replica that writes may be silent before Postgres ends its session and another replica takes over,
     /// in milliseconds. It shows that it is alive every third of that time. Default 10000.
     pub session_timeout_ms: u64,
@@ -33,7 +35,7 @@ pub struct ProjectorConfig {
 
 impl Default for ProjectorConfig {
     fn default() -> Self {
-        Self { batch: 1_000, batch_bytes: 8 * 1024 * 1024, session_timeout_ms: 10_000 }
+        Self { batch: 1_000, batch_bytes: 8 * 1024 * 1024, linger_ms: 10, session_timeout_ms: 10_000 }
     }
 }
 
@@ -48,6 +50,7 @@ impl Validate for ProjectorConfig {
         let mut mistakes = Vec::new();
         check(&mut mistakes, "batch", self.batch as u64, 1..=10_000, "messages");
         check(&mut mistakes, "batch_bytes", self.batch_bytes as u64, 1_024..=256 * 1024 * 1024, "bytes");
+        check(&mut mistakes, "linger_ms", self.linger_ms, 0..=1_000, "milliseconds");
         check(&mut mistakes, "session_timeout_ms", self.session_timeout_ms, 300..=600_000, "milliseconds");
         mistakes
     }

@@ -9,9 +9,12 @@ use async_nats::jetstream::{
     Message,
     consumer::{AckPolicy, Consumer, DeliverPolicy, pull},
 };
-use futures::{FutureExt, StreamExt};
+use futures::StreamExt;
 use kairo_core::{bus::Bus, record::Raw, subjects::EVENTS_STREAM};
-use tokio::task::unconstrained;
+use tokio::{
+    task::unconstrained,
+    time::{Instant, timeout_at},
+};
 
 use crate::ProjectorConfig;
 
@@ -42,6 +45,9 @@ pub struct Reader {
     messages: pull::Stream,
     batch: usize,
     batch_bytes: usize,
+    linger: Duration,
+    /// What was taken of the next batch.
+    gathered: Vec<Raw>,
     /// Stream sequence of the last message that arrived.
     last: u64,
     /// How many arrived.
@@ -82,6 +88,8 @@ impl Reader {
             consumer,
             batch: config.batch,
             batch_bytes: config.batch_bytes,
+            linger: Duration::from_millis(config.linger_ms),
+            gathered: Vec::new(),
             last: position,
             arrived: 0,
             delivered: 0,
@@ -89,20 +97,29 @@ impl Reader {
         })
     }
 
-    /// Waits for a message, then takes those that are there already as well: alone when the log is slow, many when it
-    /// is fast. Nothing is lost if it is dropped.
+    /// Waits for a message, then for a moment for more: a transaction costs the same for one as for many. Nothing is
+    /// lost if it is dropped.
     pub async fn next(&mut self) -> Result<Vec<Raw>, ReaderError> {
-        let first = self.messages.next().await;
-        let mut batch = vec![self.accept(first)?];
-        let mut bytes = batch.first().map_or(0, size);
-        while batch.len() < self.batch && bytes < self.batch_bytes {
-            // Unconstrained, as tokio would otherwise feign an empty buffer now and then.
-            let Some(ready) = unconstrained(self.messages.next()).now_or_never() else { break };
-            let message = self.accept(ready)?;
-            bytes += size(&message);
-            batch.push(message);
+        if self.gathered.is_empty() {
+            let first = self.messages.next().await;
+            self.gather(first)?;
         }
-        Ok(batch)
+        let end = Instant::now() + self.linger;
+        let mut bytes: usize = self.gathered.iter().map(size).sum();
+        while self.gathered.len() < self.batch && bytes < self.batch_bytes {
+            // Unconstrained, as tokio would otherwise feign an empty buffer now and then.
+            let Ok(more) = timeout_at(end, unconstrained(self.messages.next())).await else { break };
+            bytes += self.gather(more)?;
+        }
+        Ok(std::mem::take(&mut self.gathered))
+    }
+
+    /// Adds a message to the next batch; its size.
+    fn gather<E: Into<async_nats::Error>>(&mut self, next: Option<Result<Message, E>>) -> Result<usize, ReaderError> {
+        let message = self.accept(next)?;
+        let bytes = size(&message);
+        self.gathered.push(message);
+        Ok(bytes)
     }
 
     /// Whether the server still knows this reader, and all that it delivered arrived. To be asked now and then: what
@@ -118,8 +135,8 @@ impl Reader {
     }
 
     fn accept<E: Into<async_nats::Error>>(&mut self, next: Option<Result<Message, E>>) -> Result<Raw, ReaderError> {
-        let message = next.ok_or_else(|| async_nats::Error::from("the pull ended"))?.map_err(Into::into)?;
-        let (raw, info) = Raw::delivered(&message)?;
+        let mut message = next.ok_or_else(|| async_nats::Error::from("the pull ended"))?.map_err(Into::into)?;
+        let (raw, info) = Raw::delivered(&mut message)?;
         let (number, message) = (info.consumer_sequence, raw);
         self.arrived += 1;
         self.quiet = false;

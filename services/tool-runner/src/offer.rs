@@ -44,15 +44,31 @@ impl Offer {
         Self { bus: bus.clone(), toolbox, limits, supervisors, current }
     }
 
-    /// What is known of a tool.
-    pub fn find(&self, tool: &str) -> Option<ToolSpec> {
+    /// What is known of a tool. One that is not known here may have come up just now, and another replica told agents
+    /// of it: then the log knows.
+    pub async fn find(&self, tool: &str) -> Result<Option<ToolSpec>, BusError> {
+        if let Some(known) = self.known(tool) {
+            return Ok(Some(known));
+        }
+        let catalogue = self.assemble().await?;
+        self.put_in_force(catalogue);
+        Ok(self.known(tool))
+    }
+
+    fn known(&self, tool: &str) -> Option<ToolSpec> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
+    }
+
+    fn put_in_force(&self, catalogue: Catalogue) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalogue);
     }
 
     /// Publishes the catalogue whenever the tools change, until `shutdown`.
     pub async fn keep_published(&self, shutdown: CancellationToken) {
         let mut own = self.toolbox.watch();
         let mut supervisors = self.supervisors.changes();
+        // What changed between the last publication and now would go unnoticed.
+        supervisors.mark_changed();
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -70,7 +86,7 @@ impl Offer {
     pub async fn publish(&self) -> Result<(), BusError> {
         let catalogue = self.assemble().await?;
         let message = message(&catalogue);
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalogue);
+        self.put_in_force(catalogue);
         let Ok(owner) = Name::parse(Service::ToolRunner.name()) else { return Ok(()) };
         for _ in 0..RACES {
             let last = self.bus.last(&CATALOGUE.of(&owner)).await?;
@@ -95,7 +111,7 @@ impl Offer {
 
     async fn assemble(&self) -> Result<Catalogue, BusError> {
         let own = self.toolbox.catalogue();
-        let supervised = match self.supervisors.current().await?.map(|record| record.body) {
+        let supervised = match self.supervisors.read().await?.map(|record| record.body) {
             Some(Body::ProcessCapabilities(capabilities)) => capabilities.tools,
             _ => Vec::new(),
         };

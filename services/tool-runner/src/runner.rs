@@ -81,7 +81,7 @@ impl Handler for Runner {
         }
         let slot = self.at_work.get(&delivery.record.envelope.id);
         let _only_one = slot.lock().await;
-        let calls = asked.into_iter().map(|asked| self.call(asked)).collect();
+        let calls = try_join_all(asked.into_iter().map(|asked| self.call(asked))).await?;
         let job = Job { agent, decision: &delivery.record, since: decision.cursor, calls };
         let steps = self.begin(&job, delivery.redelivered()).await?;
         if steps.contains(&Step::Wait) {
@@ -106,13 +106,13 @@ impl Runner {
         }
     }
 
-    fn call(&self, asked: Asked) -> Call {
-        let known = self.offer.find(&asked.tool);
-        Call {
+    async fn call(&self, asked: Asked) -> Result<Call, BusError> {
+        let known = self.offer.find(&asked.tool).await?;
+        Ok(Call {
             idempotent: known.as_ref().is_some_and(|tool| tool.idempotent),
             handed_over: known.is_some_and(|tool| tool.executor == Executor::ProcessSupervisor),
             asked,
-        }
+        })
     }
 
     /// Enters what is to begin in the ledger, and says what to do about each call.

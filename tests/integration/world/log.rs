@@ -1,8 +1,11 @@
 //! The log as a test sees it: followed from its beginning, whatever happens to the server.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use async_nats::jetstream::consumer::{DeliverPolicy, pull::OrderedConfig};
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use futures::StreamExt;
 use kairo_core::{
     bus::Bus,
@@ -15,6 +18,10 @@ use tokio::sync::watch;
 use super::DEADLINE;
 
 const MAX_BODY: usize = 1_000_000;
+/// A server that was killed has forgotten the follower, who notices when two of these do not come.
+const HEARTBEAT: Duration = Duration::from_millis(500);
+/// How long the server keeps a follower that is gone.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
 /// Every event so far, growing as it is written.
 pub struct Log {
@@ -100,13 +107,23 @@ impl Drop for Log {
 
 async fn read_on(bus: &Bus, after: &mut u64, mut each: impl FnMut(Raw)) -> Result<(), async_nats::Error> {
     let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
-    let start_sequence = *after + 1;
-    let config =
-        OrderedConfig { deliver_policy: DeliverPolicy::ByStartSequence { start_sequence }, ..Default::default() };
-    let mut messages = stream.create_consumer(config).await?.messages().await?;
+    let config = pull::Config {
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: *after + 1 },
+        ack_policy: AckPolicy::None,
+        memory_storage: true,
+        inactive_threshold: FORGOTTEN_AFTER,
+        ..Default::default()
+    };
+    let consumer = stream.create_consumer(config).await?;
+    let mut messages = consumer.stream().heartbeat(HEARTBEAT).messages().await?;
+    let mut arrived = 0;
     while let Some(message) = messages.next().await {
-        let message = message?;
-        let (raw, _) = Raw::delivered(&message)?;
+        let mut message = message?;
+        arrived += 1;
+        if message.info()?.consumer_sequence != arrived {
+            return Err("a message was lost on its way".into());
+        }
+        let (raw, _) = Raw::delivered(&mut message)?;
         *after = raw.sequence;
         each(raw);
     }

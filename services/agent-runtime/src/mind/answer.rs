@@ -60,14 +60,3 @@ pub fn read(request: &ModelRequest, completion: &Completion, most_calls: usize) 
 fn malformed(message: String) -> Flaw {
     Flaw { kind: "malformed_tool_call", message }
 }
-
-/// Splits reasoning from what is said: some models write `<think>…</think>` before their answer.
-pub fn split_reasoning(text: &str) -> (String, String) {
-    let Some(after) = text.trim_start().strip_prefix("<think>") else {
-        return (String::new(), text.to_owned());
-    };
-    match after.split_once("</think>") {
-        Some((reasoning, said)) => (reasoning.trim().to_owned(), said.trim_start().to_owned()),
-        None => (after.trim().to_owned(), String::new()),
-    }
-}

@@ -75,9 +75,9 @@ impl Log {
     }
 
     /// Takes in the decision this replica has just committed on the input it observed last. What was written in
-    /// between is still to be read.
+    /// between is still to be read, if it can be that anything was.
     pub fn decided(&mut self, record: Record) -> Result<(), Diverged> {
-        let read = self.read;
+        let read = if record.sequence == self.read + 1 { record.sequence } else { self.read };
         let outcome = self.push(record);
         self.read = read;
         outcome
@@ -108,6 +108,11 @@ impl Log {
 
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { version: SNAPSHOT_VERSION, state: self.state.clone() }
+    }
+
+    /// Whether the last decision is the last thing that was read, with nothing between it and what was read before.
+    pub fn ends_with_decision(&self) -> bool {
+        self.read == self.state.decided
     }
 
     /// Whether the state is exactly that of the last decision, with nothing observed since: what may be snapshotted.

@@ -5,12 +5,10 @@
 use kairo_proto::v1::{Completion, CompletionToolCall};
 use serde_json::{Value, json};
 
+use super::thinking::{Added, Splitter};
 use crate::{
     config::ModelConfig,
-    mind::{
-        answer::split_reasoning,
-        request::{Message, ModelRequest, Tool, ToolCall},
-    },
+    mind::request::{Message, ModelRequest, Tool, ToolCall},
 };
 
 /// The body of a request.
@@ -71,6 +69,7 @@ fn from_wire(name: &str, offered: &[Tool]) -> String {
 /// A completion as it grows, from chunks or from one whole answer.
 #[derive(Debug, Default)]
 pub struct Growing {
+    splitter: Splitter,
     text: String,
     reasoning: String,
     calls: Vec<(u64, CompletionToolCall)>,
@@ -78,13 +77,6 @@ pub struct Growing {
     model: String,
     input_tokens: u64,
     output_tokens: u64,
-}
-
-/// What a chunk added, for whoever watches.
-#[derive(Debug, Default, PartialEq)]
-pub struct Added {
-    pub text: String,
-    pub reasoning: String,
 }
 
 impl Growing {
@@ -103,14 +95,14 @@ impl Growing {
         }
         let said = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
         let field = |name: &str| said[name].as_str().unwrap_or_default();
-        let reasoning = [field("reasoning_content"), field("reasoning")].concat();
-        let added = Added { text: field("content").to_owned(), reasoning };
-        self.text.push_str(&added.text);
-        self.reasoning.push_str(&added.reasoning);
+        let Added { text, reasoning } = self.splitter.take(field("content"));
+        let reasoning = [field("reasoning_content"), field("reasoning"), &reasoning].concat();
+        self.text.push_str(&text);
+        self.reasoning.push_str(&reasoning);
         for (position, call) in said["tool_calls"].as_array().into_iter().flatten().enumerate() {
             self.take_call(call["index"].as_u64().unwrap_or(position as u64), call);
         }
-        added
+        Added { text, reasoning }
     }
 
     fn take_call(&mut self, index: u64, call: &Value) {
@@ -132,20 +124,19 @@ impl Growing {
         }
     }
 
-    /// Whether anything at all was answered.
-    pub fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.calls.is_empty() && self.finish_reason.is_empty()
+    /// Whether the model has said that this is the end. A stream that ends without was cut off.
+    pub fn is_finished(&self) -> bool {
+        !self.finish_reason.is_empty()
     }
 
     /// The whole, when no more comes; `offered` are the tools that the model could call.
     pub fn finish(mut self, offered: &[Tool]) -> Completion {
         self.calls.sort_by_key(|(index, _)| *index);
-        let (thought, text) = split_reasoning(&self.text);
-        let reasoning = [self.reasoning.trim(), thought.trim()].concat();
+        let held = self.splitter.finish();
         Completion {
             model: self.model,
-            text,
-            reasoning,
+            text: self.text + &held.text,
+            reasoning: (self.reasoning + &held.reasoning).trim().to_owned(),
             tool_calls: self
                 .calls
                 .into_iter()

@@ -187,8 +187,14 @@ async fn hand_back(messages: &mut pull::Stream) {
     }
 }
 
-async fn settle<H: Handler>(bus: &Bus, consumer: Consumer, handler: &H, halt: &CancellationToken, message: Message) {
-    let (raw, attempt) = match Raw::delivered(&message) {
+async fn settle<H: Handler>(
+    bus: &Bus,
+    consumer: Consumer,
+    handler: &H,
+    halt: &CancellationToken,
+    mut message: Message,
+) {
+    let (raw, attempt) = match Raw::delivered(&mut message) {
         Ok((raw, info)) => (raw, u64::try_from(info.delivered).unwrap_or(1)),
         Err(error) => {
             tracing::error!(subject = %message.subject, %error, "not a delivery of jetstream");
@@ -230,8 +236,8 @@ async fn judge(bus: &Bus, consumer: Consumer, raw: &Raw, attempt: u64, outcome: 
     }
 }
 
-/// The span of a delivery, a child of whatever published the message, so that one message is one trace.
-fn span(consumer: Consumer, record: &Record) -> tracing::Span {
+/// The span of dealing with a message, a child of whatever published it, so that one message is one trace.
+pub fn span(consumer: Consumer, record: &Record) -> tracing::Span {
     let span = tracing::info_span!(
         "process",
         otel.name = consumer.name(),

@@ -34,6 +34,11 @@ impl Newest {
         if let Some(record) = self.seen.borrow().clone() {
             return Ok(Some(record));
         }
+        self.read().await
+    }
+
+    /// What the log holds now, which may be ahead of what was seen. Costs a round trip.
+    pub async fn read(&self) -> Result<Option<Record>, BusError> {
         let limit = self.bus.limits.max_body_bytes;
         let Some(last) = self.bus.last(&self.subject).await? else { return Ok(None) };
         if let Ok(record) = last.read(limit) {
@@ -70,8 +75,7 @@ impl Newest {
         };
         let mut messages = stream.create_consumer(config).await?.messages().await?;
         while let Some(message) = messages.next().await {
-            let message = message?;
-            let (raw, _) = Raw::delivered(&message)?;
+            let (raw, _) = Raw::delivered(&mut message?)?;
             match raw.read(self.bus.limits.max_body_bytes) {
                 Ok(record) => _ = self.seen.send_replace(Some(record)),
                 Err(error) => tracing::warn!(subject = self.subject, %error, "passed over"),

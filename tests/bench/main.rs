@@ -1,0 +1,57 @@
+//! `kairo-bench`: how fast a turn is, beside the bare floor of the same messages without Kairo.
+//!
+//! A turn is message → tool → reply. It runs through every service as a process of its own, on a private nats-server
+//! and Postgres; only the model is the simulator, which answers at once. The [`floor`] is what no design could
+//! avoid: six stored messages of the same sizes on the same server, each consumed and acknowledged. Both are measured
+//! in turns of a few seconds each, so that whatever else the machine does hits both; medians are reported.
+
+mod arguments;
+mod cpu;
+mod floor;
+mod kairo;
+mod load;
+mod machine;
+mod monitor;
+mod probe;
+mod profile;
+mod report;
+mod rounds;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Flushing};
+use report::Report;
+
+/// Whatever goes wrong ends the benchmark; there is nobody to tell kinds of failures apart.
+pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kairo-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: &Arguments) -> Outcome<()> {
+    let mut reports = Vec::new();
+    for sync in Flushing::ALL {
+        if arguments.sync.is_none_or(|only| only == sync) {
+            let report = rounds::measure(sync, arguments).await?;
+            if !arguments.json {
+                print!("{report}");
+            }
+            reports.push(report);
+        }
+    }
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty::<Vec<Report>>(&reports)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! What nats-server counts: messages over each connection, and what its streams hold.
+
+use std::collections::BTreeMap;
+
+use async_nats::jetstream::Context;
+use serde::Deserialize;
+
+use crate::Outcome;
+
+/// Messages that the server received from a connection and sent to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Traffic {
+    pub received: u64,
+    pub sent: u64,
+}
+
+#[derive(Deserialize)]
+struct Connections {
+    connections: Vec<Connection>,
+}
+
+#[derive(Deserialize)]
+struct Connection {
+    #[serde(default)]
+    name: String,
+    in_msgs: u64,
+    out_msgs: u64,
+}
+
+/// Traffic by the name of the connection's client. `url` is that of the monitoring pages.
+pub async fn traffic(http: &reqwest::Client, url: &str) -> Outcome<BTreeMap<String, Traffic>> {
+    let page: Connections = http.get(format!("{url}/connz?limit=1024")).send().await?.json().await?;
+    let mut traffic: BTreeMap<String, Traffic> = BTreeMap::new();
+    for connection in page.connections {
+        let counted = traffic.entry(connection.name).or_default();
+        counted.received += connection.in_msgs;
+        counted.sent += connection.out_msgs;
+    }
+    Ok(traffic)
+}
+
+/// How much a stream has taken in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Stored {
+    /// The last sequence: messages ever written.
+    pub messages: u64,
+    /// Bytes it holds now, headers and the server's own record included.
+    pub bytes: u64,
+}
+
+impl Stored {
+    pub fn since(self, before: Self) -> Self {
+        let messages = self.messages.saturating_sub(before.messages);
+        Self { messages, bytes: self.bytes.saturating_sub(before.bytes) }
+    }
+
+    pub fn plus(self, more: Self) -> Self {
+        Self { messages: self.messages + more.messages, bytes: self.bytes + more.bytes }
+    }
+}
+
+pub async fn stored(jetstream: &Context, stream: &str) -> Outcome<Stored> {
+    let state = jetstream.get_stream_no_info(stream).await?.get_info().await?.state;
+    Ok(Stored { messages: state.last_sequence, bytes: state.bytes })
+}

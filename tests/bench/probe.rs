@@ -1,0 +1,140 @@
+//! What a measurement reads before and after: CPU time, messages over connections, what streams took in.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use async_nats::jetstream;
+use kairo_core::subjects::{CLAIMS_BUCKET, EVENTS_STREAM, SNAPSHOTS_BUCKET};
+use sqlx::{Connection, PgConnection};
+
+use crate::{
+    Outcome, cpu, floor,
+    machine::Machine,
+    monitor::{Stored, Traffic, stored, traffic},
+};
+
+/// The benchmark's own process, in which the floor runs as well.
+pub const CLIENT: &str = "bench client";
+/// How often the projector's position is looked at, while it has not read everything.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Access to all that is read.
+pub struct Probe {
+    processes: Vec<(&'static str, u32)>,
+    monitor: String,
+    http: reqwest::Client,
+    pub jetstream: jetstream::Context,
+    postgres: PgConnection,
+}
+
+/// Counters at one moment, or how far they moved between two.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Seconds, by process.
+    pub cpu: BTreeMap<&'static str, f64>,
+    /// By process.
+    pub traffic: BTreeMap<&'static str, Traffic>,
+    pub log: Stored,
+    pub floor: Stored,
+    /// Writes to the bucket of snapshots and to that of claims.
+    pub snapshots: u64,
+    pub claims: u64,
+}
+
+impl Probe {
+    pub async fn open(machine: &Machine) -> Outcome<Self> {
+        let client = async_nats::ConnectOptions::new().name("probe").connect(machine.nats.url()).await?;
+        let mut processes = machine.processes();
+        processes.push((CLIENT, std::process::id()));
+        Ok(Self {
+            processes,
+            monitor: machine.nats.monitor_url().unwrap_or_default(),
+            http: reqwest::Client::builder().no_proxy().build()?,
+            jetstream: jetstream::new(client),
+            postgres: PgConnection::connect(&machine.database).await?,
+        })
+    }
+
+    /// The names of all processes, the benchmark's own last.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.processes.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// Waits until the projector has taken in the whole log: what it does belongs to the turns that made it.
+    pub async fn settled(&mut self) -> Outcome<()> {
+        let end = i64::try_from(stored(&self.jetstream, EVENTS_STREAM).await?.messages)?;
+        let position = "SELECT coalesce(min(sequence), 0) FROM projections";
+        while sqlx::query_scalar::<_, i64>(position).fetch_one(&mut self.postgres).await? < end {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
+    }
+
+    pub async fn read(&self) -> Outcome<Reading> {
+        let mut cpu = cpu::seconds(&self.processes)?;
+        // The servers and services are children of this process, but not its work.
+        let others: f64 = cpu.iter().filter(|(name, _)| **name != CLIENT).map(|(_, seconds)| seconds).sum();
+        cpu.entry(CLIENT).and_modify(|seconds| *seconds -= others);
+        let bucket = async |bucket: &str| Outcome::Ok(stored(&self.jetstream, &format!("KV_{bucket}")).await?.messages);
+        Ok(Reading {
+            cpu,
+            traffic: self.by_process(&traffic(&self.http, &self.monitor).await?),
+            log: stored(&self.jetstream, EVENTS_STREAM).await?,
+            // Not there until Kairo has warmed up.
+            floor: stored(&self.jetstream, floor::STREAM).await.unwrap_or_default(),
+            snapshots: bucket(SNAPSHOTS_BUCKET).await?,
+            claims: bucket(CLAIMS_BUCKET).await?,
+        })
+    }
+
+    /// Connections are named after their process.
+    fn by_process(&self, connections: &BTreeMap<String, Traffic>) -> BTreeMap<&'static str, Traffic> {
+        let mut all: BTreeMap<&'static str, Traffic> = BTreeMap::new();
+        for (connection, traffic) in connections {
+            let process = self.processes.iter().find(|(process, _)| connection.starts_with(process));
+            let name = match process {
+                Some((name, _)) => *name,
+                None if connection.starts_with("floor") => CLIENT,
+                None => continue,
+            };
+            let sum = all.entry(name).or_default();
+            sum.received += traffic.received;
+            sum.sent += traffic.sent;
+        }
+        all
+    }
+}
+
+impl Reading {
+    /// How far the counters moved since `before`.
+    pub fn since(mut self, before: &Self) -> Self {
+        for (name, seconds) in &mut self.cpu {
+            *seconds -= before.cpu.get(name).copied().unwrap_or_default();
+        }
+        for (name, traffic) in &mut self.traffic {
+            let before = before.traffic.get(name).copied().unwrap_or_default();
+            traffic.received = traffic.received.saturating_sub(before.received);
+            traffic.sent = traffic.sent.saturating_sub(before.sent);
+        }
+        self.log = self.log.since(before.log);
+        self.floor = self.floor.since(before.floor);
+        self.snapshots -= before.snapshots.min(self.snapshots);
+        self.claims -= before.claims.min(self.claims);
+        self
+    }
+
+    /// Adds how far they moved another time.
+    pub fn add(&mut self, more: &Self) {
+        for (name, seconds) in &more.cpu {
+            *self.cpu.entry(name).or_default() += seconds;
+        }
+        for (name, traffic) in &more.traffic {
+            let sum = self.traffic.entry(name).or_default();
+            sum.received += traffic.received;
+            sum.sent += traffic.sent;
+        }
+        self.log = self.log.plus(more.log);
+        self.floor = self.floor.plus(more.floor);
+        self.snapshots += more.snapshots;
+        self.claims += more.claims;
+    }
+}

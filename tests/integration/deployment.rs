@@ -1,0 +1,175 @@
+//! What is deployed is what the programs understand: every program is started somewhere, every setting is one that it
+//! knows. No container runs here.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use kairo_cli::local::{Service, StackOptions};
+use serde_json::Value;
+
+/// What stands for whatever a deployment takes from its secrets: all of them are texts, and one is a URL.
+const SECRET: &str = "postgres://kairo:secret@database/kairo";
+
+/// The settings that belong together: file names from the root, and the TOML file among them.
+const DEPLOYMENTS: [(&str, &[&str], Option<&str>); 4] = [
+    ("one machine", &[], Some("deploy/kairo.toml")),
+    ("compose", &["docker-compose.yml"], None),
+    ("demo", &["k8s/base", "k8s/overlays/demo"], Some("k8s/base/kairo.toml")),
+    ("production", &["k8s/base", "k8s/overlays/production"], Some("k8s/base/kairo.toml")),
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// The text of a file, or of all YAML files in a folder, without comments that stand alone.
+fn text(path: &str) -> String {
+    fn collect(path: &Path, lines: &mut Vec<String>) {
+        if path.is_dir() {
+            let mut entries: Vec<PathBuf> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+            entries.sort();
+            entries.iter().filter(|path| path.extension().is_some_and(|end| end == "yaml")).for_each(|path| {
+                collect(path, lines);
+            });
+            return;
+        }
+        let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        lines.extend(text.lines().filter(|line| !line.trim_start().starts_with('#')).map(str::to_owned));
+    }
+    let mut lines = Vec::new();
+    collect(&root().join(path), &mut lines);
+    lines.join("\n")
+}
+
+/// The variables named `KAIRO_…`, with their values: `NAME: value` in compose, `name: NAME, value: value` in
+/// Kubernetes, where one that comes from a secret has nothing behind its name. One to a line.
+fn variables(text: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for line in text.lines() {
+        let Some(start) = line.find("KAIRO_") else { continue };
+        let line = &line[start..];
+        let (name, rest) = line.split_at(line.find([':', ',', ' ']).unwrap_or(line.len()));
+        let rest = rest.trim_start_matches([',', ':', ' ']).trim_start_matches("value: ");
+        let value = match rest.chars().next() {
+            Some(quote @ ('"' | '\'')) => rest.split(quote).nth(1).unwrap(),
+            Some('$') => default_of(rest),
+            Some(_) => rest.split(' ').next().unwrap(),
+            None => SECRET,
+        };
+        found.insert(name.to_owned(), value.to_owned());
+    }
+    found
+}
+
+/// What compose makes of `${NAME:-default}` when nothing is set.
+fn default_of(value: &str) -> &str {
+    let default = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')?.split_once(":-"));
+    default.unwrap_or_else(|| panic!("{value} has no default, so it is needed")).1
+}
+
+/// Runs a service's program with nothing but these variables.
+fn run(service: Service, argument: &str, environment: &BTreeMap<String, String>) -> Output {
+    let program = StackOptions::bin_dir_of_this_build().unwrap().join(service.binary());
+    let mut command = Command::new(&program);
+    command.arg(argument).env_clear().envs(environment);
+    command.output().unwrap_or_else(|error| panic!("{}: {error}; build it first", program.display()))
+}
+
+/// The environment of a deployment: its variables, its file, and what its secrets are.
+fn environment(files: &[&str], toml: Option<&str>) -> BTreeMap<String, String> {
+    let mut environment = BTreeMap::new();
+    for path in files {
+        environment.extend(variables(&text(path)));
+    }
+    if let Some(toml) = toml {
+        environment.insert("KAIRO_CONFIG".to_owned(), root().join(toml).display().to_string());
+    }
+    for name in ["DATABASE_URL", "NATS_TOKEN"] {
+        environment.insert(name.to_owned(), SECRET.to_owned());
+    }
+    environment
+}
+
+/// The configuration in force.
+fn config(service: Service, environment: &BTreeMap<String, String>) -> Value {
+    let output = run(service, "--print-config", environment);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{} refuses {environment:#?}: {complaint}", service.binary());
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn services() -> impl Iterator<Item = Service> {
+    Service::ALL.into_iter().filter(|service| !matches!(service, Service::ModelSim))
+}
+
+/// Whether these settings end in this configuration, which a service that passes over a section does not show.
+fn arrived(configs: &[Value], name: &str) -> bool {
+    let path = name.trim_start_matches("KAIRO_").to_lowercase().replace("__", "/");
+    configs.iter().any(|config| config.pointer(&format!("/{path}")).is_some())
+}
+
+#[test]
+fn every_program_is_in_the_image_and_is_started_by_every_deployment() {
+    let dockerfile = fs::read_to_string(root().join("deploy/Dockerfile")).unwrap();
+    for service in Service::ALL {
+        let program = service.binary();
+        assert!(dockerfile.contains(&format!("-p {program} ")), "the image does not build {program}");
+        assert!(dockerfile.contains(&format!("target/release/{program}")), "the image lacks {program}");
+        for (deployment, files, _) in DEPLOYMENTS.into_iter().filter(|(_, files, _)| !files.is_empty()) {
+            let started = files.iter().any(|path| text(path).contains(&format!("command: [{program}]")));
+            let wanted = deployment != "production" || !matches!(service, Service::ModelSim);
+            assert_eq!(started, wanted, "{program} in {deployment}");
+        }
+    }
+}
+
+#[test]
+fn every_setting_is_one_that_a_program_knows() {
+    for (deployment, files, toml) in DEPLOYMENTS {
+        let environment = environment(files, toml);
+        let configs: Vec<Value> = services().map(|service| config(service, &environment)).collect();
+        let simulator = run(Service::ModelSim, "--help", &BTreeMap::new());
+        let simulator = String::from_utf8(simulator.stdout).unwrap();
+        for name in environment.keys().filter(|name| name.starts_with("KAIRO_") && *name != "KAIRO_CONFIG") {
+            let known = arrived(&configs, name) || simulator.contains(&format!("[env: {name}=]"));
+            assert!(known, "nothing reads {name} of {deployment}");
+        }
+    }
+}
+
+#[test]
+fn a_setting_that_nobody_knows_is_found() {
+    let environment = BTreeMap::from([("KAIRO_GATEWAY__LISTENS".to_owned(), "x".to_owned())]);
+    assert!(!run(Service::Gateway, "--print-config", &environment).status.success());
+}
+
+#[test]
+fn services_have_time_to_drain_before_they_are_killed() {
+    let seconds = |path: &str, key: &str| -> u64 {
+        let text = text(path);
+        let value = text.split(key).nth(1).unwrap_or_else(|| panic!("{key} in {path}"));
+        value.trim_start().split(|letter: char| !letter.is_ascii_digit()).next().unwrap().parse().unwrap()
+    };
+    let (_, compose, _) = DEPLOYMENTS[1];
+    let (_, kubernetes, toml) = DEPLOYMENTS[3];
+    for (given, environment) in [
+        (seconds("docker-compose.yml", "stop_grace_period:"), environment(compose, None)),
+        (seconds("k8s/base/every-service.yaml", "terminationGracePeriodSeconds:"), environment(kubernetes, toml)),
+    ] {
+        for service in services() {
+            let drain_ms = config(service, &environment)["bus"]["drain_ms"].as_u64().unwrap();
+            assert!(given * 1000 > drain_ms, "{}: {given} s for {drain_ms} ms", service.binary());
+        }
+    }
+}
+
+#[test]
+fn nothing_but_the_gateway_is_published_and_that_only_here() {
+    let compose = text("docker-compose.yml");
+    let published: Vec<&str> = compose.lines().filter(|line| line.trim_start().starts_with("ports:")).collect();
+    assert_eq!(published, [r#"    ports: ["127.0.0.1:7420:7420"]"#]);
+}

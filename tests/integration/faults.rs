@@ -1,0 +1,15 @@
+//! Whatever is killed, frozen, cut off or wiped: every message is answered once.
+//!
+//! A fault strikes at a moment that an event tells of (a token of an answer that is being written, a line that a
+//! program writes, a delivery), never after a time. Every test ends with [`audit::passes`], which counts over the whole
+//! log, and with [`crate::world::World::end`], which looks for processes that were left over.
+
+mod audit;
+mod frozen;
+mod killed;
+mod read_model;
+mod servers;
+mod tools;
+mod turn;
+mod wiped;
+mod workpiece;

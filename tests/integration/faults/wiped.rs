@@ -1,0 +1,105 @@
+//! Claims and snapshots are conveniences: wiped in mid-run, nothing changes.
+
+use kairo_cli::local::Service;
+use kairo_core::{
+    event_json::EventJson,
+    subjects::{CLAIMS_BUCKET, SNAPSHOTS_BUCKET},
+};
+use serde_json::{Value, json};
+
+use super::{audit, turn::wanted};
+use crate::world::{Sent, World};
+
+const AGENTS: usize = 6;
+const MESSAGES: usize = 6;
+
+async fn wipe(world: &World, bucket: &str) {
+    let stream = world.bus.jetstream.get_stream(format!("KV_{bucket}")).await.unwrap();
+    stream.purge().await.unwrap();
+}
+
+fn name(agent: usize) -> String {
+    format!("agent-{agent}")
+}
+
+/// One more message to each agent.
+async fn send_all(world: &World, number: usize) -> Vec<Sent> {
+    let mut sent = Vec::new();
+    for agent in 0..AGENTS {
+        sent.push(world.send(&name(agent), &format!("message {number} to {agent}")).await);
+    }
+    sent
+}
+
+async fn replies(world: &World, count: usize) {
+    world.log.wait_for(count, EventJson::is_final_reply).await;
+}
+
+#[tokio::test]
+async fn claims_and_snapshots_wiped_in_mid_run_change_nothing() {
+    let wanted = wanted().replicas(Service::AgentRuntime, 2).env(
+        Service::AgentRuntime,
+        "KAIRO_AGENT_RUNTIME__SNAPSHOT_EVERY",
+        "1",
+    );
+    let mut world = wanted.start().await;
+    for agent in 0..AGENTS {
+        world.define(&name(agent)).await;
+    }
+    let mut sent = Vec::new();
+    for number in 0..MESSAGES {
+        sent.extend(send_all(&world, number).await);
+    }
+    for share in 1..=3 {
+        replies(&world, share * sent.len() / 4).await;
+        wipe(&world, CLAIMS_BUCKET).await;
+        wipe(&world, SNAPSHOTS_BUCKET).await;
+    }
+    // One mind left, that remembers nothing and finds no snapshot.
+    world.stack.kill9(Service::AgentRuntime, 0).await.unwrap();
+    replies(&world, sent.len()).await;
+    audit::passes(&world).await;
+    wipe(&world, SNAPSHOTS_BUCKET).await;
+    world.stack.restart(Service::AgentRuntime, 1).await.unwrap();
+    sent.extend(send_all(&world, MESSAGES).await);
+    replies(&world, sent.len()).await;
+    audit::passes(&world).await;
+    for agent in 0..AGENTS {
+        assert_eq!(said(&last_request(&world, agent).await), history(&world, agent).await);
+    }
+    world.end().await;
+}
+
+/// What the model was asked last for an agent.
+async fn last_request(world: &World, agent: usize) -> Value {
+    let asked = format!("message {MESSAGES} to {agent}");
+    let requests = world.model_requests().await;
+    let found = requests
+        .into_iter()
+        .rev()
+        .map(|request| request["body"].clone())
+        .find(|body| body["messages"].as_array().unwrap().last().unwrap()["content"] == json!(asked));
+    found.expect("the model was asked")
+}
+
+/// What a user and an agent had said before, as the model is told.
+fn said(request: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let messages = request["messages"].as_array().unwrap().iter().filter(|message| message["role"] != "system");
+    messages.map(|message| (text(&message["role"]), text(&message["content"]))).collect()
+}
+
+/// The same as the log tells it, in the order in which the agent decided, without the last reply.
+async fn history(world: &World, agent: usize) -> Vec<(String, String)> {
+    let (heard, said) =
+        (format!("kairo.agent.{}.message", name(agent)), format!("kairo.agent.{}.decision", name(agent)));
+    let all = world.log.now(&world.bus).await;
+    let mut history = Vec::new();
+    for reply in all.iter().filter(|event| event.subject == said && event.is_final_reply()) {
+        let question = all.iter().find(|event| event.subject == heard && event.correlation_id == reply.correlation_id);
+        history.push(("user".to_owned(), question.unwrap().text().to_owned()));
+        history.push(("assistant".to_owned(), reply.text().to_owned()));
+    }
+    history.pop();
+    history
+}
