@@ -65,7 +65,9 @@ pub async fn lanes(gateway: &str, agents: usize, history: u32) -> Outcome<Vec<Tu
     }
     let stream = http.get(format!("{gateway}/v1/events/stream")).send().await?.error_for_status()?;
     tokio::spawn(async move {
-        if let Err(error) = listen(stream, &listeners).await {
+        let ended = listen(stream, &listeners).await;
+        // When nobody listens any more, it is the gateway that was stopped.
+        if let (Err(error), false) = (ended, listeners.values().all(mpsc::UnboundedSender::is_closed)) {
             eprintln!("kairo-bench: the event stream broke: {error}");
         }
     });
