@@ -50,9 +50,10 @@ pub struct AgentRuntime {
 
 /// Conflicts in a row before a doorbell is left to be delivered again.
 const CONFLICTS: u32 = 8;
-/// Doorbells of one agent that one replica has in hand: one being answered and one waiting. More would keep the
-/// doorbells of other agents out, and whoever answers reads the log again before it is done anyway.
-const AT_THE_DOOR: usize = 2;
+/// Doorbells of one agent that one replica has in hand: one being answered and a few waiting. More would keep the
+/// doorbells of other agents out, and one that waits is enough for all that came before it; fewer would send away the
+/// next message of a busy agent, which then loses a delay although its turn has come.
+const AT_THE_DOOR: usize = 4;
 /// First and longest delay before looking again at an agent somebody else is thinking for.
 const HELD_FIRST: Duration = Duration::from_millis(20);
 const HELD_LONGEST: Duration = Duration::from_secs(1);
@@ -151,7 +152,7 @@ impl AgentRuntime {
         relieved: impl Fn() -> bool,
     ) -> Result<bool, Failure> {
         let passed = mind.log.as_ref().is_some_and(|log| log.state.cursor >= visit.doorbell);
-        if passed && !redelivered && !visit.waited {
+        if passed && !redelivered && (!visit.waited || relieved()) {
             return Ok(true);
         }
         if redelivered && self.claims.bury(visit.agent, visit.doorbell).await? {
