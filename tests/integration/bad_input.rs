@@ -292,6 +292,8 @@ fn bad_requests() -> Vec<Bad> {
         get("/v1/conversations/default?user=*&limit=many", &["user", "limit"]),
         get("/v1/threads", &["agent"]),
         get("/v1/actions?in_flight=false", &["in_flight"]),
+        get("/v1/actions?in_flight=true&in_doubt=true", &["in_doubt"]),
+        get("/v1/processes?agent=A&running=perhaps", &["agent", "running"]),
         get("/v1/dead-letters?limit=none", &["limit"]),
     ]
 }

@@ -153,6 +153,28 @@ async fn a_ledger_takes_one_entry_about_an_action_whoever_is_faster() {
 }
 
 #[tokio::test]
+async fn a_ledger_finds_an_entry_however_many_came_after_it() {
+    let server = Server::start().await;
+    let (bus, a) = (server.bus().await, agent("a"));
+    let since = bus.publish(&message(&a, "ask")).await.unwrap().sequence;
+    let ledger = Ledger::new(&bus, &TOOL_RESULT);
+    let first = ids::entering();
+    let mut last = since;
+    for action in std::iter::once(first).chain((0..1_500).map(|_| ids::entering())) {
+        match ledger.enter(&a, last, &result(&a, action, "r")).await.unwrap() {
+            Entered::Written { sequence } => last = sequence,
+            Entered::Already(already) => panic!("{already:?}"),
+        }
+    }
+    for ledger in [ledger, Ledger::new(&bus, &TOOL_RESULT)] {
+        let again = ledger.enter(&a, since, &result(&a, first, "again")).await.unwrap();
+        assert_eq!(again, Entered::Already(vec![first]));
+        assert!(ledger.entries(&a, since, &[first]).await.unwrap().contains_key(&first));
+        assert_eq!(ledger.all(&a, since).await.unwrap().len(), 1_501);
+    }
+}
+
+#[tokio::test]
 async fn what_is_written_while_the_server_is_away_is_there_when_it_is_back() {
     let mut server = Server::start().await;
     let bus = server.bus().await;

@@ -4,7 +4,7 @@
 //! program writes, a delivery), never after a time. Every test ends with [`audit::passes`], which counts over the whole
 //! log, and with [`crate::world::World::end`], which looks for processes that were left over.
 
-mod audit;
+pub mod audit;
 mod frozen;
 mod killed;
 mod read_model;

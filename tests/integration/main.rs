@@ -7,8 +7,11 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod asyncapi;
 mod bad_input;
 mod bus;
+mod cancel;
+mod chaos;
 mod command_line;
 mod configuration;
 mod contract;
@@ -17,10 +20,13 @@ mod deployment;
 mod documents;
 mod faults;
 mod golden_path;
+mod interjection;
 mod models;
 mod rebuild;
 mod replicas;
 mod structure;
 mod telemetry;
 mod tools;
+mod watch;
+mod websocket;
 mod world;

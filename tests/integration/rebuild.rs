@@ -22,7 +22,7 @@ rules:
     when: { user_contains: "run" }
     turn:
       - tool_calls:
-          - { tool: process.run, arguments: { program: sh, args: ["-c", "echo out; echo err >&2; exit 3"] } }
+          - { tool: process.run, arguments: { program: sh, args: ["-c", "echo '::progress 1/2 half'; echo out; echo err >&2; exit 3"] } }
           - { tool: process.run, arguments: { program: nothing, args: [] } }
           - { tool: tools.now, arguments: { time_zone: 7 } }
       - text: "Done."

@@ -2,3 +2,10 @@
 //!
 //! `integration/` is one test binary with a file per theme; `golden/` keeps bytes of every event version ever
 //! published.
+//! `chaos/` is a command that kills Kairo for minutes, and a short test of the same; `simulation/` drives the pure cores
+//! alone.
+
+#[path = "../audit.rs"]
+pub mod audit;
+#[path = "../chaos/mod.rs"]
+pub mod chaos;

@@ -25,6 +25,11 @@ pub struct AgentProfile {
     /// Entries of a thread kept for the model, oldest dropped first. 0 means 200.
     #[prost(uint32, tag = "6")]
     pub history_limit: u32,
+    /// What becomes of a message that comes while the agent is deciding: "order" (decided on when its turn comes; also
+    /// what empty means), "join" (all that came are decided on together, next) or "restart" (the decision under way is
+    /// begun again, with what came).
+    #[prost(string, tag = "7")]
+    pub interjection: ::prost::alloc::string::String,
 }
 /// A user's words, delivered to the agent they are for.
 /// Type kairo.agent.message.v1 on kairo.agent.<agent>.message, emitted by the router.
@@ -38,6 +43,51 @@ pub struct AgentMessage {
     pub text: ::prost::alloc::string::String,
     #[prost(string, tag = "4")]
     pub thread_id: ::prost::alloc::string::String,
+}
+/// A user's answer to something the agent put to them, delivered.
+/// Type kairo.agent.choice.v1 on kairo.agent.<agent>.choice, emitted by the router.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentChoice {
+    #[prost(string, tag = "1")]
+    pub choice_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub offer_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub option: ::prost::alloc::string::String,
+}
+/// A human's verdict, delivered.
+/// Type kairo.agent.approval.v1 on kairo.agent.<agent>.approval, emitted by the router.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentApproval {
+    #[prost(string, tag = "1")]
+    pub approval_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub action_id: ::prost::alloc::string::String,
+    /// As in UserApproval.
+    #[prost(string, tag = "4")]
+    pub verdict: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub note: ::prost::alloc::string::String,
+}
+/// A direct order, delivered. No model is asked about it.
+/// Type kairo.agent.command.v1 on kairo.agent.<agent>.command, emitted by the router.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentCommand {
+    #[prost(string, tag = "1")]
+    pub command_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    /// As in UserCommand.
+    #[prost(string, tag = "3")]
+    pub command: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub process_id: ::prost::alloc::string::String,
 }
 /// What an agent committed after looking at one input: one message, whatever it holds.
 /// Type kairo.agent.decision.v1 on kairo.agent.<agent>.decision, emitted by agent-runtime under the guard of that subject.
@@ -69,7 +119,11 @@ pub struct DecidedEvent {
     /// The turn it belongs to: the correlation id of the message that the turn answers.
     #[prost(string, tag = "3")]
     pub correlation_id: ::prost::alloc::string::String,
-    #[prost(oneof = "decided_event::Event", tags = "10, 11, 12, 13")]
+    /// Which of the turns with that correlation, where it is not the one that the message began: the id of the event that
+    /// began it, such as the end of a process.
+    #[prost(string, tag = "4")]
+    pub turn_id: ::prost::alloc::string::String,
+    #[prost(oneof = "decided_event::Event", tags = "10, 11, 12, 13, 14")]
     pub event: ::core::option::Option<decided_event::Event>,
 }
 /// Nested message and enum types in `DecidedEvent`.
@@ -84,6 +138,8 @@ pub mod decided_event {
         Failed(super::AgentFailed),
         #[prost(message, tag = "13")]
         ThreadCreated(super::ThreadCreated),
+        #[prost(message, tag = "14")]
+        Joined(super::AgentJoined),
     }
 }
 /// Reasoning, kept apart from what is said. Type kairo.agent.thought.v1.
@@ -128,11 +184,29 @@ pub struct ToolCall {
     /// A JSON object, as text: what a model wrote is kept to the letter.
     #[prost(string, tag = "2")]
     pub arguments: ::prost::alloc::string::String,
+    /// What the call is about, where that is another action of the agent: the action, and how far back in the log to look
+    /// for it: nothing about it stands up to this sequence.
+    #[prost(string, tag = "3")]
+    pub target_action_id: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "4")]
+    pub target_after: u64,
+}
+/// A message whose turn became part of another's: they are answered together. Type kairo.agent.joined.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentJoined {
+    #[prost(string, tag = "1")]
+    pub message_id: ::prost::alloc::string::String,
+    /// The correlation id of the turn that answers for both, and the message that began it.
+    #[prost(string, tag = "2")]
+    pub into_correlation_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub into_message_id: ::prost::alloc::string::String,
 }
 /// A step of an agent that failed, within a turn that goes on or ends. Type kairo.agent.failed.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AgentFailed {
-    /// model_unavailable, model_refused, model_timeout, malformed_answer, malformed_tool_call, step_limit
+    /// model_unavailable, model_refused, model_timeout, malformed_answer, malformed_tool_call, step_limit;
+    /// of what a user ordered: unknown_action, unknown_offer, not_in_doubt, unknown_verdict, unknown_command
     #[prost(string, tag = "1")]
     pub kind: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
@@ -254,6 +328,108 @@ pub struct ServiceStatus {
     #[prost(string, tag = "6")]
     pub health_url: ::prost::alloc::string::String,
 }
+/// A question about one process, to the supervisor that runs it or, to stop it, to any: a request on
+/// kairo.live.<supervisor>.control or kairo.live.process-supervisor.control.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessRequest {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub action_id: ::prost::alloc::string::String,
+    /// Nothing about the process stands in the log up to here.
+    #[prost(uint64, tag = "3")]
+    pub after: u64,
+    /// The action that asks. Asked twice, it is done once.
+    #[prost(string, tag = "4")]
+    pub by_action_id: ::prost::alloc::string::String,
+    #[prost(oneof = "process_request::Ask", tags = "10, 11, 12, 13")]
+    pub ask: ::core::option::Option<process_request::Ask>,
+}
+/// Nested message and enum types in `ProcessRequest`.
+pub mod process_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Ask {
+        #[prost(message, tag = "10")]
+        Look(super::ProcessLook),
+        #[prost(message, tag = "11")]
+        Signal(super::ProcessSignal),
+        #[prost(message, tag = "12")]
+        Write(super::ProcessWrite),
+        #[prost(message, tag = "13")]
+        Stop(super::ProcessStop),
+    }
+}
+/// How it is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessLook {
+}
+/// Send it a signal, by its name: HUP, INT, QUIT, USR1, USR2, TERM, KILL, STOP, CONT.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessSignal {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Write to its standard input.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessWrite {
+    #[prost(string, tag = "1")]
+    pub text: ::prost::alloc::string::String,
+    /// Close it afterwards.
+    #[prost(bool, tag = "2")]
+    pub close: bool,
+}
+/// Ask it to end, and kill it after the grace period; answered when it is over.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessStop {
+    /// At most the configured grace period, which 0 means.
+    #[prost(uint64, tag = "1")]
+    pub grace_ms: u64,
+}
+/// The answer to a ProcessRequest.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ProcessAnswer {
+    /// done; refused, with the reason; not_here: this supervisor does not run it; not_begun: it was stopped before it began
+    #[prost(string, tag = "1")]
+    pub outcome: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// Set when it is done.
+    #[prost(message, optional, tag = "3")]
+    pub state: ::core::option::Option<ProcessState>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ProcessState {
+    #[prost(string, tag = "1")]
+    pub process_id: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub running_ms: u64,
+    #[prost(double, optional, tag = "3")]
+    pub fraction: ::core::option::Option<f64>,
+    #[prost(string, tag = "4")]
+    pub message: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub stdout_tail: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub stderr_tail: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "7")]
+    pub stdout_bytes: u64,
+    #[prost(uint64, tag = "8")]
+    pub stderr_bytes: u64,
+    /// Set when it has ended, as in ProcessExited.
+    #[prost(string, tag = "9")]
+    pub outcome: ::prost::alloc::string::String,
+    #[prost(int32, optional, tag = "10")]
+    pub code: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "11")]
+    pub signal: ::core::option::Option<i32>,
+}
+/// Somebody has begun to listen to an agent's processes and wants the end of what they wrote so far: a request on
+/// kairo.live.<agent>.tail. Every supervisor answers with one LiveOutput for each piece it has kept, in order.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TailRequest {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+}
 /// A process is about to run its program: it exists, and waits for this event to be in the log.
 /// Type kairo.process.spawned.v1 on kairo.process.<agent>.spawned, emitted by process-supervisor under the guard of that subject.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -272,6 +448,51 @@ pub struct ProcessSpawned {
     pub program: ::prost::alloc::string::String,
     #[prost(string, repeated, tag = "6")]
     pub arguments: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether its action ends here, and the process goes on by itself (process.spawn), or with the process (process.run).
+    #[prost(bool, tag = "7")]
+    pub background: bool,
+    /// Stream sequence of the decision that asked for it.
+    #[prost(uint64, tag = "8")]
+    pub decision_sequence: u64,
+    #[prost(string, tag = "9")]
+    pub tool: ::prost::alloc::string::String,
+}
+/// How far a process says it is, at most once a second. The last one before its end need not be 100 %.
+/// Type kairo.process.progress.v1 on kairo.process.<agent>.progress, emitted by process-supervisor.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ProcessProgress {
+    #[prost(string, tag = "1")]
+    pub process_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub supervisor: ::prost::alloc::string::String,
+    /// 0 to 1, where it said.
+    #[prost(double, optional, tag = "4")]
+    pub fraction: ::core::option::Option<f64>,
+    #[prost(string, tag = "5")]
+    pub message: ::prost::alloc::string::String,
+    /// The end of what it has written so far, both streams in the order they were read.
+    #[prost(string, tag = "6")]
+    pub tail: ::prost::alloc::string::String,
+}
+/// A process was asked to end, on request. How it ended is said by kairo.process.exited.
+/// Type kairo.process.canceled.v1 on kairo.process.<agent>.canceled, emitted by process-supervisor under the guard of that subject.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessCanceled {
+    #[prost(string, tag = "1")]
+    pub process_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub action_id: ::prost::alloc::string::String,
+    /// The replica that was asked.
+    #[prost(string, tag = "3")]
+    pub supervisor: ::prost::alloc::string::String,
+    /// The action that asked for it.
+    #[prost(string, tag = "4")]
+    pub by_action_id: ::prost::alloc::string::String,
+    /// Milliseconds until it is killed.
+    #[prost(uint64, tag = "5")]
+    pub grace_ms: u64,
 }
 /// How a process ended; every process action has exactly one.
 /// Type kairo.process.exited.v1 on kairo.process.<agent>.exited, emitted by process-supervisor under the guard of that subject.
@@ -284,8 +505,8 @@ pub struct ProcessExited {
     /// The replica that reports it.
     #[prost(string, tag = "3")]
     pub supervisor: ::prost::alloc::string::String,
-    /// By itself: exited, signaled. Stopped: timed_out; canceled when its supervisor was told to stop. Never run: refused,
-    /// spawn_failed. Killed with its supervisor, or its end is not known for another reason: supervisor_lost.
+    /// By itself: exited, signaled. Stopped: timed_out; canceled, on request or because its supervisor was told to stop.
+    /// Never run: refused, spawn_failed. Killed with its supervisor, or its end is not known for another reason: supervisor_lost.
     #[prost(string, tag = "4")]
     pub outcome: ::prost::alloc::string::String,
     /// Set when it exited.
@@ -312,6 +533,13 @@ pub struct ProcessExited {
     /// Stream sequence of the decision that asked for it; 0 where it is not known.
     #[prost(uint64, tag = "13")]
     pub decision_sequence: u64,
+    /// As in ProcessSpawned.
+    #[prost(bool, tag = "14")]
+    pub background: bool,
+    #[prost(string, tag = "15")]
+    pub program: ::prost::alloc::string::String,
+    #[prost(string, tag = "16")]
+    pub tool: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProcessUsage {
@@ -406,11 +634,32 @@ pub struct ToolInvocation {
     /// A JSON object, as text.
     #[prost(string, tag = "3")]
     pub arguments: ::prost::alloc::string::String,
-    /// "tool-runner" or "process-supervisor": who carries it out.
+    /// "tool-runner" or "process-supervisor": who carries it out. "nobody": it was canceled before it began.
     #[prost(string, tag = "4")]
     pub executor: ::prost::alloc::string::String,
     #[prost(string, tag = "5")]
     pub thread_id: ::prost::alloc::string::String,
+    /// As in ToolCall.
+    #[prost(string, tag = "6")]
+    pub target_action_id: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "7")]
+    pub target_after: u64,
+}
+/// How far a tool says it is, at most once a second for each action.
+/// Type kairo.tool.progress.v1 on kairo.tool.<agent>.progress, emitted by tool-runner.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ToolProgress {
+    #[prost(string, tag = "1")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub runner: ::prost::alloc::string::String,
+    /// 0 to 1, where it said.
+    #[prost(double, optional, tag = "4")]
+    pub fraction: ::core::option::Option<f64>,
+    #[prost(string, tag = "5")]
+    pub message: ::prost::alloc::string::String,
 }
 /// How an action ended; every tool_call has exactly one.
 /// Type kairo.tool.result.v1 on kairo.tool.<agent>.result, emitted by tool-runner under the guard of that subject.
@@ -473,4 +722,58 @@ pub struct UserMessageUndelivered {
     /// What was wrong and what to do about it, for people.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
+}
+/// A user's answer to something an agent put to them, as it entered.
+/// Type kairo.user.choice.v1 on kairo.user.<user>.choice, emitted by the gateway.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UserChoice {
+    /// Chosen by the client, or made by the gateway. The same id is the same choice, however often it is sent.
+    #[prost(string, tag = "1")]
+    pub choice_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub agent: ::prost::alloc::string::String,
+    /// The event that put it to the user.
+    #[prost(string, tag = "4")]
+    pub offer_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub option: ::prost::alloc::string::String,
+}
+/// A human's verdict on an action, as it entered.
+/// Type kairo.user.approval.v1 on kairo.user.<user>.approval, emitted by the gateway.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UserApproval {
+    #[prost(string, tag = "1")]
+    pub approval_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub action_id: ::prost::alloc::string::String,
+    /// On an action in doubt, what was found out: "happened" or "did_not_happen".
+    #[prost(string, tag = "5")]
+    pub verdict: ::prost::alloc::string::String,
+    /// For the agent, in the human's words.
+    #[prost(string, tag = "6")]
+    pub note: ::prost::alloc::string::String,
+}
+/// A direct order to an agent's actions, as it entered.
+/// Type kairo.user.command.v1 on kairo.user.<user>.command, emitted by the gateway.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UserCommand {
+    #[prost(string, tag = "1")]
+    pub command_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub agent: ::prost::alloc::string::String,
+    /// "cancel": stop the action, or the process, if one is named.
+    #[prost(string, tag = "4")]
+    pub command: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub process_id: ::prost::alloc::string::String,
 }

@@ -112,6 +112,485 @@ impl<'de> serde::Deserialize<'de> for AgentAction {
         deserializer.deserialize_struct("kairo.v1.AgentAction", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for AgentApproval {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.approval_id.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.verdict.is_empty() {
+            len += 1;
+        }
+        if !self.note.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentApproval", len)?;
+        if !self.approval_id.is_empty() {
+            struct_ser.serialize_field("approval_id", &self.approval_id)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.verdict.is_empty() {
+            struct_ser.serialize_field("verdict", &self.verdict)?;
+        }
+        if !self.note.is_empty() {
+            struct_ser.serialize_field("note", &self.note)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for AgentApproval {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "approval_id",
+            "approvalId",
+            "user",
+            "action_id",
+            "actionId",
+            "verdict",
+            "note",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ApprovalId,
+            User,
+            ActionId,
+            Verdict,
+            Note,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "approvalId" | "approval_id" => Ok(GeneratedField::ApprovalId),
+                            "user" => Ok(GeneratedField::User),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "verdict" => Ok(GeneratedField::Verdict),
+                            "note" => Ok(GeneratedField::Note),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = AgentApproval;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.AgentApproval")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<AgentApproval, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut approval_id__ = None;
+                let mut user__ = None;
+                let mut action_id__ = None;
+                let mut verdict__ = None;
+                let mut note__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ApprovalId => {
+                            if approval_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("approvalId"));
+                            }
+                            approval_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Verdict => {
+                            if verdict__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("verdict"));
+                            }
+                            verdict__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Note => {
+                            if note__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("note"));
+                            }
+                            note__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(AgentApproval {
+                    approval_id: approval_id__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    action_id: action_id__.unwrap_or_default(),
+                    verdict: verdict__.unwrap_or_default(),
+                    note: note__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.AgentApproval", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for AgentChoice {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.choice_id.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.offer_id.is_empty() {
+            len += 1;
+        }
+        if !self.option.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentChoice", len)?;
+        if !self.choice_id.is_empty() {
+            struct_ser.serialize_field("choice_id", &self.choice_id)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.offer_id.is_empty() {
+            struct_ser.serialize_field("offer_id", &self.offer_id)?;
+        }
+        if !self.option.is_empty() {
+            struct_ser.serialize_field("option", &self.option)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for AgentChoice {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "choice_id",
+            "choiceId",
+            "user",
+            "offer_id",
+            "offerId",
+            "option",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ChoiceId,
+            User,
+            OfferId,
+            Option,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "choiceId" | "choice_id" => Ok(GeneratedField::ChoiceId),
+                            "user" => Ok(GeneratedField::User),
+                            "offerId" | "offer_id" => Ok(GeneratedField::OfferId),
+                            "option" => Ok(GeneratedField::Option),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = AgentChoice;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.AgentChoice")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<AgentChoice, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut choice_id__ = None;
+                let mut user__ = None;
+                let mut offer_id__ = None;
+                let mut option__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ChoiceId => {
+                            if choice_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("choiceId"));
+                            }
+                            choice_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::OfferId => {
+                            if offer_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("offerId"));
+                            }
+                            offer_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Option => {
+                            if option__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("option"));
+                            }
+                            option__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(AgentChoice {
+                    choice_id: choice_id__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    offer_id: offer_id__.unwrap_or_default(),
+                    option: option__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.AgentChoice", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for AgentCommand {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.command_id.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.command.is_empty() {
+            len += 1;
+        }
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.process_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentCommand", len)?;
+        if !self.command_id.is_empty() {
+            struct_ser.serialize_field("command_id", &self.command_id)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.command.is_empty() {
+            struct_ser.serialize_field("command", &self.command)?;
+        }
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.process_id.is_empty() {
+            struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for AgentCommand {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "command_id",
+            "commandId",
+            "user",
+            "command",
+            "action_id",
+            "actionId",
+            "process_id",
+            "processId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            CommandId,
+            User,
+            Command,
+            ActionId,
+            ProcessId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "commandId" | "command_id" => Ok(GeneratedField::CommandId),
+                            "user" => Ok(GeneratedField::User),
+                            "command" => Ok(GeneratedField::Command),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = AgentCommand;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.AgentCommand")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<AgentCommand, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut command_id__ = None;
+                let mut user__ = None;
+                let mut command__ = None;
+                let mut action_id__ = None;
+                let mut process_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::CommandId => {
+                            if command_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("commandId"));
+                            }
+                            command_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Command => {
+                            if command__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("command"));
+                            }
+                            command__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ProcessId => {
+                            if process_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processId"));
+                            }
+                            process_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(AgentCommand {
+                    command_id: command_id__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    command: command__.unwrap_or_default(),
+                    action_id: action_id__.unwrap_or_default(),
+                    process_id: process_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.AgentCommand", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for AgentDecision {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -546,6 +1025,138 @@ impl<'de> serde::Deserialize<'de> for AgentFailed {
         deserializer.deserialize_struct("kairo.v1.AgentFailed", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for AgentJoined {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.message_id.is_empty() {
+            len += 1;
+        }
+        if !self.into_correlation_id.is_empty() {
+            len += 1;
+        }
+        if !self.into_message_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentJoined", len)?;
+        if !self.message_id.is_empty() {
+            struct_ser.serialize_field("message_id", &self.message_id)?;
+        }
+        if !self.into_correlation_id.is_empty() {
+            struct_ser.serialize_field("into_correlation_id", &self.into_correlation_id)?;
+        }
+        if !self.into_message_id.is_empty() {
+            struct_ser.serialize_field("into_message_id", &self.into_message_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for AgentJoined {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "message_id",
+            "messageId",
+            "into_correlation_id",
+            "intoCorrelationId",
+            "into_message_id",
+            "intoMessageId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            MessageId,
+            IntoCorrelationId,
+            IntoMessageId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "messageId" | "message_id" => Ok(GeneratedField::MessageId),
+                            "intoCorrelationId" | "into_correlation_id" => Ok(GeneratedField::IntoCorrelationId),
+                            "intoMessageId" | "into_message_id" => Ok(GeneratedField::IntoMessageId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = AgentJoined;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.AgentJoined")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<AgentJoined, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut message_id__ = None;
+                let mut into_correlation_id__ = None;
+                let mut into_message_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::MessageId => {
+                            if message_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messageId"));
+                            }
+                            message_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::IntoCorrelationId => {
+                            if into_correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("intoCorrelationId"));
+                            }
+                            into_correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::IntoMessageId => {
+                            if into_message_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("intoMessageId"));
+                            }
+                            into_message_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(AgentJoined {
+                    message_id: message_id__.unwrap_or_default(),
+                    into_correlation_id: into_correlation_id__.unwrap_or_default(),
+                    into_message_id: into_message_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.AgentJoined", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for AgentMessage {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -720,6 +1331,9 @@ impl serde::Serialize for AgentProfile {
         if self.history_limit != 0 {
             len += 1;
         }
+        if !self.interjection.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentProfile", len)?;
         if !self.agent.is_empty() {
             struct_ser.serialize_field("agent", &self.agent)?;
@@ -739,6 +1353,9 @@ impl serde::Serialize for AgentProfile {
         if self.history_limit != 0 {
             struct_ser.serialize_field("history_limit", &self.history_limit)?;
         }
+        if !self.interjection.is_empty() {
+            struct_ser.serialize_field("interjection", &self.interjection)?;
+        }
         struct_ser.end()
     }
 }
@@ -757,6 +1374,7 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
             "maxSteps",
             "history_limit",
             "historyLimit",
+            "interjection",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -767,6 +1385,7 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
             Tools,
             MaxSteps,
             HistoryLimit,
+            Interjection,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -795,6 +1414,7 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
                             "tools" => Ok(GeneratedField::Tools),
                             "maxSteps" | "max_steps" => Ok(GeneratedField::MaxSteps),
                             "historyLimit" | "history_limit" => Ok(GeneratedField::HistoryLimit),
+                            "interjection" => Ok(GeneratedField::Interjection),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -820,6 +1440,7 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
                 let mut tools__ = None;
                 let mut max_steps__ = None;
                 let mut history_limit__ = None;
+                let mut interjection__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Agent => {
@@ -862,6 +1483,12 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
                                 Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
                             ;
                         }
+                        GeneratedField::Interjection => {
+                            if interjection__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("interjection"));
+                            }
+                            interjection__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -874,6 +1501,7 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
                     tools: tools__.unwrap_or_default(),
                     max_steps: max_steps__.unwrap_or_default(),
                     history_limit: history_limit__.unwrap_or_default(),
+                    interjection: interjection__.unwrap_or_default(),
                 })
             }
         }
@@ -1741,6 +2369,9 @@ impl serde::Serialize for DecidedEvent {
         if !self.correlation_id.is_empty() {
             len += 1;
         }
+        if !self.turn_id.is_empty() {
+            len += 1;
+        }
         if self.event.is_some() {
             len += 1;
         }
@@ -1753,6 +2384,9 @@ impl serde::Serialize for DecidedEvent {
         }
         if !self.correlation_id.is_empty() {
             struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        if !self.turn_id.is_empty() {
+            struct_ser.serialize_field("turn_id", &self.turn_id)?;
         }
         if let Some(v) = self.event.as_ref() {
             match v {
@@ -1767,6 +2401,9 @@ impl serde::Serialize for DecidedEvent {
                 }
                 decided_event::Event::ThreadCreated(v) => {
                     struct_ser.serialize_field("thread_created", v)?;
+                }
+                decided_event::Event::Joined(v) => {
+                    struct_ser.serialize_field("joined", v)?;
                 }
             }
         }
@@ -1786,11 +2423,14 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
             "threadId",
             "correlation_id",
             "correlationId",
+            "turn_id",
+            "turnId",
             "thought",
             "action",
             "failed",
             "thread_created",
             "threadCreated",
+            "joined",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -1798,10 +2438,12 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
             EventId,
             ThreadId,
             CorrelationId,
+            TurnId,
             Thought,
             Action,
             Failed,
             ThreadCreated,
+            Joined,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -1827,10 +2469,12 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
                             "eventId" | "event_id" => Ok(GeneratedField::EventId),
                             "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
                             "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            "turnId" | "turn_id" => Ok(GeneratedField::TurnId),
                             "thought" => Ok(GeneratedField::Thought),
                             "action" => Ok(GeneratedField::Action),
                             "failed" => Ok(GeneratedField::Failed),
                             "threadCreated" | "thread_created" => Ok(GeneratedField::ThreadCreated),
+                            "joined" => Ok(GeneratedField::Joined),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -1853,6 +2497,7 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
                 let mut event_id__ = None;
                 let mut thread_id__ = None;
                 let mut correlation_id__ = None;
+                let mut turn_id__ = None;
                 let mut event__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
@@ -1873,6 +2518,12 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
                                 return Err(serde::de::Error::duplicate_field("correlationId"));
                             }
                             correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TurnId => {
+                            if turn_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("turnId"));
+                            }
+                            turn_id__ = Some(map_.next_value()?);
                         }
                         GeneratedField::Thought => {
                             if event__.is_some() {
@@ -1902,6 +2553,13 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
                             event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::ThreadCreated)
 ;
                         }
+                        GeneratedField::Joined => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("joined"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::Joined)
+;
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -1911,6 +2569,7 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
                     event_id: event_id__.unwrap_or_default(),
                     thread_id: thread_id__.unwrap_or_default(),
                     correlation_id: correlation_id__.unwrap_or_default(),
+                    turn_id: turn_id__.unwrap_or_default(),
                     event: event__,
                 })
             }
@@ -2236,6 +2895,306 @@ impl<'de> serde::Deserialize<'de> for LiveToken {
         deserializer.deserialize_struct("kairo.v1.LiveToken", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for ProcessAnswer {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.outcome.is_empty() {
+            len += 1;
+        }
+        if !self.reason.is_empty() {
+            len += 1;
+        }
+        if self.state.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessAnswer", len)?;
+        if !self.outcome.is_empty() {
+            struct_ser.serialize_field("outcome", &self.outcome)?;
+        }
+        if !self.reason.is_empty() {
+            struct_ser.serialize_field("reason", &self.reason)?;
+        }
+        if let Some(v) = self.state.as_ref() {
+            struct_ser.serialize_field("state", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessAnswer {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "outcome",
+            "reason",
+            "state",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Outcome,
+            Reason,
+            State,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "outcome" => Ok(GeneratedField::Outcome),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "state" => Ok(GeneratedField::State),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessAnswer;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessAnswer")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessAnswer, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut outcome__ = None;
+                let mut reason__ = None;
+                let mut state__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Outcome => {
+                            if outcome__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("outcome"));
+                            }
+                            outcome__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::State => {
+                            if state__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("state"));
+                            }
+                            state__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessAnswer {
+                    outcome: outcome__.unwrap_or_default(),
+                    reason: reason__.unwrap_or_default(),
+                    state: state__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessAnswer", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ProcessCanceled {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.process_id.is_empty() {
+            len += 1;
+        }
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.supervisor.is_empty() {
+            len += 1;
+        }
+        if !self.by_action_id.is_empty() {
+            len += 1;
+        }
+        if self.grace_ms != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessCanceled", len)?;
+        if !self.process_id.is_empty() {
+            struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.supervisor.is_empty() {
+            struct_ser.serialize_field("supervisor", &self.supervisor)?;
+        }
+        if !self.by_action_id.is_empty() {
+            struct_ser.serialize_field("by_action_id", &self.by_action_id)?;
+        }
+        if self.grace_ms != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("grace_ms", ToString::to_string(&self.grace_ms).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessCanceled {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "process_id",
+            "processId",
+            "action_id",
+            "actionId",
+            "supervisor",
+            "by_action_id",
+            "byActionId",
+            "grace_ms",
+            "graceMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ProcessId,
+            ActionId,
+            Supervisor,
+            ByActionId,
+            GraceMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "supervisor" => Ok(GeneratedField::Supervisor),
+                            "byActionId" | "by_action_id" => Ok(GeneratedField::ByActionId),
+                            "graceMs" | "grace_ms" => Ok(GeneratedField::GraceMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessCanceled;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessCanceled")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessCanceled, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut process_id__ = None;
+                let mut action_id__ = None;
+                let mut supervisor__ = None;
+                let mut by_action_id__ = None;
+                let mut grace_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ProcessId => {
+                            if process_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processId"));
+                            }
+                            process_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Supervisor => {
+                            if supervisor__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("supervisor"));
+                            }
+                            supervisor__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ByActionId => {
+                            if by_action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("byActionId"));
+                            }
+                            by_action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::GraceMs => {
+                            if grace_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("graceMs"));
+                            }
+                            grace_ms__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessCanceled {
+                    process_id: process_id__.unwrap_or_default(),
+                    action_id: action_id__.unwrap_or_default(),
+                    supervisor: supervisor__.unwrap_or_default(),
+                    by_action_id: by_action_id__.unwrap_or_default(),
+                    grace_ms: grace_ms__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessCanceled", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for ProcessCapabilities {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -2395,6 +3354,15 @@ impl serde::Serialize for ProcessExited {
         if self.decision_sequence != 0 {
             len += 1;
         }
+        if self.background {
+            len += 1;
+        }
+        if !self.program.is_empty() {
+            len += 1;
+        }
+        if !self.tool.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessExited", len)?;
         if !self.process_id.is_empty() {
             struct_ser.serialize_field("process_id", &self.process_id)?;
@@ -2441,6 +3409,15 @@ impl serde::Serialize for ProcessExited {
             #[allow(clippy::needless_borrows_for_generic_args)]
             struct_ser.serialize_field("decision_sequence", ToString::to_string(&self.decision_sequence).as_str())?;
         }
+        if self.background {
+            struct_ser.serialize_field("background", &self.background)?;
+        }
+        if !self.program.is_empty() {
+            struct_ser.serialize_field("program", &self.program)?;
+        }
+        if !self.tool.is_empty() {
+            struct_ser.serialize_field("tool", &self.tool)?;
+        }
         struct_ser.end()
     }
 }
@@ -2471,6 +3448,9 @@ impl<'de> serde::Deserialize<'de> for ProcessExited {
             "stderrBytes",
             "decision_sequence",
             "decisionSequence",
+            "background",
+            "program",
+            "tool",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -2488,6 +3468,9 @@ impl<'de> serde::Deserialize<'de> for ProcessExited {
             StdoutBytes,
             StderrBytes,
             DecisionSequence,
+            Background,
+            Program,
+            Tool,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -2523,6 +3506,9 @@ impl<'de> serde::Deserialize<'de> for ProcessExited {
                             "stdoutBytes" | "stdout_bytes" => Ok(GeneratedField::StdoutBytes),
                             "stderrBytes" | "stderr_bytes" => Ok(GeneratedField::StderrBytes),
                             "decisionSequence" | "decision_sequence" => Ok(GeneratedField::DecisionSequence),
+                            "background" => Ok(GeneratedField::Background),
+                            "program" => Ok(GeneratedField::Program),
+                            "tool" => Ok(GeneratedField::Tool),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -2555,6 +3541,9 @@ impl<'de> serde::Deserialize<'de> for ProcessExited {
                 let mut stdout_bytes__ = None;
                 let mut stderr_bytes__ = None;
                 let mut decision_sequence__ = None;
+                let mut background__ = None;
+                let mut program__ = None;
+                let mut tool__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::ProcessId => {
@@ -2645,6 +3634,24 @@ impl<'de> serde::Deserialize<'de> for ProcessExited {
                                 Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
                             ;
                         }
+                        GeneratedField::Background => {
+                            if background__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("background"));
+                            }
+                            background__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Program => {
+                            if program__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("program"));
+                            }
+                            program__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tool => {
+                            if tool__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tool"));
+                            }
+                            tool__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -2664,10 +3671,577 @@ impl<'de> serde::Deserialize<'de> for ProcessExited {
                     stdout_bytes: stdout_bytes__.unwrap_or_default(),
                     stderr_bytes: stderr_bytes__.unwrap_or_default(),
                     decision_sequence: decision_sequence__.unwrap_or_default(),
+                    background: background__.unwrap_or_default(),
+                    program: program__.unwrap_or_default(),
+                    tool: tool__.unwrap_or_default(),
                 })
             }
         }
         deserializer.deserialize_struct("kairo.v1.ProcessExited", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ProcessLook {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let len = 0;
+        let struct_ser = serializer.serialize_struct("kairo.v1.ProcessLook", len)?;
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessLook {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                            Ok(GeneratedField::__SkipField__)
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessLook;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessLook")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessLook, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                while map_.next_key::<GeneratedField>()?.is_some() {
+                    let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                }
+                Ok(ProcessLook {
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessLook", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ProcessProgress {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.process_id.is_empty() {
+            len += 1;
+        }
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.supervisor.is_empty() {
+            len += 1;
+        }
+        if self.fraction.is_some() {
+            len += 1;
+        }
+        if !self.message.is_empty() {
+            len += 1;
+        }
+        if !self.tail.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessProgress", len)?;
+        if !self.process_id.is_empty() {
+            struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.supervisor.is_empty() {
+            struct_ser.serialize_field("supervisor", &self.supervisor)?;
+        }
+        if let Some(v) = self.fraction.as_ref() {
+            struct_ser.serialize_field("fraction", v)?;
+        }
+        if !self.message.is_empty() {
+            struct_ser.serialize_field("message", &self.message)?;
+        }
+        if !self.tail.is_empty() {
+            struct_ser.serialize_field("tail", &self.tail)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessProgress {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "process_id",
+            "processId",
+            "action_id",
+            "actionId",
+            "supervisor",
+            "fraction",
+            "message",
+            "tail",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ProcessId,
+            ActionId,
+            Supervisor,
+            Fraction,
+            Message,
+            Tail,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "supervisor" => Ok(GeneratedField::Supervisor),
+                            "fraction" => Ok(GeneratedField::Fraction),
+                            "message" => Ok(GeneratedField::Message),
+                            "tail" => Ok(GeneratedField::Tail),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessProgress;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessProgress")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessProgress, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut process_id__ = None;
+                let mut action_id__ = None;
+                let mut supervisor__ = None;
+                let mut fraction__ = None;
+                let mut message__ = None;
+                let mut tail__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ProcessId => {
+                            if process_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processId"));
+                            }
+                            process_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Supervisor => {
+                            if supervisor__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("supervisor"));
+                            }
+                            supervisor__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Fraction => {
+                            if fraction__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("fraction"));
+                            }
+                            fraction__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Message => {
+                            if message__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("message"));
+                            }
+                            message__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tail => {
+                            if tail__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tail"));
+                            }
+                            tail__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessProgress {
+                    process_id: process_id__.unwrap_or_default(),
+                    action_id: action_id__.unwrap_or_default(),
+                    supervisor: supervisor__.unwrap_or_default(),
+                    fraction: fraction__,
+                    message: message__.unwrap_or_default(),
+                    tail: tail__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessProgress", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ProcessRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if self.after != 0 {
+            len += 1;
+        }
+        if !self.by_action_id.is_empty() {
+            len += 1;
+        }
+        if self.ask.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if self.after != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("after", ToString::to_string(&self.after).as_str())?;
+        }
+        if !self.by_action_id.is_empty() {
+            struct_ser.serialize_field("by_action_id", &self.by_action_id)?;
+        }
+        if let Some(v) = self.ask.as_ref() {
+            match v {
+                process_request::Ask::Look(v) => {
+                    struct_ser.serialize_field("look", v)?;
+                }
+                process_request::Ask::Signal(v) => {
+                    struct_ser.serialize_field("signal", v)?;
+                }
+                process_request::Ask::Write(v) => {
+                    struct_ser.serialize_field("write", v)?;
+                }
+                process_request::Ask::Stop(v) => {
+                    struct_ser.serialize_field("stop", v)?;
+                }
+            }
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "action_id",
+            "actionId",
+            "after",
+            "by_action_id",
+            "byActionId",
+            "look",
+            "signal",
+            "write",
+            "stop",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            ActionId,
+            After,
+            ByActionId,
+            Look,
+            Signal,
+            Write,
+            Stop,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "after" => Ok(GeneratedField::After),
+                            "byActionId" | "by_action_id" => Ok(GeneratedField::ByActionId),
+                            "look" => Ok(GeneratedField::Look),
+                            "signal" => Ok(GeneratedField::Signal),
+                            "write" => Ok(GeneratedField::Write),
+                            "stop" => Ok(GeneratedField::Stop),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut action_id__ = None;
+                let mut after__ = None;
+                let mut by_action_id__ = None;
+                let mut ask__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::After => {
+                            if after__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("after"));
+                            }
+                            after__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::ByActionId => {
+                            if by_action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("byActionId"));
+                            }
+                            by_action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Look => {
+                            if ask__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("look"));
+                            }
+                            ask__ = map_.next_value::<::std::option::Option<_>>()?.map(process_request::Ask::Look)
+;
+                        }
+                        GeneratedField::Signal => {
+                            if ask__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("signal"));
+                            }
+                            ask__ = map_.next_value::<::std::option::Option<_>>()?.map(process_request::Ask::Signal)
+;
+                        }
+                        GeneratedField::Write => {
+                            if ask__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("write"));
+                            }
+                            ask__ = map_.next_value::<::std::option::Option<_>>()?.map(process_request::Ask::Write)
+;
+                        }
+                        GeneratedField::Stop => {
+                            if ask__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stop"));
+                            }
+                            ask__ = map_.next_value::<::std::option::Option<_>>()?.map(process_request::Ask::Stop)
+;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessRequest {
+                    agent: agent__.unwrap_or_default(),
+                    action_id: action_id__.unwrap_or_default(),
+                    after: after__.unwrap_or_default(),
+                    by_action_id: by_action_id__.unwrap_or_default(),
+                    ask: ask__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ProcessSignal {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.name.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessSignal", len)?;
+        if !self.name.is_empty() {
+            struct_ser.serialize_field("name", &self.name)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessSignal {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "name",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Name,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "name" => Ok(GeneratedField::Name),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessSignal;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessSignal")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessSignal, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut name__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Name => {
+                            if name__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("name"));
+                            }
+                            name__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessSignal {
+                    name: name__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessSignal", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for ProcessSpawned {
@@ -2696,6 +4270,15 @@ impl serde::Serialize for ProcessSpawned {
         if !self.arguments.is_empty() {
             len += 1;
         }
+        if self.background {
+            len += 1;
+        }
+        if self.decision_sequence != 0 {
+            len += 1;
+        }
+        if !self.tool.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessSpawned", len)?;
         if !self.process_id.is_empty() {
             struct_ser.serialize_field("process_id", &self.process_id)?;
@@ -2715,6 +4298,17 @@ impl serde::Serialize for ProcessSpawned {
         if !self.arguments.is_empty() {
             struct_ser.serialize_field("arguments", &self.arguments)?;
         }
+        if self.background {
+            struct_ser.serialize_field("background", &self.background)?;
+        }
+        if self.decision_sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("decision_sequence", ToString::to_string(&self.decision_sequence).as_str())?;
+        }
+        if !self.tool.is_empty() {
+            struct_ser.serialize_field("tool", &self.tool)?;
+        }
         struct_ser.end()
     }
 }
@@ -2733,6 +4327,10 @@ impl<'de> serde::Deserialize<'de> for ProcessSpawned {
             "pid",
             "program",
             "arguments",
+            "background",
+            "decision_sequence",
+            "decisionSequence",
+            "tool",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -2743,6 +4341,9 @@ impl<'de> serde::Deserialize<'de> for ProcessSpawned {
             Pid,
             Program,
             Arguments,
+            Background,
+            DecisionSequence,
+            Tool,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -2771,6 +4372,9 @@ impl<'de> serde::Deserialize<'de> for ProcessSpawned {
                             "pid" => Ok(GeneratedField::Pid),
                             "program" => Ok(GeneratedField::Program),
                             "arguments" => Ok(GeneratedField::Arguments),
+                            "background" => Ok(GeneratedField::Background),
+                            "decisionSequence" | "decision_sequence" => Ok(GeneratedField::DecisionSequence),
+                            "tool" => Ok(GeneratedField::Tool),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -2796,6 +4400,9 @@ impl<'de> serde::Deserialize<'de> for ProcessSpawned {
                 let mut pid__ = None;
                 let mut program__ = None;
                 let mut arguments__ = None;
+                let mut background__ = None;
+                let mut decision_sequence__ = None;
+                let mut tool__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::ProcessId => {
@@ -2836,6 +4443,26 @@ impl<'de> serde::Deserialize<'de> for ProcessSpawned {
                             }
                             arguments__ = Some(map_.next_value()?);
                         }
+                        GeneratedField::Background => {
+                            if background__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("background"));
+                            }
+                            background__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::DecisionSequence => {
+                            if decision_sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("decisionSequence"));
+                            }
+                            decision_sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Tool => {
+                            if tool__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tool"));
+                            }
+                            tool__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -2848,10 +4475,402 @@ impl<'de> serde::Deserialize<'de> for ProcessSpawned {
                     pid: pid__.unwrap_or_default(),
                     program: program__.unwrap_or_default(),
                     arguments: arguments__.unwrap_or_default(),
+                    background: background__.unwrap_or_default(),
+                    decision_sequence: decision_sequence__.unwrap_or_default(),
+                    tool: tool__.unwrap_or_default(),
                 })
             }
         }
         deserializer.deserialize_struct("kairo.v1.ProcessSpawned", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ProcessState {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.process_id.is_empty() {
+            len += 1;
+        }
+        if self.running_ms != 0 {
+            len += 1;
+        }
+        if self.fraction.is_some() {
+            len += 1;
+        }
+        if !self.message.is_empty() {
+            len += 1;
+        }
+        if !self.stdout_tail.is_empty() {
+            len += 1;
+        }
+        if !self.stderr_tail.is_empty() {
+            len += 1;
+        }
+        if self.stdout_bytes != 0 {
+            len += 1;
+        }
+        if self.stderr_bytes != 0 {
+            len += 1;
+        }
+        if !self.outcome.is_empty() {
+            len += 1;
+        }
+        if self.code.is_some() {
+            len += 1;
+        }
+        if self.signal.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessState", len)?;
+        if !self.process_id.is_empty() {
+            struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        if self.running_ms != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("running_ms", ToString::to_string(&self.running_ms).as_str())?;
+        }
+        if let Some(v) = self.fraction.as_ref() {
+            struct_ser.serialize_field("fraction", v)?;
+        }
+        if !self.message.is_empty() {
+            struct_ser.serialize_field("message", &self.message)?;
+        }
+        if !self.stdout_tail.is_empty() {
+            struct_ser.serialize_field("stdout_tail", &self.stdout_tail)?;
+        }
+        if !self.stderr_tail.is_empty() {
+            struct_ser.serialize_field("stderr_tail", &self.stderr_tail)?;
+        }
+        if self.stdout_bytes != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("stdout_bytes", ToString::to_string(&self.stdout_bytes).as_str())?;
+        }
+        if self.stderr_bytes != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("stderr_bytes", ToString::to_string(&self.stderr_bytes).as_str())?;
+        }
+        if !self.outcome.is_empty() {
+            struct_ser.serialize_field("outcome", &self.outcome)?;
+        }
+        if let Some(v) = self.code.as_ref() {
+            struct_ser.serialize_field("code", v)?;
+        }
+        if let Some(v) = self.signal.as_ref() {
+            struct_ser.serialize_field("signal", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessState {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "process_id",
+            "processId",
+            "running_ms",
+            "runningMs",
+            "fraction",
+            "message",
+            "stdout_tail",
+            "stdoutTail",
+            "stderr_tail",
+            "stderrTail",
+            "stdout_bytes",
+            "stdoutBytes",
+            "stderr_bytes",
+            "stderrBytes",
+            "outcome",
+            "code",
+            "signal",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ProcessId,
+            RunningMs,
+            Fraction,
+            Message,
+            StdoutTail,
+            StderrTail,
+            StdoutBytes,
+            StderrBytes,
+            Outcome,
+            Code,
+            Signal,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            "runningMs" | "running_ms" => Ok(GeneratedField::RunningMs),
+                            "fraction" => Ok(GeneratedField::Fraction),
+                            "message" => Ok(GeneratedField::Message),
+                            "stdoutTail" | "stdout_tail" => Ok(GeneratedField::StdoutTail),
+                            "stderrTail" | "stderr_tail" => Ok(GeneratedField::StderrTail),
+                            "stdoutBytes" | "stdout_bytes" => Ok(GeneratedField::StdoutBytes),
+                            "stderrBytes" | "stderr_bytes" => Ok(GeneratedField::StderrBytes),
+                            "outcome" => Ok(GeneratedField::Outcome),
+                            "code" => Ok(GeneratedField::Code),
+                            "signal" => Ok(GeneratedField::Signal),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessState;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessState")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessState, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut process_id__ = None;
+                let mut running_ms__ = None;
+                let mut fraction__ = None;
+                let mut message__ = None;
+                let mut stdout_tail__ = None;
+                let mut stderr_tail__ = None;
+                let mut stdout_bytes__ = None;
+                let mut stderr_bytes__ = None;
+                let mut outcome__ = None;
+                let mut code__ = None;
+                let mut signal__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ProcessId => {
+                            if process_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processId"));
+                            }
+                            process_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::RunningMs => {
+                            if running_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("runningMs"));
+                            }
+                            running_ms__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Fraction => {
+                            if fraction__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("fraction"));
+                            }
+                            fraction__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Message => {
+                            if message__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("message"));
+                            }
+                            message__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::StdoutTail => {
+                            if stdout_tail__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stdoutTail"));
+                            }
+                            stdout_tail__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::StderrTail => {
+                            if stderr_tail__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stderrTail"));
+                            }
+                            stderr_tail__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::StdoutBytes => {
+                            if stdout_bytes__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stdoutBytes"));
+                            }
+                            stdout_bytes__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::StderrBytes => {
+                            if stderr_bytes__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stderrBytes"));
+                            }
+                            stderr_bytes__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Outcome => {
+                            if outcome__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("outcome"));
+                            }
+                            outcome__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Code => {
+                            if code__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("code"));
+                            }
+                            code__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Signal => {
+                            if signal__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("signal"));
+                            }
+                            signal__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessState {
+                    process_id: process_id__.unwrap_or_default(),
+                    running_ms: running_ms__.unwrap_or_default(),
+                    fraction: fraction__,
+                    message: message__.unwrap_or_default(),
+                    stdout_tail: stdout_tail__.unwrap_or_default(),
+                    stderr_tail: stderr_tail__.unwrap_or_default(),
+                    stdout_bytes: stdout_bytes__.unwrap_or_default(),
+                    stderr_bytes: stderr_bytes__.unwrap_or_default(),
+                    outcome: outcome__.unwrap_or_default(),
+                    code: code__,
+                    signal: signal__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessState", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ProcessStop {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.grace_ms != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessStop", len)?;
+        if self.grace_ms != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("grace_ms", ToString::to_string(&self.grace_ms).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessStop {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "grace_ms",
+            "graceMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            GraceMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "graceMs" | "grace_ms" => Ok(GeneratedField::GraceMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessStop;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessStop")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessStop, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut grace_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::GraceMs => {
+                            if grace_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("graceMs"));
+                            }
+                            grace_ms__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessStop {
+                    grace_ms: grace_ms__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessStop", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for ProcessUsage {
@@ -3018,6 +5037,118 @@ impl<'de> serde::Deserialize<'de> for ProcessUsage {
             }
         }
         deserializer.deserialize_struct("kairo.v1.ProcessUsage", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ProcessWrite {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.text.is_empty() {
+            len += 1;
+        }
+        if self.close {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessWrite", len)?;
+        if !self.text.is_empty() {
+            struct_ser.serialize_field("text", &self.text)?;
+        }
+        if self.close {
+            struct_ser.serialize_field("close", &self.close)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessWrite {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "text",
+            "close",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Text,
+            Close,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "text" => Ok(GeneratedField::Text),
+                            "close" => Ok(GeneratedField::Close),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessWrite;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessWrite")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessWrite, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut text__ = None;
+                let mut close__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Text => {
+                            if text__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("text"));
+                            }
+                            text__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Close => {
+                            if close__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("close"));
+                            }
+                            close__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessWrite {
+                    text: text__.unwrap_or_default(),
+                    close: close__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessWrite", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for Say {
@@ -3353,6 +5484,101 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
         deserializer.deserialize_struct("kairo.v1.ServiceStatus", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for TailRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.TailRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for TailRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = TailRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.TailRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<TailRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(TailRequest {
+                    agent: agent__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.TailRequest", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for ThreadCreated {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -3514,12 +5740,26 @@ impl serde::Serialize for ToolCall {
         if !self.arguments.is_empty() {
             len += 1;
         }
+        if !self.target_action_id.is_empty() {
+            len += 1;
+        }
+        if self.target_after != 0 {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolCall", len)?;
         if !self.tool.is_empty() {
             struct_ser.serialize_field("tool", &self.tool)?;
         }
         if !self.arguments.is_empty() {
             struct_ser.serialize_field("arguments", &self.arguments)?;
+        }
+        if !self.target_action_id.is_empty() {
+            struct_ser.serialize_field("target_action_id", &self.target_action_id)?;
+        }
+        if self.target_after != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("target_after", ToString::to_string(&self.target_after).as_str())?;
         }
         struct_ser.end()
     }
@@ -3533,12 +5773,18 @@ impl<'de> serde::Deserialize<'de> for ToolCall {
         const FIELDS: &[&str] = &[
             "tool",
             "arguments",
+            "target_action_id",
+            "targetActionId",
+            "target_after",
+            "targetAfter",
         ];
 
         #[allow(clippy::enum_variant_names)]
         enum GeneratedField {
             Tool,
             Arguments,
+            TargetActionId,
+            TargetAfter,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -3563,6 +5809,8 @@ impl<'de> serde::Deserialize<'de> for ToolCall {
                         match value {
                             "tool" => Ok(GeneratedField::Tool),
                             "arguments" => Ok(GeneratedField::Arguments),
+                            "targetActionId" | "target_action_id" => Ok(GeneratedField::TargetActionId),
+                            "targetAfter" | "target_after" => Ok(GeneratedField::TargetAfter),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -3584,6 +5832,8 @@ impl<'de> serde::Deserialize<'de> for ToolCall {
             {
                 let mut tool__ = None;
                 let mut arguments__ = None;
+                let mut target_action_id__ = None;
+                let mut target_after__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Tool => {
@@ -3598,6 +5848,20 @@ impl<'de> serde::Deserialize<'de> for ToolCall {
                             }
                             arguments__ = Some(map_.next_value()?);
                         }
+                        GeneratedField::TargetActionId => {
+                            if target_action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("targetActionId"));
+                            }
+                            target_action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TargetAfter => {
+                            if target_after__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("targetAfter"));
+                            }
+                            target_after__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -3606,6 +5870,8 @@ impl<'de> serde::Deserialize<'de> for ToolCall {
                 Ok(ToolCall {
                     tool: tool__.unwrap_or_default(),
                     arguments: arguments__.unwrap_or_default(),
+                    target_action_id: target_action_id__.unwrap_or_default(),
+                    target_after: target_after__.unwrap_or_default(),
                 })
             }
         }
@@ -3859,6 +6125,12 @@ impl serde::Serialize for ToolInvocation {
         if !self.thread_id.is_empty() {
             len += 1;
         }
+        if !self.target_action_id.is_empty() {
+            len += 1;
+        }
+        if self.target_after != 0 {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolInvocation", len)?;
         if !self.action_id.is_empty() {
             struct_ser.serialize_field("action_id", &self.action_id)?;
@@ -3874,6 +6146,14 @@ impl serde::Serialize for ToolInvocation {
         }
         if !self.thread_id.is_empty() {
             struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.target_action_id.is_empty() {
+            struct_ser.serialize_field("target_action_id", &self.target_action_id)?;
+        }
+        if self.target_after != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("target_after", ToString::to_string(&self.target_after).as_str())?;
         }
         struct_ser.end()
     }
@@ -3892,6 +6172,10 @@ impl<'de> serde::Deserialize<'de> for ToolInvocation {
             "executor",
             "thread_id",
             "threadId",
+            "target_action_id",
+            "targetActionId",
+            "target_after",
+            "targetAfter",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -3901,6 +6185,8 @@ impl<'de> serde::Deserialize<'de> for ToolInvocation {
             Arguments,
             Executor,
             ThreadId,
+            TargetActionId,
+            TargetAfter,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -3928,6 +6214,8 @@ impl<'de> serde::Deserialize<'de> for ToolInvocation {
                             "arguments" => Ok(GeneratedField::Arguments),
                             "executor" => Ok(GeneratedField::Executor),
                             "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "targetActionId" | "target_action_id" => Ok(GeneratedField::TargetActionId),
+                            "targetAfter" | "target_after" => Ok(GeneratedField::TargetAfter),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -3952,6 +6240,8 @@ impl<'de> serde::Deserialize<'de> for ToolInvocation {
                 let mut arguments__ = None;
                 let mut executor__ = None;
                 let mut thread_id__ = None;
+                let mut target_action_id__ = None;
+                let mut target_after__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::ActionId => {
@@ -3984,6 +6274,20 @@ impl<'de> serde::Deserialize<'de> for ToolInvocation {
                             }
                             thread_id__ = Some(map_.next_value()?);
                         }
+                        GeneratedField::TargetActionId => {
+                            if target_action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("targetActionId"));
+                            }
+                            target_action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TargetAfter => {
+                            if target_after__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("targetAfter"));
+                            }
+                            target_after__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -3995,6 +6299,8 @@ impl<'de> serde::Deserialize<'de> for ToolInvocation {
                     arguments: arguments__.unwrap_or_default(),
                     executor: executor__.unwrap_or_default(),
                     thread_id: thread_id__.unwrap_or_default(),
+                    target_action_id: target_action_id__.unwrap_or_default(),
+                    target_after: target_after__.unwrap_or_default(),
                 })
             }
         }
@@ -4133,6 +6439,172 @@ impl<'de> serde::Deserialize<'de> for ToolInvoke {
             }
         }
         deserializer.deserialize_struct("kairo.v1.ToolInvoke", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ToolProgress {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.tool.is_empty() {
+            len += 1;
+        }
+        if !self.runner.is_empty() {
+            len += 1;
+        }
+        if self.fraction.is_some() {
+            len += 1;
+        }
+        if !self.message.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolProgress", len)?;
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.tool.is_empty() {
+            struct_ser.serialize_field("tool", &self.tool)?;
+        }
+        if !self.runner.is_empty() {
+            struct_ser.serialize_field("runner", &self.runner)?;
+        }
+        if let Some(v) = self.fraction.as_ref() {
+            struct_ser.serialize_field("fraction", v)?;
+        }
+        if !self.message.is_empty() {
+            struct_ser.serialize_field("message", &self.message)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ToolProgress {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "action_id",
+            "actionId",
+            "tool",
+            "runner",
+            "fraction",
+            "message",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ActionId,
+            Tool,
+            Runner,
+            Fraction,
+            Message,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "tool" => Ok(GeneratedField::Tool),
+                            "runner" => Ok(GeneratedField::Runner),
+                            "fraction" => Ok(GeneratedField::Fraction),
+                            "message" => Ok(GeneratedField::Message),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ToolProgress;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ToolProgress")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ToolProgress, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut action_id__ = None;
+                let mut tool__ = None;
+                let mut runner__ = None;
+                let mut fraction__ = None;
+                let mut message__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tool => {
+                            if tool__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tool"));
+                            }
+                            tool__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Runner => {
+                            if runner__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("runner"));
+                            }
+                            runner__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Fraction => {
+                            if fraction__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("fraction"));
+                            }
+                            fraction__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Message => {
+                            if message__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("message"));
+                            }
+                            message__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ToolProgress {
+                    action_id: action_id__.unwrap_or_default(),
+                    tool: tool__.unwrap_or_default(),
+                    runner: runner__.unwrap_or_default(),
+                    fraction: fraction__,
+                    message: message__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ToolProgress", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for ToolResult {
@@ -4519,6 +6991,536 @@ impl<'de> serde::Deserialize<'de> for ToolSpec {
             }
         }
         deserializer.deserialize_struct("kairo.v1.ToolSpec", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for UserApproval {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.approval_id.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.verdict.is_empty() {
+            len += 1;
+        }
+        if !self.note.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.UserApproval", len)?;
+        if !self.approval_id.is_empty() {
+            struct_ser.serialize_field("approval_id", &self.approval_id)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.verdict.is_empty() {
+            struct_ser.serialize_field("verdict", &self.verdict)?;
+        }
+        if !self.note.is_empty() {
+            struct_ser.serialize_field("note", &self.note)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for UserApproval {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "approval_id",
+            "approvalId",
+            "user",
+            "agent",
+            "action_id",
+            "actionId",
+            "verdict",
+            "note",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ApprovalId,
+            User,
+            Agent,
+            ActionId,
+            Verdict,
+            Note,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "approvalId" | "approval_id" => Ok(GeneratedField::ApprovalId),
+                            "user" => Ok(GeneratedField::User),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "verdict" => Ok(GeneratedField::Verdict),
+                            "note" => Ok(GeneratedField::Note),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = UserApproval;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.UserApproval")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<UserApproval, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut approval_id__ = None;
+                let mut user__ = None;
+                let mut agent__ = None;
+                let mut action_id__ = None;
+                let mut verdict__ = None;
+                let mut note__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ApprovalId => {
+                            if approval_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("approvalId"));
+                            }
+                            approval_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Verdict => {
+                            if verdict__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("verdict"));
+                            }
+                            verdict__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Note => {
+                            if note__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("note"));
+                            }
+                            note__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(UserApproval {
+                    approval_id: approval_id__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    action_id: action_id__.unwrap_or_default(),
+                    verdict: verdict__.unwrap_or_default(),
+                    note: note__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.UserApproval", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for UserChoice {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.choice_id.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.offer_id.is_empty() {
+            len += 1;
+        }
+        if !self.option.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.UserChoice", len)?;
+        if !self.choice_id.is_empty() {
+            struct_ser.serialize_field("choice_id", &self.choice_id)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.offer_id.is_empty() {
+            struct_ser.serialize_field("offer_id", &self.offer_id)?;
+        }
+        if !self.option.is_empty() {
+            struct_ser.serialize_field("option", &self.option)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for UserChoice {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "choice_id",
+            "choiceId",
+            "user",
+            "agent",
+            "offer_id",
+            "offerId",
+            "option",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ChoiceId,
+            User,
+            Agent,
+            OfferId,
+            Option,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "choiceId" | "choice_id" => Ok(GeneratedField::ChoiceId),
+                            "user" => Ok(GeneratedField::User),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "offerId" | "offer_id" => Ok(GeneratedField::OfferId),
+                            "option" => Ok(GeneratedField::Option),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = UserChoice;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.UserChoice")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<UserChoice, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut choice_id__ = None;
+                let mut user__ = None;
+                let mut agent__ = None;
+                let mut offer_id__ = None;
+                let mut option__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ChoiceId => {
+                            if choice_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("choiceId"));
+                            }
+                            choice_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::OfferId => {
+                            if offer_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("offerId"));
+                            }
+                            offer_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Option => {
+                            if option__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("option"));
+                            }
+                            option__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(UserChoice {
+                    choice_id: choice_id__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    offer_id: offer_id__.unwrap_or_default(),
+                    option: option__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.UserChoice", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for UserCommand {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.command_id.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.command.is_empty() {
+            len += 1;
+        }
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.process_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.UserCommand", len)?;
+        if !self.command_id.is_empty() {
+            struct_ser.serialize_field("command_id", &self.command_id)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.command.is_empty() {
+            struct_ser.serialize_field("command", &self.command)?;
+        }
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.process_id.is_empty() {
+            struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for UserCommand {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "command_id",
+            "commandId",
+            "user",
+            "agent",
+            "command",
+            "action_id",
+            "actionId",
+            "process_id",
+            "processId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            CommandId,
+            User,
+            Agent,
+            Command,
+            ActionId,
+            ProcessId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "commandId" | "command_id" => Ok(GeneratedField::CommandId),
+                            "user" => Ok(GeneratedField::User),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "command" => Ok(GeneratedField::Command),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = UserCommand;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.UserCommand")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<UserCommand, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut command_id__ = None;
+                let mut user__ = None;
+                let mut agent__ = None;
+                let mut command__ = None;
+                let mut action_id__ = None;
+                let mut process_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::CommandId => {
+                            if command_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("commandId"));
+                            }
+                            command_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Command => {
+                            if command__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("command"));
+                            }
+                            command__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ProcessId => {
+                            if process_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processId"));
+                            }
+                            process_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(UserCommand {
+                    command_id: command_id__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    command: command__.unwrap_or_default(),
+                    action_id: action_id__.unwrap_or_default(),
+                    process_id: process_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.UserCommand", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for UserMessage {

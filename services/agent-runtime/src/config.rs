@@ -34,6 +34,9 @@ pub struct AgentRuntimeConfig {
     pub cached_agents: usize,
     /// Decisions of an agent between two snapshots. Default 64.
     pub snapshot_every: u32,
+    /// Times one decision is begun again because another message came, for agents that want that; what comes after
+    /// waits for its turn. Default 3.
+    pub restarts: u32,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -72,6 +75,7 @@ impl Default for AgentRuntimeConfig {
             parallel_tools: 8,
             cached_agents: 10_000,
             snapshot_every: 64,
+            restarts: 3,
         }
     }
 }
@@ -105,6 +109,7 @@ impl Validate for AgentRuntimeConfig {
         check(&mut mistakes, "parallel_tools", self.parallel_tools, 1..=256, "tools");
         check(&mut mistakes, "cached_agents", self.cached_agents, 1..=10_000_000, "agents");
         check(&mut mistakes, "snapshot_every", self.snapshot_every, 1..=100_000, "decisions");
+        check(&mut mistakes, "restarts", self.restarts, 0..=100, "times");
         mistakes
     }
 }

@@ -7,6 +7,7 @@
 mod catalogue;
 mod claims;
 mod config;
+mod interjections;
 mod live;
 mod memory;
 pub mod mind;

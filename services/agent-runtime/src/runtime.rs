@@ -19,7 +19,10 @@ use kairo_core::{
     slots::company,
     subjects::{self, AGENT_DECISION, Consumer, Service},
 };
-use kairo_proto::v1::{AgentDecision, Completion};
+use kairo_proto::{
+    Body,
+    v1::{AgentDecision, Completion},
+};
 use tracing::{Instrument, Span};
 use uuid::Uuid;
 
@@ -27,11 +30,13 @@ use crate::{
     catalogue::CatalogueInForce,
     claims::{Claimed, Claims},
     config::Config,
+    interjections::{self, Interjections},
     live::Live,
     memory::{Memory, Mind},
     mind::{
         deliberation::{Deliberation, Limits, Next, decision_id},
         log::Log,
+        state::Interjection,
     },
     models::Models,
 };
@@ -46,6 +51,7 @@ pub struct AgentRuntime {
     limits: Limits,
     retry_pause: Duration,
     snapshot_every: u32,
+    restarts: u32,
 }
 
 /// Conflicts in a row before a doorbell is left to be delivered again.
@@ -67,6 +73,8 @@ enum Turned {
     Overtaken,
     /// Somebody else is thinking for this agent.
     Held,
+    /// A message came, and the agent wants to decide on it, too.
+    Interrupted,
 }
 
 /// One doorbell being answered.
@@ -85,11 +93,14 @@ impl Handler for AgentRuntime {
             return Err(Failure::Permanent("subject names no agent".to_owned()));
         };
         let slot = self.memory.slot(&agent);
+        let free = slot.try_lock();
+        let waited = free.is_err();
+        if waited {
+            self.announce(&agent, delivery).await;
+        }
         if company(&slot) > AT_THE_DOOR {
             return Ok(Settled::Later(held_delay(delivery.attempt)));
         }
-        let free = slot.try_lock();
-        let waited = free.is_err();
         let mut mind = match free {
             Ok(mind) => mind,
             Err(_) => slot.lock().await,
@@ -103,6 +114,7 @@ impl Handler for AgentRuntime {
         }
         match outcome? {
             true => return Ok(Settled::Done),
+            false if delivery.attempt == 1 => self.announce(&agent, delivery).await,
             false if delivery.attempt >= HELD_SUSPICIOUSLY => self.bury_if_gone(&agent).await?,
             false => {}
         }
@@ -128,7 +140,15 @@ impl AgentRuntime {
             limits: own.limits(),
             retry_pause: Duration::from_millis(own.retry_pause_ms),
             snapshot_every: own.snapshot_every,
+            restarts: own.restarts,
         })
+    }
+
+    /// Tells whoever is busy with the agent that another message has come.
+    async fn announce(&self, agent: &Name, delivery: &Delivery) {
+        if matches!(delivery.record.body, Body::AgentMessage(_)) && !delivery.redelivered() {
+            interjections::announce(&self.bus, agent, delivery.record.sequence).await;
+        }
     }
 
     /// Frees a claim whose holder does not answer. Its doorbell may never come again: a replica that was frozen can
@@ -158,7 +178,7 @@ impl AgentRuntime {
         if redelivered && self.claims.bury(visit.agent, visit.doorbell).await? {
             tracing::info!(agent = %visit.agent, "took over from a replica that is gone");
         }
-        let mut conflicts = 0;
+        let (mut conflicts, mut restarts) = (0, 0);
         let mut up_to_date = false;
         loop {
             if !up_to_date {
@@ -171,12 +191,17 @@ impl AgentRuntime {
                 true => Span::current(),
                 false => consume::span(Consumer::AgentRuntime, &input),
             };
-            match self.think(visit, mind, &input).instrument(span).await? {
+            match self.think(visit, mind, &input, restarts < self.restarts).instrument(span).await? {
                 Turned::Decided => {
+                    restarts = 0;
                     self.save_now_and_then(visit.agent, mind).await;
                     up_to_date = relieved() || mind.log.as_ref().is_some_and(Log::ends_with_decision);
                 }
                 Turned::Held => return Ok(false),
+                Turned::Interrupted => {
+                    restarts += 1;
+                    up_to_date = false;
+                }
                 Turned::Overtaken if conflicts < CONFLICTS => {
                     conflicts += 1;
                     up_to_date = false;
@@ -192,7 +217,13 @@ impl AgentRuntime {
     }
 
     /// From one input to a committed decision.
-    async fn think(&self, visit: &mut Visit<'_>, mind: &mut Mind, input: &Record) -> Result<Turned, Failure> {
+    async fn think(
+        &self,
+        visit: &mut Visit<'_>,
+        mind: &mut Mind,
+        input: &Record,
+        may_restart: bool,
+    ) -> Result<Turned, Failure> {
         let catalogue = self.catalogue.current().await?;
         let Mind { log: Some(log), claim_revision, .. } = mind else { return Ok(Turned::Overtaken) };
         let Some((mut deliberation, mut next)) = Deliberation::begin(&log.state, input, &catalogue, &self.limits)
@@ -200,13 +231,17 @@ impl AgentRuntime {
             return Ok(Turned::Overtaken);
         };
         let thread_id = deliberation.turn().1.thread_id.clone();
+        let mut interjections = match may_restart {
+            true => self.interjections(visit.agent, log).await?,
+            false => None,
+        };
         let decision = loop {
             match next {
                 Next::Commit(decision) => break decision,
                 Next::Ask { request, attempt } => {
                     self.pause(attempt).await;
                     let mut live = Live::new(&self.bus, visit.agent, &input.envelope, &thread_id);
-                    let model = self.models.complete(&request, &mut live);
+                    let model = unless_interrupted(self.models.complete(&request, &mut live), &mut interjections);
                     let completion = match visit.claim {
                         Some(_) => model.await,
                         None => match self.claim_and(visit, log, claim_revision, model).await? {
@@ -214,6 +249,7 @@ impl AgentRuntime {
                             Err(turned) => return Ok(turned),
                         },
                     };
+                    let Some(completion) = completion else { return Ok(Turned::Interrupted) };
                     (deliberation, next) = deliberation.resume(completion);
                 }
             }
@@ -230,13 +266,13 @@ impl AgentRuntime {
 
     /// Claims the agent while the model call starts; if the claim is refused or shows that the state is stale, the
     /// call is abandoned.
-    async fn claim_and(
+    async fn claim_and<T>(
         &self,
         visit: &mut Visit<'_>,
         log: &Log,
         revision: &mut u64,
-        model: impl Future<Output = Completion>,
-    ) -> Result<Result<Completion, Turned>, Failure> {
+        model: impl Future<Output = T>,
+    ) -> Result<Result<T, Turned>, Failure> {
         let claim = async {
             match self.claims.claim(visit.agent, visit.doorbell, *revision).await {
                 Ok(Claimed::Mine { revision, decided }) if decided.is_none_or(|last| last <= log.state.decided) => {
@@ -260,6 +296,14 @@ impl AgentRuntime {
             }
             Err(Ok(None)) => Ok(Err(Turned::Held)),
             Err(Err(error)) => Err(error.into()),
+        }
+    }
+
+    /// What may interrupt the agent, if it wants to be interrupted.
+    async fn interjections(&self, agent: &Name, log: &Log) -> Result<Option<Interjections>, BusError> {
+        match log.state.profile.as_ref().map(|profile| profile.interjection) {
+            Some(Interjection::Restart) => Ok(Some(Interjections::behind(&self.bus, agent, log.read).await?)),
+            _ => Ok(None),
         }
     }
 
@@ -303,6 +347,21 @@ impl AgentRuntime {
             mind.unsaved = 0;
             self.memory.save(agent, log).await;
         }
+    }
+}
+
+/// The model's answer; none when something came before it.
+async fn unless_interrupted(
+    model: impl Future<Output = Completion>,
+    interjections: &mut Option<Interjections>,
+) -> Option<Completion> {
+    match interjections {
+        None => Some(model.await),
+        Some(interjections) => tokio::select! {
+            biased;
+            completion = model => Some(completion),
+            () = interjections.come() => None,
+        },
     }
 }
 

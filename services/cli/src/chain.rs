@@ -138,7 +138,12 @@ fn left(text: &str, width: usize) -> String {
 
 /// The text without what could steer a terminal; line ends and tabs stay. Models and tools write what they like.
 pub fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    text.chars().filter(|&c| matches!(c, '\n' | '\t') || !(c.is_control() || reorders(c))).collect()
+}
+
+/// Whether it makes a terminal show what follows in another order than it was written.
+fn reorders(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -209,7 +214,7 @@ mod tests {
 
     #[test]
     fn no_text_steers_the_terminal() {
-        let event = event(1, 0, "x", None, json!({"text": "a\u{1b}[2Jb\nc\u{7}"}));
+        let event = event(1, 0, "x", None, json!({"text": "a\u{1b}[2J\u{202e}b\nc\u{7}"}));
         assert!(Chain::lines(&[event], None, TimeZone::UTC)[0].ends_with("a[2Jb c"));
     }
 

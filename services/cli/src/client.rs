@@ -12,7 +12,7 @@ use url::{Host, Url};
 
 pub use error::{ClientError, Problem, WrongField};
 pub use follow::{Follow, Told};
-pub use messages::{Accepted, EventFilter, EventPage, NewMessage, Profile};
+pub use messages::{Accepted, EventFilter, EventPage, NewApproval, NewCommand, NewMessage, Ordered, Profile};
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 

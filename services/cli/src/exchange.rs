@@ -7,15 +7,16 @@ use uuid::Uuid;
 
 use crate::{
     client::{Accepted, Client, ClientError, EventFilter, Follow, NewMessage, Told},
-    turn::{Ending, Turn},
+    turn::{Change, Ending, Turn},
 };
 
 /// One message and its consequences, from the moment it was accepted.
 pub struct Exchange {
     pub accepted: Accepted,
-    /// Every event since the message, in the order of the log.
+    /// Every event since the message, in the order of the log; once it was joined to another turn, that one's.
     pub events: Vec<EventJson>,
     turn: Turn,
+    client: Client,
     follow: Follow,
     agent: Option<String>,
     /// The piece that comes next, if none is lost.
@@ -40,14 +41,10 @@ impl Exchange {
     /// before the connection stood nor, if this message was sent before, the reply that came then.
     pub async fn begin(client: &Client, message: &NewMessage) -> Result<Self, ClientError> {
         let accepted = client.send(message).await?;
-        let filter = EventFilter {
-            correlation: Some(accepted.correlation_id),
-            after: Some(accepted.sequence.saturating_sub(1)),
-            ..EventFilter::default()
-        };
         let turn = Turn::new(accepted.correlation_id);
         Ok(Self {
-            follow: client.follow(filter, true),
+            follow: follow(client, accepted.correlation_id, accepted.sequence),
+            client: client.clone(),
             accepted,
             events: Vec::new(),
             turn,
@@ -62,9 +59,15 @@ impl Exchange {
         loop {
             match self.follow.next().await? {
                 Told::Event(event) => {
-                    let ending = self.turn.observe(&event);
+                    let (change, sequence) = (self.turn.observe(&event), event.sequence);
                     self.events.push(*event);
-                    return Ok(ending.map_or(Step::Event, Step::End));
+                    match change {
+                        Some(Change::Ended(ending)) => return Ok(Step::End(ending)),
+                        // The reply may stand in the very message that says so.
+                        Some(Change::Joined(turn)) => self.follow = follow(&self.client, turn, sequence),
+                        None => {}
+                    }
+                    return Ok(Step::Event);
                 }
                 Told::Live { name, data } if name == "token" => {
                     if let Some(token) = self.token(&data) {
@@ -81,7 +84,7 @@ impl Exchange {
     fn token(&mut self, data: &Value) -> Option<Step> {
         let token = Token::deserialize(data).ok()?;
         let ours = |token: &Token| {
-            token.correlation_id.is_none_or(|id| id == self.accepted.correlation_id)
+            token.correlation_id.is_none_or(|id| id == self.turn.correlation_id())
                 && (self.agent.is_none() || token.agent == self.agent)
         };
         if !ours(&token) || (token.index != 0 && token.index != self.next_token) {
@@ -94,6 +97,12 @@ impl Exchange {
         }
         Some(Step::Token { text: token.text, first: std::mem::take(&mut self.fresh) })
     }
+}
+
+/// Follows a turn from this message of the log on.
+fn follow(client: &Client, correlation: Uuid, from: u64) -> Follow {
+    let after = Some(from.saturating_sub(1));
+    client.follow(EventFilter { correlation: Some(correlation), after, ..EventFilter::default() }, true)
 }
 
 /// A piece of an answer, as the gateway tells it.

@@ -2,8 +2,9 @@
 //! integration tests.
 //!
 //! [`commands`] holds a file for each command. They speak to the gateway through [`client`], find it through
-//! [`endpoint`], show events through [`chain`] and wait for replies through [`exchange`] and [`turn`]. `kairo dev`
-//! ([`dev`]) starts everything through [`local`].
+//! [`endpoint`], show events through [`chain`] and wait for replies through [`exchange`] and [`turn`], for what becomes
+//! of an order through [`order`]. `kairo watch` folds events into a picture ([`watch`]). `kairo dev` ([`dev`]) starts
+//! everything through [`local`].
 
 pub mod chain;
 pub mod client;
@@ -12,10 +13,13 @@ pub mod dev;
 pub mod endpoint;
 mod error;
 pub mod exchange;
+mod lapse;
 pub mod local;
+pub mod order;
 mod table;
 mod terminal;
 pub mod turn;
+pub mod watch;
 
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use console::Term;
+use console::{Term, truncate_str};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
@@ -22,6 +22,14 @@ pub fn chain() -> Chain {
 /// Writes a line at once, so that whoever reads along misses nothing. `println!` would panic when the reader is gone.
 pub fn line(text: impl AsRef<str>) -> io::Result<()> {
     piece(&format!("{}\n", text.as_ref()))
+}
+
+/// Writes a row of a table, cut to the width of the screen.
+pub fn row(text: impl AsRef<str>) -> io::Result<()> {
+    match width() {
+        Some(width) => line(truncate_str(text.as_ref(), width, "…")),
+        None => line(text),
+    }
 }
 
 /// Writes text as it is, at once.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 const AGENT_FAILED: &str = "kairo.agent.failed.v1";
+const AGENT_JOINED: &str = "kairo.agent.joined.v1";
 const UNDELIVERED: &str = "kairo.user.undelivered.v1";
 
 /// How a turn ended.
@@ -18,6 +19,15 @@ pub enum Ending {
     Failed { reply: String, reason: String },
     /// There was no agent to give the message to.
     Undelivered { reason: String },
+}
+
+/// What an event means for a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It ended.
+    Ended(Ending),
+    /// It became part of the turn with this correlation id, which answers for both and is watched from here on.
+    Joined(Uuid),
 }
 
 /// Watches the events of one turn for its end.
@@ -33,26 +43,42 @@ impl Turn {
         Self { correlation_id, failure: None }
     }
 
-    /// Looks at the next event; `Some` when it ended the turn. Events of other turns are passed over.
-    pub fn observe(&mut self, event: &EventJson) -> Option<Ending> {
+    /// What all events of the turn carry.
+    pub fn correlation_id(&self) -> Uuid {
+        self.correlation_id
+    }
+
+    /// Looks at the next event; `Some` when it changed what becomes of the turn. Events of other turns are passed over,
+    /// also of one that the agent took up by itself, later, on what this one began.
+    pub fn observe(&mut self, event: &EventJson) -> Option<Change> {
         if event.correlation_id != self.correlation_id {
             return None;
         }
         let text = event.text().to_owned();
         match event.type_name.as_str() {
-            UNDELIVERED => Some(Ending::Undelivered { reason: text }),
+            UNDELIVERED => Some(Change::Ended(Ending::Undelivered { reason: text })),
+            AGENT_JOINED => {
+                let into = event.payload.get("into_correlation_id").and_then(Value::as_str);
+                self.correlation_id = into.and_then(|id| Uuid::parse_str(id).ok())?;
+                Some(Change::Joined(self.correlation_id))
+            }
             AGENT_FAILED => {
                 let retried = event.payload.get("retried").and_then(Value::as_bool).unwrap_or_default();
                 self.failure = (!retried).then_some(text);
                 None
             }
-            _ if event.is_final_reply() => Some(match self.failure.take() {
+            _ if event.is_final_reply() && !is_unasked(event) => Some(Change::Ended(match self.failure.take() {
                 Some(reason) => Ending::Failed { reply: text, reason },
                 None => Ending::Replied { reply: text },
-            }),
+            })),
             _ => None,
         }
     }
+}
+
+/// Whether the agent says something by itself, such as that a process has ended: it answers no message.
+pub fn is_unasked(event: &EventJson) -> bool {
+    is_say(event) && event.payload.get("message_id").and_then(Value::as_str).unwrap_or_default().is_empty()
 }
 
 /// Whether the agent says something, be it on the way or to end the turn.
@@ -77,7 +103,7 @@ mod tests {
     }
 
     fn say(text: &str, last: bool) -> EventJson {
-        event("kairo.agent.action.v1", json!({"type": "say", "text": text, "final": last}))
+        event("kairo.agent.action.v1", json!({"type": "say", "text": text, "final": last, "message_id": "m"}))
     }
 
     fn failed(retried: bool) -> EventJson {
@@ -86,7 +112,10 @@ mod tests {
 
     fn ending(events: &[EventJson]) -> Option<Ending> {
         let mut turn = Turn::new(Uuid::from_u128(1));
-        events.iter().find_map(|event| turn.observe(event))
+        events.iter().find_map(|event| match turn.observe(event)? {
+            Change::Ended(ending) => Some(ending),
+            Change::Joined(_) => None,
+        })
     }
 
     #[test]
@@ -114,5 +143,24 @@ mod tests {
     fn other_turns_are_passed_over() {
         let mut turn = Turn::new(Uuid::from_u128(2));
         assert_eq!(turn.observe(&say("noon", true)), None);
+    }
+
+    #[test]
+    fn what_an_agent_says_by_itself_ends_no_turn() {
+        let mut unasked = say("the process has ended", true);
+        unasked.payload["message_id"] = json!("");
+        assert!(is_unasked(&unasked) && !is_unasked(&say("noon", true)));
+        assert_eq!(ending(&[unasked, say("noon", true)]), Some(Ending::Replied { reply: "noon".into() }));
+    }
+
+    #[test]
+    fn a_turn_that_joined_another_ends_with_it() {
+        let into = Uuid::from_u128(7);
+        let joined = event(AGENT_JOINED, json!({"text": "", "into_correlation_id": into}));
+        let reply = EventJson { correlation_id: into, ..say("both", true) };
+        let mut turn = Turn::new(Uuid::from_u128(1));
+        assert_eq!(turn.observe(&joined), Some(Change::Joined(into)));
+        assert_eq!(turn.observe(&say("noon", true)), None);
+        assert_eq!(turn.observe(&reply), Some(Change::Ended(Ending::Replied { reply: "both".into() })));
     }
 }

@@ -90,6 +90,7 @@ fn decided(record: &Record, event: &v1::DecidedEvent, position: u32) -> Option<E
         Body::AgentThought(_) => "thought",
         Body::AgentAction(_) => "action",
         Body::AgentFailed(_) => "failure",
+        Body::AgentJoined(_) => "joined",
         _ => "thread",
     };
     Some(EventJson {
@@ -182,6 +183,23 @@ fn text(body: &Body) -> String {
             profile.as_ref().map(|profile| profile.description.clone()).unwrap_or_default()
         }
         Body::ThreadCreated(created) => created.title.clone(),
+        Body::AgentJoined(joined) => format!("answered together with {}", joined.into_message_id),
+        Body::UserChoice(v1::UserChoice { option, offer_id, .. })
+        | Body::AgentChoice(v1::AgentChoice { option, offer_id, .. }) => format!("{option} (of {offer_id})"),
+        Body::UserApproval(v1::UserApproval { verdict, action_id, note, .. })
+        | Body::AgentApproval(v1::AgentApproval { verdict, action_id, note, .. }) => {
+            format!("{verdict} ({action_id}) {note}").trim_end().to_owned()
+        }
+        Body::UserCommand(v1::UserCommand { command, action_id, process_id, .. })
+        | Body::AgentCommand(v1::AgentCommand { command, action_id, process_id, .. }) => {
+            format!("{command} {action_id}{process_id}")
+        }
+        Body::ToolProgress(v1::ToolProgress { fraction, message, .. })
+        | Body::ProcessProgress(v1::ProcessProgress { fraction, message, .. }) => match fraction {
+            Some(fraction) => format!("{:.0} % {message}", fraction * 100.0).trim_end().to_owned(),
+            None => message.clone(),
+        },
+        Body::ProcessCanceled(canceled) => format!("asked to end within {} ms", canceled.grace_ms),
         Body::ProcessSpawned(spawned) => {
             format!("{} {} (pid {})", spawned.program, spawned.arguments.join(" "), spawned.pid)
         }

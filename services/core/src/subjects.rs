@@ -97,6 +97,24 @@ pub const CLAIMS_BUCKET: &str = "KAIRO_CLAIMS";
 /// Where every replica answers who is there (core NATS request with many replies).
 pub const STATUS_PING: &str = "kairo.live.status.ping";
 
+/// Where any supervisor may be asked to stop a process (core NATS requests, one of them answers).
+pub const SUPERVISORS_CONTROL: &str = "kairo.live.process-supervisor.control";
+
+/// Where the supervisor that is this replica answers about the processes it runs (core NATS requests).
+pub fn control_of(instance: &str) -> String {
+    format!("kairo.live.{instance}.control")
+}
+
+/// Where the replica that is deciding for an agent hears of messages that came meanwhile (core NATS).
+pub fn doorbell_of(agent: &Name) -> String {
+    format!("kairo.live.{agent}.doorbell")
+}
+
+/// Where all supervisors are asked for what an agent's processes wrote so far (core NATS request with many replies).
+pub fn tail_of(agent: &Name) -> String {
+    format!("kairo.live.{agent}.tail")
+}
+
 /// Who publishes on a subject: never more than one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emitter {
@@ -158,26 +176,53 @@ table! {
     USER_UNDELIVERED = "user"."undelivered", Events, Only(Service::Router),
         ["kairo.user.undelivered.v1"], [],
         "a message no agent can receive, and why";
+    USER_CHOICE = "user"."choice", Events, Only(Service::Gateway),
+        ["kairo.user.choice.v1"], [Router],
+        "a user's answer to something an agent put to them";
+    USER_APPROVAL = "user"."approval", Events, Only(Service::Gateway),
+        ["kairo.user.approval.v1"], [Router],
+        "a human's verdict on an action";
+    USER_COMMAND = "user"."command", Events, Only(Service::Gateway),
+        ["kairo.user.command.v1"], [Router],
+        "a direct order, such as to stop an action";
     AGENT_DEFINED = "agent"."defined", Events, Only(Service::Gateway),
         ["kairo.agent.defined.v1"], [],
         "an agent's profile, created or changed";
     AGENT_MESSAGE = "agent"."message", Events, Only(Service::Router),
         ["kairo.agent.message.v1"], [AgentRuntime],
         "a user's words, delivered to the agent they are for";
+    AGENT_CHOICE = "agent"."choice", Events, Only(Service::Router),
+        ["kairo.agent.choice.v1"], [AgentRuntime],
+        "a user's answer, delivered";
+    AGENT_APPROVAL = "agent"."approval", Events, Only(Service::Router),
+        ["kairo.agent.approval.v1"], [AgentRuntime],
+        "a human's verdict, delivered";
+    AGENT_COMMAND = "agent"."command", Events, Only(Service::Router),
+        ["kairo.agent.command.v1"], [AgentRuntime],
+        "a direct order, delivered";
     AGENT_DECISION = "agent"."decision", Events, Only(Service::AgentRuntime),
         ["kairo.agent.decision.v1"], [ToolRunner],
         "what the agent decided on one input: thoughts, words, tool calls, failures";
     TOOL_INVOKE = "tool"."invoke", Events, Only(Service::ToolRunner),
         ["kairo.tool.invoke.v1"], [ProcessSupervisor],
         "these actions have begun";
+    TOOL_PROGRESS = "tool"."progress", Events, Only(Service::ToolRunner),
+        ["kairo.tool.progress.v1"], [],
+        "how far an action is";
     TOOL_RESULT = "tool"."result", Events, Only(Service::ToolRunner),
         ["kairo.tool.result.v1"], [AgentRuntime],
         "how an action ended";
     PROCESS_SPAWNED = "process"."spawned", Events, Only(Service::ProcessSupervisor),
-        ["kairo.process.spawned.v1"], [],
+        ["kairo.process.spawned.v1"], [ToolRunnerProcesses],
         "a process exists and is about to run its program";
+    PROCESS_PROGRESS = "process"."progress", Events, Only(Service::ProcessSupervisor),
+        ["kairo.process.progress.v1"], [],
+        "how far a process is";
+    PROCESS_CANCELED = "process"."canceled", Events, Only(Service::ProcessSupervisor),
+        ["kairo.process.canceled.v1"], [],
+        "a process is to end, on request";
     PROCESS_EXITED = "process"."exited", Events, Only(Service::ProcessSupervisor),
-        ["kairo.process.exited.v1"], [ToolRunnerProcesses],
+        ["kairo.process.exited.v1"], [AgentRuntime, ToolRunnerProcesses],
         "how a process ended, with the end of its output";
     CATALOGUE = "system"."catalogue", Events, Only(Service::ToolRunner),
         ["kairo.system.catalogue.v1"], [],

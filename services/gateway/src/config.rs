@@ -37,14 +37,20 @@ pub struct GatewayConfig {
     pub default_limit: u32,
     /// Rows of an answer at most. Default 1000.
     pub max_limit: u32,
-    /// Event streams open at once; more are refused. Default 1000.
+    /// Event streams and WebSocket connections open at once; more are refused. Default 1000.
     pub max_streams: usize,
     /// Events and live pieces that wait for the client of one stream, and messages asked of the log at once. Default 64.
     pub stream_buffer: usize,
+    /// Subscriptions of one WebSocket connection at once. Default 16.
+    pub ws_subscriptions: usize,
+    /// How long supervisors may take to tell who has just begun to listen what an agent's processes wrote so far, in
+    /// milliseconds. Default 1000.
+    pub tail_wait_ms: u64,
     /// Newest messages of the log that are kept for all streams; a stream that is further behind reads the log itself.
     /// Default 1024.
     pub shared_messages: usize,
-    /// Pause after which a silent event stream shows that it is alive, in milliseconds. Default 15000.
+    /// Pause after which a silent event stream shows that it is alive, and after which a WebSocket client is asked
+    /// whether it is, in milliseconds. A client that is silent for two of them is gone. Default 15000.
     pub heartbeat_ms: u64,
     /// How long services may keep silent before a status is complete, in milliseconds. Default 300.
     pub status_wait_ms: u64,
@@ -67,6 +73,8 @@ impl Default for GatewayConfig {
             max_limit: MAX_ROWS,
             max_streams: 1_000,
             stream_buffer: 64,
+            ws_subscriptions: 16,
+            tail_wait_ms: 1_000,
             shared_messages: 1_024,
             heartbeat_ms: 15_000,
             status_wait_ms: 300,
@@ -87,6 +95,8 @@ impl Validate for GatewayConfig {
         check(found, "default_limit", self.default_limit, 1..=self.max_limit, "rows (at most max_limit)");
         check(found, "max_streams", self.max_streams, 1..=100_000, "streams");
         check(found, "stream_buffer", self.stream_buffer, 1..=1_000, "messages");
+        check(found, "ws_subscriptions", self.ws_subscriptions, 1..=1_000, "subscriptions");
+        check(found, "tail_wait_ms", self.tail_wait_ms, 10..=60_000, "milliseconds");
         check(found, "shared_messages", self.shared_messages, 1..=1_000_000, "messages");
         check(found, "heartbeat_ms", self.heartbeat_ms, 100..=300_000, "milliseconds");
         check(found, "status_wait_ms", self.status_wait_ms, 10..=10_000, "milliseconds");

@@ -29,8 +29,8 @@ impl Fields<Value> {
             Ok(Value::Object(fields)) => {
                 Ok(Self::of(fields.into_iter().filter(|(_, value)| !value.is_null()).collect(), Vec::new()))
             }
-            Ok(_) => Err(Problem::malformed("the body must be a JSON object")),
-            Err(error) => Err(Problem::malformed(format!("the body is not JSON: {error}"))),
+            Ok(_) => Err(Problem::malformed("a JSON object is expected")),
+            Err(error) => Err(Problem::malformed(format!("this is not JSON: {error}"))),
         }
     }
 }
@@ -72,6 +72,11 @@ impl<V: Display> Fields<V> {
         value
     }
 
+    /// Whether the field is given and was not read yet.
+    pub fn has(&self, field: &str) -> bool {
+        self.given.contains_key(field)
+    }
+
     /// As [`Fields::optional`], and it is an error too if the field is absent.
     pub fn required<T>(
         &mut self,
@@ -80,7 +85,7 @@ impl<V: Display> Fields<V> {
         read: impl FnOnce(&V) -> Option<T>,
     ) -> Option<T> {
         let expected = expected.into();
-        if !self.given.contains_key(field) {
+        if !self.has(field) {
             self.errors.push(wrong(field, expected.clone(), None));
         }
         self.optional(field, expected, read)
@@ -89,6 +94,11 @@ impl<V: Display> Fields<V> {
     /// Adds an error that is about more than one field.
     pub fn reject(&mut self, field: &str, expected: impl Into<String>) {
         self.errors.push(wrong(field, expected, None));
+    }
+
+    /// What is wrong with the fields that were read; the others cannot be judged.
+    pub fn refuse(self) -> Problem {
+        Problem::invalid(self.errors)
     }
 
     /// What `build` makes of the fields that were read, or everything that is wrong. Fields nobody read are unknown.
@@ -112,6 +122,11 @@ fn wrong(field: &str, expected: impl Into<String>, found: Option<String>) -> Fie
 /// A JSON string that `read` accepts.
 pub fn text<T>(read: impl FnOnce(&str) -> Option<T>) -> impl FnOnce(&Value) -> Option<T> {
     |value| value.as_str().and_then(read)
+}
+
+/// `true` or `false` in JSON.
+pub fn flag(value: &Value) -> Option<bool> {
+    value.as_bool()
 }
 
 /// A JSON number within bounds.
@@ -147,6 +162,14 @@ pub fn value<T>(read: impl FnOnce(&str) -> Option<T>) -> impl FnOnce(&String) ->
 pub fn parsed<T: FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
+
+/// One of a few words.
+pub fn one_of(words: &'static [&'static str]) -> impl FnOnce(&str) -> Option<&'static str> {
+    move |text| words.iter().copied().find(|word| *word == text)
+}
+
+/// How an id of an event is described to clients.
+pub const UUID: &str = "a UUID";
 
 /// How a time is described to clients.
 pub const TIME: &str = "an RFC 3339 time such as 2026-11-21T10:00:00Z";

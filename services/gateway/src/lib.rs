@@ -1,18 +1,21 @@
 //! gateway: the boundary between the world and the log.
 //!
 //! What clients ask for over HTTP is checked ([`fields`]) and becomes an event or a query, one file an endpoint
-//! ([`http`]); what is wrong is answered as a [`problem`]. Events stream out straight from the log ([`tail`],
-//! [`follow`]), pieces of answers from those who are writing them ([`live`]).
+//! ([`http`]); what is wrong is answered as a [`problem`]. What clients [`watch`], as server-sent events or over a
+//! WebSocket, comes straight from the log ([`tail`], [`follow`]), pieces of answers from those who are writing them
+//! ([`live`]), and for those who come [`late`] what processes wrote before.
 
 mod config;
 mod fields;
 mod follow;
 mod http;
+mod late;
 mod live;
 mod place;
 mod problem;
 mod server;
 mod tail;
+mod watch;
 
 use kairo_core::service::{Context, ServiceError};
 

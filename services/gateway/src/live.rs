@@ -1,31 +1,141 @@
 //! What is said live: pieces of answers and of processes' output, worth nothing once the events are there.
+//!
+//! Who listens to one agent is told first what its running processes wrote so far ([`crate::late`]).
 
-use async_nats::Message;
-use futures::{Stream, StreamExt, stream::SelectAll};
+use std::{collections::VecDeque, pin::Pin, time::Duration};
+
+use async_nats::{Message, StatusCode, Subscriber};
+use futures::{Stream, StreamExt, stream, stream::SelectAll};
 use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusError},
     ids::Name,
     record::{Raw, Record},
-    subjects::{LIVE_OUTPUT, LIVE_TOKEN},
+    subjects::{LIVE_OUTPUT, LIVE_TOKEN, tail_of},
 };
+use kairo_proto::{Body, v1::TailRequest};
+use prost::Message as _;
+use tokio::time::Sleep;
 
-/// What is said from now on about one agent or all. Whoever listens must keep up: nothing waits here for long.
+use crate::late::{LateJoin, Source};
+
+/// Something said.
+#[derive(Debug)]
+pub struct Piece {
+    pub record: Record,
+    /// It is of a tail or was held back for one, of which there is a bounded amount: it can wait for a slow client.
+    pub waits: bool,
+}
+
+/// What is said from now on about one agent or all, and for one agent before that the tail of its processes. Whoever
+/// listens must keep up: nothing waits here for long. `tail_wait` is how long a tail may be on its way.
 pub async fn pieces(
     bus: &Bus,
     agent: Option<&Name>,
-) -> Result<impl Stream<Item = Record> + Send + Unpin + use<>, BusError> {
-    let mut sources = SelectAll::new();
-    for route in [LIVE_TOKEN, LIVE_OUTPUT] {
-        let subject = agent.map_or_else(|| route.filter(), |agent| route.of(agent));
-        let source = bus.client.subscribe(subject).await;
-        sources.push(
-            source
-                .map_err(|error| BusError::Unavailable { doing: "listening to what is live", source: error.into() })?,
-        );
+    tail_wait: Duration,
+) -> Result<impl Stream<Item = Piece> + Send + use<>, BusError> {
+    let listening = Listening::begin(bus, agent, tail_wait).await;
+    let listening = listening.map_err(|source| BusError::Unavailable { doing: "listening to what is live", source })?;
+    Ok(stream::unfold(listening, |mut listening| async move { Some((listening.next().await?, listening)) }))
+}
+
+struct Listening {
+    live: SelectAll<Subscriber>,
+    tail: Option<Tail>,
+    join: LateJoin<Record>,
+    /// To be handed over.
+    ready: VecDeque<Piece>,
+    max_body: usize,
+}
+
+/// The supervisors' answers.
+struct Tail {
+    answers: Subscriber,
+    /// They are as good as messages of this subject.
+    subject: String,
+    over: Pin<Box<Sleep>>,
+}
+
+/// What happened next.
+enum Heard {
+    Said(Raw, Source),
+    NoMoreTail,
+}
+
+impl Listening {
+    async fn begin(bus: &Bus, agent: Option<&Name>, tail_wait: Duration) -> Result<Self, async_nats::Error> {
+        let mut live = SelectAll::new();
+        for route in [LIVE_TOKEN, LIVE_OUTPUT] {
+            live.push(bus.client.subscribe(agent.map_or_else(|| route.filter(), |agent| route.of(agent))).await?);
+        }
+        // Only now: what is said after the tail was told is heard live.
+        let tail = match agent {
+            Some(agent) => Some(Tail::ask(bus, agent, tail_wait).await?),
+            None => None,
+        };
+        let (join, ready) = (LateJoin::new(tail.is_some()), VecDeque::new());
+        Ok(Self { live, tail, join, ready, max_body: bus.limits.max_body_bytes })
     }
-    let max_body = bus.limits.max_body_bytes;
-    Ok(sources.filter_map(move |message| std::future::ready(raw(message).read(max_body).ok())))
+
+    async fn next(&mut self) -> Option<Piece> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Some(piece);
+            }
+            match self.hear().await? {
+                Heard::NoMoreTail => {
+                    self.tail = None;
+                    self.ready.extend(self.join.no_more_tail().into_iter().map(waiting));
+                }
+                Heard::Said(raw, source) => {
+                    // What nobody can read is nothing anybody misses.
+                    let Ok(record) = raw.read(self.max_body) else { continue };
+                    self.sort(record, source);
+                }
+            }
+        }
+    }
+
+    async fn hear(&mut self) -> Option<Heard> {
+        let Some(tail) = &mut self.tail else {
+            return Some(Heard::Said(raw(self.live.next().await?), Source::Live));
+        };
+        tokio::select! {
+            biased;
+            answer = tail.answers.next() => Some(match answer {
+                Some(answer) if answer.status != Some(StatusCode::NO_RESPONDERS) => {
+                    Heard::Said(Raw { subject: tail.subject.clone(), ..raw(answer) }, Source::Tail)
+                }
+                _ => Heard::NoMoreTail,
+            }),
+            () = &mut tail.over => Some(Heard::NoMoreTail),
+            said = self.live.next() => Some(Heard::Said(raw(said?), Source::Live)),
+        }
+    }
+
+    fn sort(&mut self, record: Record, source: Source) {
+        let Body::LiveOutput(output) = &record.body else {
+            return self.ready.push_back(Piece { record, waits: false });
+        };
+        let (process, sequence) = (output.process_id.clone(), output.sequence);
+        let shown = self.join.take(&process, sequence, source, record);
+        let waits = source == Source::Tail || shown.len() > 1;
+        self.ready.extend(shown.into_iter().map(|record| Piece { record, waits }));
+    }
+}
+
+fn waiting(record: Record) -> Piece {
+    Piece { record, waits: true }
+}
+
+impl Tail {
+    async fn ask(bus: &Bus, agent: &Name, wait: Duration) -> Result<Self, async_nats::Error> {
+        let inbox = bus.client.new_inbox();
+        let answers = bus.client.subscribe(inbox.clone()).await?;
+        let request = TailRequest { agent: agent.to_string() };
+        bus.client.publish_with_reply(tail_of(agent), inbox, request.encode_to_vec().into()).await?;
+        Ok(Self { answers, subject: LIVE_OUTPUT.of(agent), over: Box::pin(tokio::time::sleep(wait)) })
+    }
 }
 
 fn raw(message: Message) -> Raw {

@@ -21,11 +21,13 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     })?;
     let address = listener.local_addr().unwrap_or(listen);
     let drain = Duration::from_millis(config.bus.drain_ms);
+    let max_streams = u32::try_from(config.gateway.max_streams).unwrap_or(u32::MAX);
+    let streams = Arc::new(Semaphore::new(config.gateway.max_streams));
     let gateway = Gateway {
         tail: Tail::new(&context.bus, config.gateway.stream_buffer, config.gateway.shared_messages),
         bus: context.bus,
         read_model,
-        streams: Arc::new(Semaphore::new(config.gateway.max_streams)),
+        streams: streams.clone(),
         config: Arc::new(config.gateway),
         shutdown: context.shutdown.clone(),
     };
@@ -38,7 +40,12 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         shutdown.cancelled().await;
         context.readiness.set(false);
     };
-    let server = axum::serve(listener, app).with_graceful_shutdown(stopping);
+    let server = async {
+        axum::serve(listener, app).with_graceful_shutdown(stopping).await?;
+        // WebSockets have left the server's hands; each holds a permit until it has said its last words.
+        drop(streams.acquire_many(max_streams).await);
+        Ok::<_, std::io::Error>(())
+    };
     let overdue = async {
         context.shutdown.cancelled().await;
         tokio::time::sleep(drain).await;

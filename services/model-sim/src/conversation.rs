@@ -78,14 +78,14 @@ impl<'r> Conversation<'r> {
         self.results.last()
     }
 
-    /// The texts of the system and developer messages.
+    /// The texts of the system and developer messages, the newest first.
     pub fn system(&self) -> impl Iterator<Item = &'r str> {
-        self.messages.iter().filter(|message| is_instruction(message)).map(|message| message.content.0.as_ref())
+        self.messages.iter().rev().filter(|message| is_instruction(message)).map(|message| message.content.0.as_ref())
     }
 
-    /// The texts of all other messages.
+    /// The texts of all other messages, the newest first.
     pub fn texts(&self) -> impl Iterator<Item = &'r str> {
-        self.messages.iter().filter(|message| !is_instruction(message)).map(|message| message.content.0.as_ref())
+        self.messages.iter().rev().filter(|message| !is_instruction(message)).map(|message| message.content.0.as_ref())
     }
 
     /// The same for all requests of one conversation: made of the `user` field of the request, or,

@@ -2,18 +2,22 @@
 
 use kairo_core::ids;
 use kairo_proto::v1::{ProcessCapabilities, ToolSpec};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use crate::{limits::Limits, plan::EXECUTOR, policy::Policy};
+use crate::{
+    limits::Limits,
+    plan::{EXECUTOR, PROCESS_RUN, PROCESS_SPAWN},
+    policy::Policy,
+};
 
-/// The tool that runs a program.
-pub const PROCESS_RUN: &str = "process.run";
+/// How long it may take to start a process where there is room for it, in milliseconds.
+const START_MS: u64 = 10_000;
 
 /// The tools on offer: none when no program may run. Equal ones have equal versions.
 pub fn capabilities(policy: &Policy, limits: &Limits) -> ProcessCapabilities {
     let tools = match policy.programs.is_empty() {
         true => Vec::new(),
-        false => vec![process_run(policy, limits)],
+        false => vec![process_run(policy, limits), process_spawn(policy, limits)],
     };
     let timeouts: Vec<String> = tools.iter().map(|tool| tool.timeout_ms.to_string()).collect();
     let content: Vec<&str> = tools
@@ -25,52 +29,88 @@ pub fn capabilities(policy: &Policy, limits: &Limits) -> ProcessCapabilities {
 }
 
 fn process_run(policy: &Policy, limits: &Limits) -> ToolSpec {
-    let names: Vec<&str> = policy.programs.keys().map(String::as_str).collect();
-    let schema = json!({
-        "type": "object",
-        "properties": {
-            "program": {"type": "string", "enum": names, "description": "The program to run."},
-            "args": {
-                "type": "array",
-                "items": {"type": "string"},
-                "maxItems": limits.arguments,
-                "description": "Its arguments, one string each. Default none.",
-            },
-            "timeout_ms": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": limits.time_ms(),
-                "description": "Milliseconds after which it is stopped. Default the maximum.",
-            },
-        },
-        "required": ["program"],
-        "additionalProperties": false,
-    });
     ToolSpec {
         name: PROCESS_RUN.to_owned(),
         description: format!(
-            "Runs a program and waits for it to end; answers with its exit code and the end of what it wrote. \
-             Programs: {}. There is no shell: every argument reaches the program as it is, without quoting, globs, \
-             variables, pipes or redirection. Standard input is empty.",
-            names.join(", ")
+            "Runs a program and waits for it to end; answers with its exit code and the end of what it wrote. {} \
+             Standard input is empty.",
+            programs(policy)
         ),
-        schema: schema.to_string(),
+        schema: schema(policy, limits, json!({})),
         idempotent: false,
         timeout_ms: limits.time_ms().saturating_add(limits.grace_ms),
         executor: EXECUTOR.to_owned(),
     }
 }
 
+fn process_spawn(policy: &Policy, limits: &Limits) -> ToolSpec {
+    let stdin = json!({
+        "type": "boolean",
+        "description": "Whether to open its standard input, for process.write; else it is empty. Default false.",
+    });
+    ToolSpec {
+        name: PROCESS_SPAWN.to_owned(),
+        description: format!(
+            "Starts a program and answers at once with its process_id, while it goes on by itself. {} It is stopped \
+             after timeout_ms; at most {} processes may run at a time. A program says how far it is by writing a line \
+             such as `::progress 42% <message>`, `::progress 3/10 <message>` or `::progress - <message>`, which \
+             becomes its progress and no output.",
+            programs(policy),
+            limits.per_agent,
+        ),
+        schema: schema(policy, limits, json!({ "stdin": stdin })),
+        idempotent: false,
+        timeout_ms: START_MS,
+        executor: EXECUTOR.to_owned(),
+    }
+}
+
+fn programs(policy: &Policy) -> String {
+    let names: Vec<&str> = policy.programs.keys().map(String::as_str).collect();
+    format!(
+        "Programs: {}. There is no shell: every argument reaches the program as it is, without quoting, globs, \
+         variables, pipes or redirection.",
+        names.join(", ")
+    )
+}
+
+/// The arguments both tools take, and `more`.
+fn schema(policy: &Policy, limits: &Limits, more: Value) -> String {
+    let names: Vec<&str> = policy.programs.keys().map(String::as_str).collect();
+    let common = json!({
+        "program": {"type": "string", "enum": names, "description": "The program to run."},
+        "args": {
+            "type": "array",
+            "items": {"type": "string"},
+            "maxItems": limits.arguments,
+            "description": "Its arguments, one string each. Default none.",
+        },
+        "timeout_ms": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": limits.time_ms(),
+            "description": "Milliseconds after which it is stopped. Default the maximum.",
+        },
+    });
+    let properties: Map<String, Value> =
+        [common, more].into_iter().filter_map(|properties| properties.as_object().cloned()).flatten().collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": ["program"],
+        "additionalProperties": false,
+    })
+    .to_string()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::policy::{Program, Request};
 
     fn policy(programs: &[&str]) -> Policy {
         let program = |name: &&str| ((*name).to_owned(), Program::Path(format!("/bin/{name}").into()));
-        Policy { programs: programs.iter().map(program).collect(), env: BTreeMap::new() }
+        Policy { programs: programs.iter().map(program).collect(), ..Policy::default() }
     }
 
     #[test]
@@ -89,14 +129,20 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schema_names_is_what_a_request_takes() {
+    fn what_the_schemas_name_is_what_a_request_takes() {
         let capabilities = capabilities(&policy(&["echo"]), &Limits::default());
-        let schema: serde_json::Value = serde_json::from_str(&capabilities.tools[0].schema).unwrap();
-        let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
-        assert_eq!(names.len(), 3, "{names:?}");
-        let request = json!({"program": "echo", "args": ["a"], "timeout_ms": 1});
-        assert!(names.iter().all(|name| request.get(name.as_str()).is_some()), "{names:?}");
-        assert!(serde_json::from_value::<Request>(request).is_ok());
-        assert_eq!(schema["properties"]["program"]["enum"], json!(["echo"]));
+        let [run, spawn] = capabilities.tools.as_slice() else { panic!("two tools") };
+        let common = json!({"program": "echo", "args": ["a"], "timeout_ms": 1});
+        let with_stdin = json!({"program": "echo", "args": ["a"], "timeout_ms": 1, "stdin": true});
+        for (tool, name, request) in [(run, PROCESS_RUN, common), (spawn, PROCESS_SPAWN, with_stdin)] {
+            assert_eq!(tool.name, name);
+            let schema: Value = serde_json::from_str(&tool.schema).unwrap();
+            let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+            let takes: Vec<&String> = request.as_object().unwrap().keys().collect();
+            assert_eq!(names, takes);
+            assert!(serde_json::from_value::<Request>(request).is_ok());
+            assert_eq!(schema["properties"]["program"]["enum"], json!(["echo"]));
+        }
+        assert!(spawn.description.contains("::progress"), "{}", spawn.description);
     }
 }

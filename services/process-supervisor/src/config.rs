@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     limits::Limits,
-    policy::{Policy, Program},
+    policy::{Landlock, Policy, Program},
 };
 
 service_config! {
@@ -35,6 +35,8 @@ pub struct SupervisorConfig {
     pub work_dir: PathBuf,
     /// Whether output goes out on `kairo.live` as it appears; the end of it is kept in any case. Default true.
     pub live_output: bool,
+    /// Which files processes may open, enforced by the kernel (Landlock). Default off.
+    pub landlock: Landlock,
     /// The limits of every process.
     pub limits: Limits,
 }
@@ -47,6 +49,7 @@ impl Default for SupervisorConfig {
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             work_dir: env::temp_dir().join("kairo-processes"),
             live_output: true,
+            landlock: Landlock::default(),
             limits: Limits::default(),
         }
     }
@@ -54,7 +57,7 @@ impl Default for SupervisorConfig {
 
 impl SupervisorConfig {
     pub fn policy(&self) -> Policy {
-        Policy { programs: self.programs.clone(), env: self.env.clone() }
+        Policy { programs: self.programs.clone(), env: self.env.clone(), landlock: self.landlock.clone() }
     }
 }
 
@@ -101,6 +104,7 @@ mod tests {
             "env": {},
             "work_dir": "/srv/work",
             "live_output": false,
+            "landlock": {"mode": "required", "read": ["/usr"], "write": ["/srv/shared"]},
             "limits": serde_json::to_value(Limits::default()).unwrap(),
         });
         assert_eq!(serde_json::to_value(parse(given.clone()).unwrap()).unwrap(), given);

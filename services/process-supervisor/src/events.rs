@@ -1,10 +1,12 @@
 //! What this service says of a process, as events.
 
 use kairo_core::ids;
-use kairo_proto::v1::{ProcessExited, ProcessSpawned, ProcessUsage};
+use kairo_proto::v1::{ProcessCanceled, ProcessExited, ProcessProgress, ProcessSpawned, ProcessUsage};
 use uuid::Uuid;
 
 use crate::{
+    plan::Asked,
+    progress::Progress,
     protocol::{Exit, Outcome, Spec, Stream},
     tail::Tail,
 };
@@ -15,6 +17,9 @@ const MAX_REASON_CHARS: usize = 2_000;
 /// What nobody can know of a process that did not end by itself.
 const HOW_FAR: &str = "how far it got is unknown: find out before running it again";
 
+/// Who wanted it stopped, where that was not its supervisor's own end.
+const ON_REQUEST: &str = "on request";
+
 /// How a process ended, or why there was none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
@@ -22,13 +27,29 @@ pub enum End {
     Refused { reason: String },
     /// It never ran.
     SpawnFailed { reason: String },
+    /// It was asked to end before its program ran.
+    Withdrawn,
     /// It was killed with its supervisor or its guard.
     Lost { reason: String },
     /// Its guard saw how it ended.
-    Seen { exit: Exit, tails: Tails },
+    Seen {
+        exit: Exit,
+        tails: Tails,
+        /// Whether it was asked to end.
+        on_request: bool,
+    },
 }
 
 impl End {
+    /// The end of a process that its agent has no room for.
+    pub fn too_many(running: usize, limit: usize) -> Self {
+        let reason = format!(
+            "{running} processes of this agent run already, and no more than {limit} may (limits.per_agent); wait until \
+             one has ended, or cancel one"
+        );
+        Self::Refused { reason }
+    }
+
     /// The end of a process whose supervisor is gone.
     pub fn lost_with(supervisor: &str) -> Self {
         Self::Lost { reason: format!("{supervisor} is gone, and the process it ran was killed with it; {HOW_FAR}") }
@@ -64,6 +85,14 @@ impl Tails {
             Stream::Stderr => self.stderr.push(text),
         }
     }
+
+    pub fn stdout(&self) -> &str {
+        self.stdout.end()
+    }
+
+    pub fn stderr(&self) -> &str {
+        self.stderr.end()
+    }
 }
 
 /// The id of an action's process: the same action is the same process.
@@ -81,22 +110,61 @@ pub fn exited_id(action: Uuid) -> Uuid {
     ids::derived(action, "exited")
 }
 
-pub fn spawned(action: Uuid, supervisor: &str, pid: u32, spec: &Spec) -> ProcessSpawned {
+/// The id of the event that says a process was asked to end.
+pub fn canceled_id(action: Uuid) -> Uuid {
+    ids::derived(action, "canceled")
+}
+
+/// The id of what a process said of itself, counted from 0.
+pub fn progress_id(action: Uuid, number: u64) -> Uuid {
+    ids::derived(action, &format!("progress/{number}"))
+}
+
+pub fn spawned(asked: &Asked, decision_sequence: u64, supervisor: &str, pid: u32, spec: &Spec) -> ProcessSpawned {
     ProcessSpawned {
-        process_id: process_id(action).to_string(),
-        action_id: action.to_string(),
+        process_id: process_id(asked.action).to_string(),
+        action_id: asked.action.to_string(),
         supervisor: supervisor.to_owned(),
         pid,
         program: spec.program.display().to_string(),
         arguments: spec.args.clone(),
+        background: asked.background(),
+        decision_sequence,
+        tool: asked.tool.clone(),
     }
 }
 
-pub fn exited(action: Uuid, supervisor: &str, end: End) -> ProcessExited {
-    let exited = ProcessExited {
+pub fn progress(action: Uuid, supervisor: &str, progress: &Progress, tail: &str) -> ProcessProgress {
+    ProcessProgress {
         process_id: process_id(action).to_string(),
         action_id: action.to_string(),
         supervisor: supervisor.to_owned(),
+        fraction: progress.fraction,
+        message: progress.message.clone(),
+        tail: tail.to_owned(),
+    }
+}
+
+pub fn canceled(action: Uuid, supervisor: &str, by: Uuid, grace_ms: u64) -> ProcessCanceled {
+    ProcessCanceled {
+        process_id: process_id(action).to_string(),
+        action_id: action.to_string(),
+        supervisor: supervisor.to_owned(),
+        by_action_id: by.to_string(),
+        grace_ms,
+    }
+}
+
+/// The end of a process that ran `program`, as far as it got that far.
+pub fn exited(asked: &Asked, decision_sequence: u64, supervisor: &str, program: String, end: End) -> ProcessExited {
+    let exited = ProcessExited {
+        process_id: process_id(asked.action).to_string(),
+        action_id: asked.action.to_string(),
+        supervisor: supervisor.to_owned(),
+        decision_sequence,
+        background: asked.background(),
+        program,
+        tool: asked.tool.clone(),
         ..Default::default()
     };
     let unseen = |outcome: &str, reason| ProcessExited {
@@ -109,7 +177,8 @@ pub fn exited(action: Uuid, supervisor: &str, end: End) -> ProcessExited {
         End::Refused { reason } => unseen("refused", reason),
         End::SpawnFailed { reason } => unseen("spawn_failed", reason),
         End::Lost { reason } => unseen("supervisor_lost", reason),
-        End::Seen { exit, tails } => ProcessExited {
+        End::Withdrawn => unseen("canceled", format!("it was stopped {ON_REQUEST} before its program ran")),
+        End::Seen { exit, tails, on_request } => ProcessExited {
             outcome: exit.outcome.as_str().to_owned(),
             code: match exit.outcome {
                 Outcome::Exited { code } => Some(code),
@@ -119,7 +188,7 @@ pub fn exited(action: Uuid, supervisor: &str, end: End) -> ProcessExited {
                 Outcome::Signaled { signal } => Some(signal),
                 _ => None,
             },
-            reason: legible(reason(&exit)),
+            reason: legible(reason(&exit, on_request)),
             usage: Some(ProcessUsage {
                 wall_ms: exit.usage.wall_ms,
                 user_ms: exit.usage.user_ms,
@@ -135,10 +204,11 @@ pub fn exited(action: Uuid, supervisor: &str, end: End) -> ProcessExited {
     }
 }
 
-fn reason(exit: &Exit) -> String {
+fn reason(exit: &Exit, on_request: bool) -> String {
     let reason = match &exit.outcome {
         Outcome::Exited { .. } | Outcome::Signaled { .. } => String::new(),
         Outcome::TimedOut => format!("it was stopped at its time limit; {HOW_FAR}"),
+        Outcome::Canceled if on_request => format!("it was stopped {ON_REQUEST}; {HOW_FAR}"),
         Outcome::Canceled => format!("it was stopped because its supervisor was told to stop; {HOW_FAR}"),
         Outcome::SpawnFailed { reason } => reason.clone(),
         Outcome::SupervisorLost => format!("its supervisor was frozen for so long that it was killed; {HOW_FAR}"),
@@ -160,43 +230,73 @@ mod tests {
     use super::*;
     use crate::protocol::{OutputTotals, Usage};
 
-    const ACTION: Uuid = Uuid::from_u128(1);
+    fn asked(tool: &str) -> Asked {
+        Asked {
+            action: Uuid::from_u128(1),
+            tool: tool.to_owned(),
+            arguments: String::new(),
+            thread_id: String::new(),
+            others_after: 0,
+        }
+    }
 
-    fn seen(outcome: Outcome) -> ProcessExited {
+    fn ended(end: End) -> ProcessExited {
+        exited(&asked("process.spawn"), 5, "s-2", "/bin/a".to_owned(), end)
+    }
+
+    fn seen(outcome: Outcome, on_request: bool) -> ProcessExited {
         let mut tails = Tails::new(3);
         tails.push(Stream::Stdout, "abcd");
         tails.push(Stream::Stderr, "e");
         let output = OutputTotals { stdout_bytes: 4, stderr_bytes: 1, discarded_bytes: 0 };
         let usage = Usage { wall_ms: 7, ..Usage::default() };
-        exited(ACTION, "s-1", End::Seen { exit: Exit { outcome, usage, output, survivors: 0 }, tails })
+        ended(End::Seen { exit: Exit { outcome, usage, output, survivors: 0 }, tails, on_request })
     }
 
     #[test]
     fn an_end_that_was_seen_says_all_there_is_to_say() {
-        let exited = seen(Outcome::Exited { code: 3 });
+        let exited = seen(Outcome::Exited { code: 3 }, false);
         assert_eq!((exited.outcome.as_str(), exited.code, exited.signal), ("exited", Some(3), None));
         assert_eq!((exited.stdout_tail.as_str(), exited.stderr_tail.as_str()), ("bcd", "e"));
         assert_eq!((exited.stdout_bytes, exited.stderr_bytes, exited.reason.as_str()), (4, 1, ""));
         assert_eq!(exited.usage.unwrap().wall_ms, 7);
-        let signaled = seen(Outcome::Signaled { signal: 9 });
+        let signaled = seen(Outcome::Signaled { signal: 9 }, false);
         assert_eq!((signaled.outcome.as_str(), signaled.code, signaled.signal), ("signaled", None, Some(9)));
+    }
+
+    #[test]
+    fn an_end_says_what_it_is_the_end_of() {
+        let exited = ended(End::Refused { reason: "no".to_owned() });
+        assert_eq!((exited.background, exited.tool.as_str()), (true, "process.spawn"));
+        assert_eq!((exited.decision_sequence, exited.program.as_str()), (5, "/bin/a"));
     }
 
     #[test]
     fn whatever_was_not_the_process_s_own_end_has_a_reason() {
         for outcome in [Outcome::TimedOut, Outcome::Canceled, Outcome::SupervisorLost] {
-            let exited = seen(outcome.clone());
+            let exited = seen(outcome.clone(), false);
             assert_eq!(exited.outcome, outcome.as_str());
             assert!(!exited.reason.is_empty(), "{outcome:?}");
         }
-        let lost = exited(ACTION, "s-2", End::lost_with("s-1"));
+        let lost = ended(End::lost_with("s-1"));
         assert_eq!((lost.outcome.as_str(), lost.supervisor.as_str()), ("supervisor_lost", "s-2"));
         assert!(lost.reason.starts_with("s-1 is gone"), "{}", lost.reason);
     }
 
     #[test]
+    fn who_wanted_it_stopped_is_said() {
+        let on_request = [seen(Outcome::Canceled, true), ended(End::Withdrawn)];
+        for exited in on_request {
+            assert_eq!(exited.outcome, "canceled");
+            assert!(exited.reason.contains(ON_REQUEST), "{}", exited.reason);
+        }
+        assert!(!seen(Outcome::Canceled, false).reason.contains(ON_REQUEST));
+        assert_eq!(seen(Outcome::Exited { code: 0 }, true).reason, "", "it was faster");
+    }
+
+    #[test]
     fn a_reason_is_bounded_and_can_be_stored() {
-        let refused = exited(ACTION, "s-1", End::Refused { reason: "a\0".repeat(MAX_REASON_CHARS) });
+        let refused = ended(End::Refused { reason: "a\0".repeat(MAX_REASON_CHARS) });
         assert_eq!(refused.reason.chars().count(), MAX_REASON_CHARS);
         assert!(refused.reason.starts_with("a\u{FFFD}a"));
     }

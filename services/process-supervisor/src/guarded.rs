@@ -1,7 +1,11 @@
 //! The supervisor's side of a guard.
 
+mod input;
+mod orphans;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::killpg;
@@ -12,6 +16,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::input::Input;
+pub use self::input::InputError;
+use self::orphans::Orphans;
 use crate::lines::{LineBuffer, LineTooLong};
 use crate::protocol::{Command, Exit, MAX_LINE_BYTES, Output, Report, Signal, Spec};
 
@@ -50,6 +57,7 @@ pub enum GuardedError {
 pub struct Guards {
     program: PathBuf,
     beats: watch::Sender<()>,
+    orphans: Arc<Orphans>,
 }
 
 impl Default for Guards {
@@ -62,7 +70,19 @@ impl Default for Guards {
 impl Guards {
     /// Guards of another binary: that of this crate, which `program` names.
     pub fn of(program: impl AsRef<Path>) -> Self {
-        Self { program: program.as_ref().to_owned(), beats: watch::Sender::new(()) }
+        Self { program: program.as_ref().to_owned(), beats: watch::Sender::new(()), orphans: Arc::default() }
+    }
+
+    /// Kills also what is left by a guard that was itself killed. For a process that starts nothing but guards:
+    /// whatever else becomes a child of it counts as left by one.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn adopting_orphans(mut self) -> nix::Result<Self> {
+        let mut orphans = Orphans::default();
+        orphans.adopt()?;
+        self.orphans = Arc::new(orphans);
+        Ok(self)
     }
 
     /// Renews the lease of all guarded processes.
@@ -78,20 +98,17 @@ impl Guards {
     pub async fn prepare(&self, spec: Spec) -> Result<Guarded, GuardedError> {
         let start = |source| GuardedError::Start { program: self.program.display().to_string(), source };
         // Never `kill_on_drop`: it is the guard that kills, and it does so when the pipe closes.
-        let mut guard = tokio::process::Command::new(&self.program)
-            .arg0(env!("CARGO_PKG_NAME"))
-            .arg("guard")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(start)?;
+        let mut command = tokio::process::Command::new(&self.program);
+        command.arg0(env!("CARGO_PKG_NAME")).arg("guard").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let (mut guard, known) = self.orphans.start(&mut command).map_err(start)?;
         let stdin = guard.stdin.take().ok_or(GuardedError::Lost)?;
         let stdout = guard.stdout.take().ok_or(GuardedError::Lost)?;
 
         let (commands, queue) = mpsc::channel(COMMANDS);
-        let control = Control { commands };
+        let input = SharedInput::new(&spec);
+        let control = Control { commands, input: input.clone() };
         // In the queue before anything is written: not even a beat may come first.
-        control.send(Command::Prepare { spec }).await?;
+        control.send(Command::Prepare { spec: Box::new(spec) }).await?;
         let writer = tokio::spawn(write(stdin, queue, self.beats.subscribe()));
         let writer = AbortOnDropHandle::new(writer);
 
@@ -102,12 +119,22 @@ impl Guards {
         };
         let (frames, output) = mpsc::channel(OUTPUT_FRAMES);
         let (ended, exit) = oneshot::channel();
+        let orphans = self.orphans.clone();
         let reader = AbortOnDropHandle::new(tokio::spawn(async move {
-            let exit = read(reports, frames).await;
+            let exit = read(reports, &frames, &input).await;
+            // Before the end of the output tells that it is over.
+            input.lock().close();
+            drop(frames);
             if exit.is_err() {
                 kill_group(pid);
             }
             reap(guard).await;
+            drop(known);
+            if exit.is_err()
+                && let Err(error) = orphans.kill().await
+            {
+                tracing::error!(%error, "not all that a killed guard left behind could be killed");
+            }
             // Whoever does not wait does not want to know.
             ended.send(exit).ok();
         }));
@@ -171,6 +198,20 @@ impl Guarded {
 #[derive(Debug, Clone)]
 pub struct Control {
     commands: mpsc::Sender<Command>,
+    input: SharedInput,
+}
+
+#[derive(Debug, Clone)]
+struct SharedInput(Arc<Mutex<Input>>);
+
+impl SharedInput {
+    fn new(spec: &Spec) -> Self {
+        Self(Arc::new(Mutex::new(Input::new(spec.stdin, spec.bounds.stdin_bytes))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Input> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Control {
@@ -189,6 +230,26 @@ impl Control {
     /// When the guard is gone, and the process with it.
     pub async fn signal(&self, signal: Signal) -> Result<(), GuardedError> {
         self.send(Command::Signal { signal }).await
+    }
+
+    /// Passes `text` to the program's standard input, and closes it after that if `close` is set. Does not wait for the
+    /// program to read: what it has not read yet waits, up to the limit of its [`Spec`].
+    ///
+    /// # Errors
+    /// When it cannot be taken; then none of it was.
+    pub async fn write(&self, text: String, close: bool) -> Result<(), InputError> {
+        let slot = self.commands.reserve().await;
+        // Until it is sent: what was counted first is written first.
+        let mut input = self.input.lock();
+        if slot.is_err() {
+            // The guard is gone, and the program with it.
+            input.close();
+        }
+        input.accept(text.len(), close)?;
+        if let Ok(slot) = slot {
+            slot.send(Command::Write { text, close });
+        }
+        Ok(())
     }
 
     async fn send(&self, command: Command) -> Result<(), GuardedError> {
@@ -227,12 +288,14 @@ async fn write(mut guard: ChildStdin, mut commands: mpsc::Receiver<Command>, mut
 }
 
 /// Passes output on until the process has ended.
-async fn read(mut reports: Reports, frames: mpsc::Sender<Output>) -> Result<Exit, GuardedError> {
+async fn read(mut reports: Reports, frames: &mpsc::Sender<Output>, input: &SharedInput) -> Result<Exit, GuardedError> {
     loop {
         match reports.next().await? {
             Report::Ready { .. } | Report::Started => {}
             // Nobody may be listening, but the end must still be heard.
             Report::Output(output) => frames.send(output).await.unwrap_or_default(),
+            Report::InputTaken { bytes } => input.lock().taken(bytes),
+            Report::InputClosed => input.lock().close(),
             Report::Exited(exit) => return Ok(exit),
         }
     }

@@ -4,25 +4,39 @@
 //! An invoke comes in ([`supervisor`]); the pure part ([`plan`]) says for each action whether its process may begin. A
 //! request is checked against the [`policy`] and the [`limits`], which makes it a [`protocol::Spec`]. [`guarded`] hands
 //! that to a [`guard`], a process of its own made from the same binary, which gets the program as far as a gate and
-//! holds it there. The supervisor records that the process exists and only then opens the gate ([`running`]). From
-//! there on the guard passes on what the program writes and sees to it that program and descendants end: by
-//! themselves, at a limit, when asked, or because the supervisor is gone ([`lease`]). How it ended is recorded
-//! ([`events`]). What there is to run is published ([`offer`]).
+//! holds it there. The supervisor records that the process exists ([`ledgers`]) and only then opens the gate
+//! ([`running`]). From there on the guard passes on what the program writes and sees to it that program and descendants
+//! end: by themselves, at a limit, when asked, or because the supervisor is gone ([`lease`]). What is written is looked
+//! through for [`progress`], kept in part ([`account`]) and said to whoever listens ([`live`]). How it ended is recorded
+//! ([`events`]). While it runs others may ask about it, write to it, signal it and stop it ([`control`], [`desk`]). What
+//! there is to run is published ([`offer`]).
 
+mod account;
 mod capabilities;
 pub mod config;
+mod control;
+mod desk;
 mod events;
 pub mod guard;
 pub mod guarded;
+mod job;
+mod kept;
 mod lease;
+mod ledgers;
 pub mod limits;
 mod lines;
+mod live;
 mod offer;
+mod once;
 mod output;
 mod pieces;
 pub mod plan;
 pub mod policy;
+mod process;
+mod progress;
 pub mod protocol;
+mod registry;
+mod room;
 mod running;
 mod supervisor;
 pub mod tail;
@@ -40,19 +54,55 @@ use tokio_util::sync::CancellationToken;
 
 pub use config::Config;
 
+use crate::{control::Answering, supervisor::Supervisor};
+
 /// Runs until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
     let config = config.process_supervisor;
-    offer::publish(&bus, &capabilities::capabilities(&config.policy(), &config.limits)).await?;
-    let guards = Arc::new(guarded::Guards::default());
+    check_room(config.limits.concurrent, bus.limits.concurrency)?;
+    let capabilities = capabilities::capabilities(&config.policy(), &config.limits);
+    let guards = guarded::Guards::default().adopting_orphans().map_err(|error| {
+        ServiceError::Other(format!("cannot adopt what killed guards leave behind: {error}; run it on Linux 3.4 or later"))
+    })?;
+    let guards = Arc::new(guards);
     let contact = Contact::new(&bus);
     let _lease = lease::Lease::keep(&bus.limits, guards.clone(), contact.clone());
     // Others may ask about a process until its end is in the log, hence longer than until shutdown.
     let holding = Holding::answering(&bus, CancellationToken::new()).await?;
-    let supervisor = supervisor::Supervisor::new(&bus, config, guards, contact, holding, shutdown.clone());
-    let supervisor = Arc::new(supervisor);
+    let supervisor = Arc::new(Supervisor::new(&bus, config, guards, contact, holding, shutdown.clone()));
+    let answering = Answering::begin(supervisor.desk()).await?;
+    // After that: by the time that it is answered, the server knows whom to ask about processes.
+    offer::publish(&bus, &capabilities).await?;
     readiness.announce("");
-    tokio::join!(consume(&bus, Consumer::ProcessSupervisor, supervisor.clone(), shutdown), supervisor.end_in_time(),);
+    tokio::join!(consume(&bus, Consumer::ProcessSupervisor, supervisor.clone(), shutdown), supervisor.end_in_time());
+    answering.finish().await;
     Ok(())
+}
+
+/// An invoke is in hand until its processes have ended, so with as many processes as invokes in hand none would be left
+/// to take one more, be it only to hand it on or to record what was lost.
+fn check_room(concurrent: usize, in_hand: usize) -> Result<(), ServiceError> {
+    match concurrent < in_hand {
+        true => Ok(()),
+        false => Err(ServiceError::Other(format!(
+            "process_supervisor.limits.concurrent is {concurrent} and bus.concurrency {in_hand}: every running process \
+             keeps a message in hand; lower the first below the second, or raise the second"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_core::bus::BusConfig;
+
+    use super::*;
+    use crate::limits::Limits;
+
+    #[test]
+    fn there_is_always_a_hand_free() {
+        assert!(check_room(Limits::default().concurrent, BusConfig::default().concurrency).is_ok());
+        let error = check_room(256, 256).expect_err("no hand is free").to_string();
+        assert!(error.contains("limits.concurrent is 256") && error.contains("bus.concurrency 256"), "{error}");
+    }
 }

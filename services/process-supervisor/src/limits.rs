@@ -23,6 +23,9 @@ pub struct Limits {
     pub processes: Option<u64>,
     /// Bytes of output that are passed on, over both streams. Default 1 MiB.
     pub output_bytes: u64,
+    /// Bytes of input that a process has not read yet, beyond the 64 KiB its pipe holds; more are refused. Default
+    /// 64 KiB.
+    pub stdin_bytes: usize,
     /// Bytes of the end of each stream that the exit event keeps. Default 8 KiB.
     pub tail_bytes: usize,
     /// Arguments of one process. Default 256.
@@ -31,6 +34,8 @@ pub struct Limits {
     pub argument_bytes: usize,
     /// Processes that one supervisor runs at a time; more wait. Default 32.
     pub concurrent: usize,
+    /// Processes of one agent that run at a time, over all supervisors; more are refused. Default 16.
+    pub per_agent: usize,
 }
 
 impl Default for Limits {
@@ -43,10 +48,12 @@ impl Default for Limits {
             open_files: 256,
             processes: None,
             output_bytes: 1 << 20,
+            stdin_bytes: 64 << 10,
             tail_bytes: 8 << 10,
             arguments: 256,
             argument_bytes: 128 << 10,
             concurrent: 32,
+            per_agent: 16,
         }
     }
 }
@@ -59,6 +66,8 @@ impl Limits {
     pub const MAX_TAIL_BYTES: u64 = 32 << 10;
     /// More output than this could not be held for a supervisor that is slow to read.
     pub const MAX_OUTPUT_BYTES: u64 = 64 << 20;
+    /// As JSON, which may take six bytes for one, this fits into one command to a guard (1 MiB).
+    pub const MAX_STDIN_BYTES: u64 = 128 << 10;
     /// A week: no process needs more, and sums of durations stay far from overflow.
     pub const MAX_TIME_S: u64 = 7 * 24 * 3600;
 
@@ -87,6 +96,7 @@ impl Limits {
         check("open_files", self.open_files, 8, 1 << 20);
         check("processes", self.processes.unwrap_or(1), 1, 1 << 22);
         check("output_bytes", self.output_bytes, 0, Self::MAX_OUTPUT_BYTES);
+        check("stdin_bytes", self.stdin_bytes as u64, 1, Self::MAX_STDIN_BYTES);
         check("tail_bytes", self.tail_bytes as u64, 0, Self::MAX_TAIL_BYTES);
         check("arguments", self.arguments as u64, 0, 4096);
         check(
@@ -96,6 +106,7 @@ impl Limits {
             128 << 10, // what Linux accepts as a single argument
         );
         check("concurrent", self.concurrent as u64, 1, 1024);
+        check("per_agent", self.per_agent as u64, 1, 1024);
         problems
     }
 }
@@ -103,10 +114,18 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::{Command, MAX_LINE_BYTES};
 
     #[test]
     fn the_defaults_are_sound() {
         assert_eq!(Limits::default().problems(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_longest_input_fits_into_a_command() {
+        let text = "\u{1}".repeat(Limits::MAX_STDIN_BYTES as usize);
+        let command = serde_json::to_string(&Command::Write { text, close: true }).expect("JSON");
+        assert!(command.len() <= MAX_LINE_BYTES, "{}", command.len());
     }
 
     #[test]
@@ -119,9 +138,13 @@ mod tests {
 
     #[test]
     fn all_problems_are_named_at_once() {
-        let limits = Limits { time_s: 0, memory_bytes: 1, concurrent: 0, ..Limits::default() };
+        let stdin_bytes = 1 << 20;
+        let limits =
+            Limits { time_s: 0, memory_bytes: 1, concurrent: 0, per_agent: 0, stdin_bytes, ..Limits::default() };
         let problems = limits.problems().join("\n");
-        for key in ["limits.time_s", "limits.memory_bytes", "limits.concurrent"] {
+        for key in
+            ["limits.time_s", "limits.memory_bytes", "limits.concurrent", "limits.per_agent", "limits.stdin_bytes"]
+        {
             assert!(problems.contains(key), "{key} in {problems}");
         }
     }

@@ -10,6 +10,11 @@ use uuid::Uuid;
 /// What an invocation for this service names as its executor.
 pub const EXECUTOR: &str = "process-supervisor";
 
+/// The tool that runs a program and waits for its end.
+pub const PROCESS_RUN: &str = "process.run";
+/// The tool that starts a program and lets it run.
+pub const PROCESS_SPAWN: &str = "process.spawn";
+
 /// A process that an action asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -18,6 +23,36 @@ pub struct Asked {
     /// A JSON object, as text.
     pub arguments: String,
     pub thread_id: String,
+    /// The agent's oldest running process stands in the log above this; 0 where that is not known.
+    pub others_after: u64,
+}
+
+impl Asked {
+    /// Whether the process goes on after its action has ended.
+    pub fn background(&self) -> bool {
+        self.tool == PROCESS_SPAWN
+    }
+
+    /// What to say when this is no tool of ours.
+    pub fn unknown_tool(&self) -> Option<String> {
+        (![PROCESS_RUN, PROCESS_SPAWN].contains(&self.tool.as_str())).then(|| {
+            format!(
+                "{:?} is no tool of the process supervisor; call {PROCESS_RUN} to wait for the end of a program, or \
+                 {PROCESS_SPAWN} to let it run",
+                self.tool
+            )
+        })
+    }
+
+    /// What to say when it cannot have the standard input it wants.
+    pub fn misplaced_stdin(&self, wanted: bool) -> Option<String> {
+        (wanted && !self.background()).then(|| {
+            format!(
+                "stdin: nobody could write to the process while {PROCESS_RUN} waits for its end; leave it out, or call \
+                 {PROCESS_SPAWN}"
+            )
+        })
+    }
 }
 
 /// The actions of an invoke that are for this service.
@@ -29,6 +64,7 @@ pub fn asked(invoke: &ToolInvoke) -> Vec<Asked> {
             tool: invocation.tool.clone(),
             arguments: invocation.arguments.clone(),
             thread_id: invocation.thread_id.clone(),
+            others_after: invocation.target_after,
         })
     };
     ours.filter_map(asked).collect()
@@ -41,6 +77,8 @@ pub enum Fact {
     Spawned { action: Uuid, supervisor: String },
     /// That supervisor has it, or cannot be given up for lost yet.
     Held(Uuid),
+    /// It was asked to end, which was looked up before whether it was spawned.
+    Canceled(Uuid),
     /// How it ended is in the log.
     Exited(Uuid),
 }
@@ -50,6 +88,8 @@ pub enum Fact {
 pub enum Step {
     /// Nobody has: enter it in the ledger, then let it run.
     Begin,
+    /// Asked to end before it began: say so. Whoever began it meanwhile finds that out before its program runs.
+    Withdraw,
     /// Begun by this supervisor, which is gone, and its process with it: say so.
     Lost { supervisor: String },
     /// Whoever began it is still at it: look again later.
@@ -65,6 +105,7 @@ pub struct Actions;
 pub struct Known {
     spawned: BTreeMap<Uuid, String>,
     held: BTreeSet<Uuid>,
+    canceled: BTreeSet<Uuid>,
     exited: BTreeSet<Uuid>,
 }
 
@@ -78,6 +119,7 @@ impl Decider for Actions {
         match fact {
             Fact::Spawned { action, supervisor } => _ = known.spawned.insert(*action, supervisor.clone()),
             Fact::Held(action) => _ = known.held.insert(*action),
+            Fact::Canceled(action) => _ = known.canceled.insert(*action),
             Fact::Exited(action) => _ = known.exited.insert(*action),
         }
     }
@@ -85,6 +127,7 @@ impl Decider for Actions {
     fn decide(known: &Known, action: &Uuid, _now: Timestamp) -> Step {
         match known.spawned.get(action) {
             _ if known.exited.contains(action) => Step::Leave,
+            None if known.canceled.contains(action) => Step::Withdraw,
             None => Step::Begin,
             Some(_) if known.held.contains(action) => Step::Wait,
             Some(supervisor) => Step::Lost { supervisor: supervisor.clone() },
@@ -122,6 +165,46 @@ mod tests {
     fn what_was_begun_is_never_begun_again_but_lost_with_its_supervisor() {
         let given = Given::<Actions>::facts([spawned(ACTION)]);
         assert_eq!(given.when(&ACTION), Step::Lost { supervisor: "s-1".to_owned() });
+    }
+
+    #[test]
+    fn what_was_canceled_is_not_begun_and_what_had_begun_ends_as_it_ends() {
+        let canceled = || Fact::Canceled(ACTION);
+        assert_eq!(Given::<Actions>::facts([canceled()]).when(&ACTION), Step::Withdraw);
+        assert_eq!(Given::<Actions>::facts([canceled()]).when(&OTHER), Step::Begin);
+        let running = Given::<Actions>::facts([canceled(), spawned(ACTION), Fact::Held(ACTION)]);
+        assert_eq!(running.when(&ACTION), Step::Wait);
+        let lost = Given::<Actions>::facts([canceled(), spawned(ACTION)]);
+        assert_eq!(lost.when(&ACTION), Step::Lost { supervisor: "s-1".to_owned() });
+        let ended = Given::<Actions>::facts([canceled(), Fact::Exited(ACTION)]);
+        assert_eq!(ended.when(&ACTION), Step::Leave);
+    }
+
+    fn of(tool: &str) -> Asked {
+        let invocation = ToolInvocation {
+            action_id: ACTION.to_string(),
+            tool: tool.to_owned(),
+            executor: EXECUTOR.to_owned(),
+            target_after: 7,
+            ..Default::default()
+        };
+        asked(&ToolInvoke { actions: vec![invocation], ..Default::default() }).remove(0)
+    }
+
+    #[test]
+    fn the_tool_says_whether_the_action_ends_with_the_process() {
+        assert!(!of(PROCESS_RUN).background());
+        assert!(of(PROCESS_SPAWN).background());
+        assert_eq!(of(PROCESS_SPAWN).others_after, 7);
+        assert_eq!((of(PROCESS_RUN).unknown_tool(), of(PROCESS_SPAWN).unknown_tool()), (None, None));
+        assert!(of("process.fork").unknown_tool().is_some_and(|reason| reason.contains("process.fork")));
+    }
+
+    #[test]
+    fn only_what_goes_on_can_be_written_to() {
+        assert_eq!(of(PROCESS_SPAWN).misplaced_stdin(true), None);
+        assert_eq!(of(PROCESS_RUN).misplaced_stdin(false), None);
+        assert!(of(PROCESS_RUN).misplaced_stdin(true).is_some_and(|reason| reason.contains(PROCESS_SPAWN)));
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Which programs may run, and within which bounds. Nothing may unless the configuration says so.
 
+mod landlock;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::landlock::{Landlock, Mode};
 use crate::limits::Limits;
 use crate::protocol::{Bounds, Spec};
 
@@ -15,6 +18,8 @@ pub struct Policy {
     pub programs: BTreeMap<String, Program>,
     /// The whole environment of every process.
     pub env: BTreeMap<String, String>,
+    /// Which files they may open.
+    pub landlock: Landlock,
 }
 
 /// A program that may run: `"/bin/echo"`, or a table with arguments that always come first.
@@ -53,7 +58,7 @@ impl Program {
     }
 }
 
-/// The arguments of the tool `process.run`.
+/// The arguments of the tools `process.run` and `process.spawn`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -64,6 +69,9 @@ pub struct Request {
     /// Less time than the configured limit, in milliseconds.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
+    /// Whether its standard input can be written to.
+    #[serde(default)]
+    pub stdin: bool,
 }
 
 /// Why a request is not carried out, in words for whoever asked.
@@ -105,6 +113,8 @@ impl Policy {
             args: program.args().iter().cloned().chain(request.args).collect(),
             cwd: cwd.to_owned(),
             env: self.env.clone(),
+            stdin: request.stdin,
+            access: self.landlock.access(),
             lease_ms,
         })
     }
@@ -125,6 +135,7 @@ impl Policy {
                 problems.push("env: a name must not be empty or hold '=', and nothing may hold a NUL".to_owned());
             }
         }
+        problems.extend(self.landlock.problems());
         problems
     }
 
@@ -161,6 +172,7 @@ fn bounds(request: &Request, limits: &Limits) -> Bounds {
         open_files: limits.open_files,
         processes: limits.processes,
         output_bytes: limits.output_bytes,
+        stdin_bytes: limits.stdin_bytes,
     }
 }
 
@@ -175,7 +187,7 @@ mod tests {
             "echo": "/bin/echo",
             "lint": {"path": "/usr/bin/python3", "args": ["-I", "-m", "lint"]},
         });
-        Policy { programs: serde_json::from_value(programs).expect("programs"), env: BTreeMap::new() }
+        Policy { programs: serde_json::from_value(programs).expect("programs"), ..Policy::default() }
     }
 
     fn request(arguments: serde_json::Value) -> Request {
@@ -240,6 +252,21 @@ mod tests {
     }
 
     #[test]
+    fn input_is_a_matter_of_the_request_and_files_of_the_configuration() {
+        let spec = admit(json!({"program": "echo"})).expect("allowed");
+        assert_eq!((spec.stdin, spec.access), (false, None));
+
+        let landlock = Landlock { mode: Mode::Required, read: Vec::new(), write: vec!["/srv".into()] };
+        let policy = Policy { landlock, ..policy() };
+        let request = request(json!({"program": "echo", "stdin": true}));
+        let limits = Limits { stdin_bytes: 7, ..Limits::default() };
+        let spec = policy.admit(request, Path::new("/work"), &limits, 1).expect("allowed");
+        assert_eq!((spec.stdin, spec.bounds.stdin_bytes), (true, 7));
+        let access = spec.access.expect("restricted");
+        assert_eq!((access.required, access.write), (true, vec![PathBuf::from("/srv")]));
+    }
+
+    #[test]
     fn a_misspelt_argument_is_an_error_and_not_a_default() {
         let error = serde_json::from_value::<Request>(json!({"program": "echo", "timeout": 1})).expect_err("unknown");
         assert!(error.to_string().contains("unknown field `timeout`"));
@@ -251,6 +278,7 @@ mod tests {
         let policy = Policy {
             programs: serde_json::from_value(programs).expect("readable"),
             env: BTreeMap::from([("A=B".to_owned(), String::new())]),
+            ..Policy::default()
         };
         let problems = policy.problems();
         assert_eq!(problems.len(), 3, "{problems:?}");

@@ -24,9 +24,26 @@ pub struct Spec {
     pub cwd: PathBuf,
     /// The whole environment: nothing is inherited.
     pub env: BTreeMap<String, String>,
+    /// Whether standard input is a pipe that [`Command::Write`] writes to; else it is empty.
+    pub stdin: bool,
+    /// Which files the program may open; all that its user may when there is none.
+    pub access: Option<Access>,
     pub bounds: Bounds,
     /// Without a beat for this long the supervisor counts as lost and everything is killed.
     pub lease_ms: u64,
+}
+
+/// The files a program may open, besides its working folder and its own executable. What does not
+/// exist is passed over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Access {
+    /// Whether the program is not run at all when the kernel cannot enforce this.
+    pub required: bool,
+    /// May be read and executed, with all that is beneath.
+    pub read: Vec<PathBuf>,
+    /// May be written too, with all that is beneath.
+    pub write: Vec<PathBuf>,
 }
 
 /// The limits of one process.
@@ -48,6 +65,8 @@ pub struct Bounds {
     pub processes: Option<u64>,
     /// Over both streams; what comes after is counted and thrown away.
     pub output_bytes: u64,
+    /// Of input that the program has not read, beyond what its pipe holds.
+    pub stdin_bytes: usize,
 }
 
 /// From the supervisor to the guard.
@@ -55,7 +74,7 @@ pub struct Bounds {
 #[serde(tag = "cmd", rename_all = "snake_case")]
 pub enum Command {
     /// Always first: make the process, but do not let it run its program.
-    Prepare { spec: Spec },
+    Prepare { spec: Box<Spec> },
     /// The gate: run the program.
     Go,
     /// The supervisor still holds its lease.
@@ -64,6 +83,8 @@ pub enum Command {
     Signal { signal: Signal },
     /// Ask the process group to end, and kill it after the grace period.
     Cancel { grace_ms: u64 },
+    /// Pass `text` to the program's standard input, and `close` it when all has been passed on.
+    Write { text: String, close: bool },
 }
 
 /// From the guard to the supervisor.
@@ -77,6 +98,12 @@ pub enum Report {
     /// The program runs.
     Started,
     Output(Output),
+    /// This much of what [`Command::Write`] brought has reached the program's standard input.
+    InputTaken {
+        bytes: usize,
+    },
+    /// The program has closed its standard input.
+    InputClosed,
     /// Always last: nothing of the process is left.
     Exited(Exit),
 }

@@ -1,49 +1,60 @@
 //! A process from the moment its gate opens to its end.
 
-use std::{future::Future, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Future,
+    time::{Duration, Instant},
+};
 
-use async_nats::connection::State;
 use futures::FutureExt;
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, append::Outgoing},
-    envelope::{Envelope, Origin},
-    ids::{self, Name},
-    subjects::{LIVE_OUTPUT, Service},
+    bus::{Bus, BusError, append::Outgoing},
+    envelope::Origin,
+    subjects::{PROCESS_PROGRESS, Service},
 };
-use kairo_proto::v1;
-use uuid::Uuid;
+use tokio::sync::watch;
 
 use crate::{
-    events::{End, Tails, process_id},
+    events::{self, End, progress_id},
     guarded::{Guarded, GuardedError},
-    pieces::{Piece, pieces},
+    process::Process,
+    progress::{Pace, Progress},
     protocol::{Exit, Output},
 };
 
-/// Most text in one live message, in bytes.
-const PIECE_BYTES: usize = 8 << 10;
 /// Frames put together when they are ready at once.
 const FRAMES: usize = 32;
-/// How long a live message may wait for the connection to take it; then it is dropped, so that output which nobody
-/// hears does not hold up the process.
-const LIVE_PATIENCE: Duration = Duration::from_millis(100);
+/// Between two events of one process that say how far it is.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Opens the gate, passes on what the process writes, keeps the last `tail_bytes` of each stream, and says how it
-/// ended. When `stop` is ready the process is asked to end, and killed when the grace that came with it is over.
-pub async fn run(
-    mut guarded: Guarded,
-    tail_bytes: usize,
-    mut live: Option<Live<'_>>,
+/// Opens the gate, passes on what the process writes, and says how it ended. When `stop` is ready the process is asked
+/// to end, and killed when the grace that came with it is over.
+pub async fn run(bus: &Bus, mut guarded: Guarded, process: &Process, stop: impl Future<Output = Duration>) -> End {
+    // Of a guard that is gone, or that was told to cancel before, the end says more.
+    guarded.go().await.ok();
+    process.opened();
+    let (newest, news) = watch::channel(None);
+    tokio::select! {
+        biased;
+        () = listen(&mut guarded, process, &newest, stop) => {}
+        never = tell(bus, process, news) => match never {},
+    }
+    let rest = process.account().finish();
+    say(process, rest).await;
+    ended(guarded.wait().await, process)
+}
+
+/// Passes on what the process writes, until that is all.
+async fn listen(
+    guarded: &mut Guarded,
+    process: &Process,
+    newest: &watch::Sender<Option<Progress>>,
     stop: impl Future<Output = Duration>,
-) -> End {
-    let mut tails = Tails::new(tail_bytes);
+) {
     let control = guarded.control();
     let stop = stop.fuse();
     tokio::pin!(stop);
-    if let Err(error) = guarded.go().await {
-        return ended(Err(error), tails);
-    }
     loop {
         let first = tokio::select! {
             grace = &mut stop => {
@@ -53,15 +64,18 @@ pub async fn run(
             }
             output = guarded.next_output() => output,
         };
-        let Some(first) = first else { break };
-        let frames = ready(first, &mut guarded);
-        frames.iter().for_each(|frame| tails.push(frame.stream, &frame.text));
-        if let Some(live) = &mut live {
-            live.say(frames).await;
+        let Some(first) = first else { return };
+        let frames = ready(first, guarded);
+        let mut found = Vec::new();
+        let output: Vec<Output> = {
+            let mut account = process.account();
+            frames.into_iter().map(|frame| account.take(frame, &mut found)).collect()
+        };
+        if let Some(last) = found.pop() {
+            newest.send_replace(Some(last));
         }
+        say(process, output).await;
     }
-    drop(control);
-    ended(guarded.wait().await, tails)
 }
 
 /// What can be had without waiting, after `first`.
@@ -75,49 +89,53 @@ fn ready(first: Output, guarded: &mut Guarded) -> Vec<Output> {
     frames
 }
 
-fn ended(exit: Result<Exit, GuardedError>, tails: Tails) -> End {
-    match exit {
-        Ok(exit) => End::Seen { exit, tails },
-        Err(error) => End::lost_guard(&error.to_string()),
+async fn say(process: &Process, output: Vec<Output>) {
+    if let Some(live) = &process.live {
+        live.say(output).await;
     }
 }
 
-/// Says what one process writes to whoever listens.
-pub struct Live<'a> {
-    pub bus: &'a Bus,
-    pub agent: &'a Name,
-    /// The event the process follows from.
-    pub cause: Envelope,
-    pub action: Uuid,
-    /// Of the next message.
-    pub sequence: u64,
-}
-
-impl Live<'_> {
-    async fn say(&mut self, frames: Vec<Output>) {
-        // What is given to a client without a connection fills its queue, and comes out late.
-        let mut taken = self.bus.client.connection_state() == State::Connected;
-        for piece in pieces(frames, PIECE_BYTES) {
-            // Dropped pieces are counted too: whoever listens sees that some are missing.
-            let event = self.event(piece);
-            if taken {
-                taken = tokio::time::timeout(LIVE_PATIENCE, self.bus.say_live(&event)).await.is_ok();
+/// Says how far the process is, whenever there is news and it is time for it.
+async fn tell(bus: &Bus, process: &Process, mut news: watch::Receiver<Option<Progress>>) -> Infallible {
+    let began = Instant::now();
+    let mut pace = Pace::new(PROGRESS_INTERVAL);
+    loop {
+        let due = async {
+            match pace.deadline() {
+                Some(at) => tokio::time::sleep_until((began + at).into()).await,
+                None => std::future::pending().await,
             }
+        };
+        let changed = tokio::select! {
+            changed = news.changed() => changed.is_ok(),
+            () = due => false,
+        };
+        if changed && let Some(progress) = news.borrow_and_update().clone() {
+            pace.offer(progress);
+        }
+        let Some((number, progress)) = pace.due(began.elapsed()) else { continue };
+        if let Err(error) = say_progress(bus, process, number, &progress).await {
+            tracing::debug!(action = %process.action, %error, "progress not written, trying again");
+            pace.put_back(number, progress);
         }
     }
+}
 
-    fn event(&mut self, piece: Piece) -> Outgoing {
-        let sequence = self.sequence;
-        self.sequence += 1;
-        let id = ids::derived(self.action, &format!("output/{sequence}"));
-        let envelope = self.cause.follow(id, Service::ProcessSupervisor, Origin::System, Timestamp::now());
-        let body = v1::LiveOutput {
-            process_id: process_id(self.action).to_string(),
-            action_id: self.action.to_string(),
-            stream: piece.stream.as_str().to_owned(),
-            sequence,
-            text: piece.text,
-        };
-        Outgoing::new(&LIVE_OUTPUT, self.agent, envelope, body)
+async fn say_progress(bus: &Bus, process: &Process, number: u64, progress: &Progress) -> Result<(), BusError> {
+    let body = events::progress(process.action, bus.instance.as_str(), progress, process.account().end());
+    let id = progress_id(process.action, number);
+    let envelope = process.cause.follow(id, Service::ProcessSupervisor, Origin::System, Timestamp::now());
+    bus.publish(&Outgoing::new(&PROCESS_PROGRESS, &process.agent, envelope, body)).await?;
+    Ok(())
+}
+
+fn ended(exit: Result<Exit, GuardedError>, process: &Process) -> End {
+    match exit {
+        Ok(exit) => {
+            let account = process.account();
+            let exit = Exit { output: account.without_progress(exit.output), ..exit };
+            End::Seen { exit, tails: account.tails().clone(), on_request: process.is_canceled() }
+        }
+        Err(error) => End::lost_guard(&error.to_string()),
     }
 }

@@ -7,40 +7,40 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use jiff::Timestamp;
 use kairo_core::{
     bus::{
         Bus, BusError,
-        append::Outgoing,
         consume::{Delivery, Failure, Handler, Settled, backoff},
         contact::Contact,
         holding::Holding,
-        ledger::{Entered, Ledger},
+        ledger::Entered,
     },
     decider::Decider,
-    envelope::{Envelope, Origin},
+    envelope::Envelope,
     event_json::invocation_id,
-    ids::Name,
-    record::Record,
     slots::Slots,
-    subjects::{self, PROCESS_EXITED, PROCESS_SPAWNED, Service},
+    subjects,
 };
-use kairo_proto::{Body, v1::ProcessExited};
-use tokio::sync::Semaphore;
+use kairo_proto::Body;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
 use crate::{
-    capabilities::PROCESS_RUN,
     config::SupervisorConfig,
-    events::{self, End, exited_id, spawned_id},
+    desk::Desk,
+    events::{End, spawned_id},
     guarded::{Guarded, Guards},
+    job::Job,
     lease::lease_ms,
+    ledgers::Ledgers,
+    live::Live,
     plan::{Actions, Asked, Fact, Known, Step, asked},
     policy::{Policy, Request},
+    process::Process,
     protocol::Spec,
-    running::{self, Live},
-    workplace,
+    registry::{Registered, Registry},
+    room::Room,
+    running, workplace,
 };
 
 /// Invokes worked on at once that are told apart; far above the bus's concurrency.
@@ -55,9 +55,9 @@ pub struct Supervisor {
     guards: Arc<Guards>,
     contact: Contact,
     holding: Holding,
-    spawned: Ledger,
-    exited: Ledger,
-    permits: Semaphore,
+    ledgers: Arc<Ledgers>,
+    registry: Arc<Registry>,
+    room: Room,
     /// An invoke delivered again while it is being worked on here waits until that is done.
     at_work: Slots<Uuid, ()>,
     /// Cancelled when nothing more shall be begun.
@@ -65,15 +65,6 @@ pub struct Supervisor {
     /// Cancelled when what runs shall end.
     ending: CancellationToken,
     handling: TaskTracker,
-}
-
-/// An invoke and what is needed to follow from it.
-struct Job<'a> {
-    agent: Name,
-    invoke: &'a Record,
-    /// The decision that asked for it: nothing about its actions stands in the log up to here. Not the invoke's own
-    /// sequence: the one delivered may be a copy that somebody published again.
-    since: u64,
 }
 
 impl Handler for Supervisor {
@@ -91,10 +82,17 @@ impl Handler for Supervisor {
         let _handling = self.handling.token();
         let slot = self.at_work.get(&delivery.record.envelope.id);
         let _only_one = slot.lock().await;
-        let job = Job { agent, invoke: &delivery.record, since: invoke.decision_sequence };
+        let mut job = Job::new(agent, &delivery.record, invoke.decision_sequence, &self.bus.instance);
         let actions: Vec<Uuid> = asked.iter().map(|asked| asked.action).collect();
         // Only an invoke that was delivered before can have been begun.
         let known = if delivery.redelivered() { self.known(&job, &actions).await? } else { Known::default() };
+        let begins = |action| Actions::decide(&known, action, job.invoke.envelope.time) == Step::Begin;
+        if actions.iter().any(begins) {
+            let Some(room) = self.room.for_first(&job.agent).await else {
+                return Ok(Settled::Later(Duration::ZERO));
+            };
+            job.give_room(room);
+        }
         // All to their end, whatever becomes of one: to drop a process is to kill it.
         let settled = join_all(asked.iter().map(|asked| self.carry_out(&job, asked, known.clone()))).await;
         settled.into_iter().try_fold(Settled::Done, |all, one| Ok(later(all, one?)))
@@ -119,20 +117,32 @@ impl Supervisor {
         holding: Holding,
         shutdown: CancellationToken,
     ) -> Self {
+        // As long as anything that is tried again waits at most.
+        let patience = Duration::from_millis(bus.limits.retry_longest_ms);
         Self {
             bus: bus.clone(),
             policy: config.policy(),
-            permits: Semaphore::new(config.limits.concurrent),
+            room: Room::new(config.limits.concurrent, patience, shutdown.clone()),
             config,
             guards,
             contact,
             holding,
-            spawned: Ledger::new(bus, &PROCESS_SPAWNED),
-            exited: Ledger::new(bus, &PROCESS_EXITED),
+            ledgers: Arc::new(Ledgers::new(bus)),
+            registry: Arc::default(),
             at_work: Slots::new(AT_WORK),
             shutdown,
             ending: CancellationToken::new(),
             handling: TaskTracker::new(),
+        }
+    }
+
+    /// Where questions about the processes that run here are dealt with.
+    pub fn desk(&self) -> Desk {
+        Desk {
+            bus: self.bus.clone(),
+            registry: self.registry.clone(),
+            ledgers: self.ledgers.clone(),
+            grace: self.config.limits.grace(),
         }
     }
 
@@ -155,9 +165,13 @@ impl Supervisor {
 
     /// What the log and other supervisors say of these actions now.
     async fn known(&self, job: &Job<'_>, actions: &[Uuid]) -> Result<Known, BusError> {
-        let spawned = self.spawned.entries(&job.agent, job.since, actions).await?;
-        let exited = self.exited.entries(&job.agent, job.since, actions).await?;
+        let Ledgers { canceled, spawned, exited, .. } = &*self.ledgers;
+        // First, so that what was canceled and is not spawned will never run: whoever spawns it now will find it so.
+        let canceled = canceled.entries(&job.agent, job.since, actions).await?;
+        let spawned = spawned.entries(&job.agent, job.since, actions).await?;
+        let exited = exited.entries(&job.agent, job.since, actions).await?;
         let mut known = Known::default();
+        canceled.into_keys().for_each(|action| Actions::apply(&mut known, &Fact::Canceled(action)));
         for (action, entry) in spawned {
             // Ours are not at work: whoever asks is the only one to work on this invoke here.
             let ours = entry.by == self.bus.instance.as_str();
@@ -176,7 +190,7 @@ impl Supervisor {
     }
 
     /// Sees to it that an action's process has an end in the log.
-    async fn carry_out(&self, job: &Job<'_>, asked: &Asked, mut known: Known) -> Result<Settled, Failure> {
+    async fn carry_out<'a>(&'a self, job: &Job<'a>, asked: &Asked, mut known: Known) -> Result<Settled, Failure> {
         for _ in 0..RACES {
             match Actions::decide(&known, &asked.action, job.invoke.envelope.time) {
                 Step::Leave => return Ok(Settled::Done),
@@ -184,7 +198,14 @@ impl Supervisor {
                 Step::Lost { supervisor } => {
                     let ours = supervisor == self.bus.instance.as_str();
                     let end = if ours { End::unrecorded() } else { End::lost_with(&supervisor) };
-                    self.report(job, asked, spawned_id(asked.action), end).await?;
+                    // Of what cannot be read any more, the end can be told all the same.
+                    let begun = self.ledgers.begun(job.target(asked)).await.ok().flatten();
+                    let program = begun.map(|begun| begun.spawned.program).unwrap_or_default();
+                    self.report(job, asked, spawned_id(asked.action), program, end).await?;
+                    return Ok(Settled::Done);
+                }
+                Step::Withdraw => {
+                    self.report(job, asked, invocation_id(asked.action), String::new(), End::Withdrawn).await?;
                     return Ok(Settled::Done);
                 }
                 Step::Begin => match self.begin(job, asked).await? {
@@ -205,50 +226,63 @@ impl Supervisor {
     }
 
     /// Runs the process, from admission to its end; `None` when somebody else was faster.
-    async fn begin(&self, job: &Job<'_>, asked: &Asked) -> Result<Option<Settled>, Failure> {
+    async fn begin<'a>(&'a self, job: &Job<'a>, asked: &Asked) -> Result<Option<Settled>, Failure> {
         let _held = self.holding.hold(asked.action);
-        let permit = tokio::select! {
-            biased;
-            () = self.shutdown.cancelled() => None,
-            permit = self.permits.acquire() => permit.ok(),
+        let room = match job.take_room() {
+            Some(room) => Some(room),
+            None => self.room.for_more().await,
         };
-        if permit.is_none() {
+        let Some(_room) = room else {
             // Nothing was begun: for another replica, at once.
             return Ok(Some(Settled::Later(Duration::ZERO)));
-        }
+        };
         let (spec, guarded) = match self.prepare(job, asked).await {
             Ok(prepared) => prepared,
             Err(end) => {
-                self.report(job, asked, invocation_id(asked.action), end).await?;
+                self.report(job, asked, invocation_id(asked.action), String::new(), end).await?;
                 return Ok(Some(Settled::Done));
             }
         };
-        let spawned = self.spawned_event(job, asked, guarded.pid(), &spec);
-        match self.spawned.enter(&job.agent, job.since, &spawned).await? {
-            Entered::Written { .. } => {}
+        let spawned = job.spawned(asked, guarded.pid(), &spec);
+        // Before it is in the log: whoever reads there that it is here shall find it here.
+        let Some(process) = self.register(job, asked, &guarded, spawned.envelope.clone()) else { return Ok(None) };
+        let sequence = match self.ledgers.spawned.enter(&job.agent, job.since, &spawned).await? {
+            Entered::Written { sequence } => sequence,
             // The process at the gate is dropped, and never runs its program.
             Entered::Already(_) => return Ok(None),
-        }
-        let live = self.config.live_output.then_some(Live {
-            bus: &self.bus,
-            agent: &job.agent,
-            cause: spawned.envelope,
-            action: asked.action,
-            sequence: 0,
-        });
-        let end = running::run(guarded, self.config.limits.tail_bytes, live, self.stopping(job, asked)).await;
-        self.report(job, asked, spawned_id(asked.action), end).await?;
+        };
+        let per_agent = self.config.limits.per_agent;
+        let end = match self.ledgers.obstacle(job.target(asked), asked.others_after, sequence, per_agent).await? {
+            Some(end) => {
+                drop(guarded);
+                end
+            }
+            None => running::run(&self.bus, guarded, &process, self.stopping(job, asked)).await,
+        };
+        let program = spec.program.display().to_string();
+        self.report(job, asked, spawned_id(asked.action), program, end).await?;
         Ok(Some(Settled::Done))
+    }
+
+    fn register(&self, job: &Job<'_>, asked: &Asked, guarded: &Guarded, cause: Envelope) -> Option<Registered> {
+        let tail_bytes = self.config.limits.tail_bytes;
+        let live =
+            self.config.live_output.then(|| Live::new(&self.bus, &job.agent, asked.action, cause.clone(), tail_bytes));
+        let process = Process::new(&job.agent, asked.action, cause, live, guarded.control(), tail_bytes);
+        self.registry.register(process)
     }
 
     /// A process at its gate, or why there is none.
     async fn prepare(&self, job: &Job<'_>, asked: &Asked) -> Result<(Spec, Guarded), End> {
         let refused = |reason| End::Refused { reason };
-        if asked.tool != PROCESS_RUN {
-            return Err(refused(format!("{:?} is no tool of the process supervisor; call {PROCESS_RUN}", asked.tool)));
+        if let Some(reason) = asked.unknown_tool() {
+            return Err(refused(reason));
         }
         let request: Request = serde_json::from_str(&asked.arguments)
             .map_err(|error| refused(format!("the arguments do not fit the tool's schema: {error}")))?;
+        if let Some(reason) = asked.misplaced_stdin(request.stdin) {
+            return Err(refused(reason));
+        }
         let cwd = self.config.work_dir.join(job.agent.as_str());
         let lease_ms = lease_ms(&self.bus.limits);
         let spec = self
@@ -261,29 +295,17 @@ impl Supervisor {
         Ok((spec, guarded))
     }
 
-    fn spawned_event(&self, job: &Job<'_>, asked: &Asked, pid: u32, spec: &Spec) -> Outgoing {
-        let cause = &job.invoke.envelope;
-        let envelope = Envelope {
-            causation_id: Some(invocation_id(asked.action)),
-            ..cause.follow(spawned_id(asked.action), Service::ProcessSupervisor, Origin::System, Timestamp::now())
-        };
-        let body = events::spawned(asked.action, self.bus.instance.as_str(), pid, spec);
-        Outgoing::new(&PROCESS_SPAWNED, &job.agent, envelope.in_thread(&asked.thread_id), body)
-    }
-
     /// Writes how the process ended, unless that is in the log.
-    async fn report(&self, job: &Job<'_>, asked: &Asked, because: Uuid, end: End) -> Result<(), BusError> {
-        let cause = &job.invoke.envelope;
-        let envelope = Envelope {
-            causation_id: Some(because),
-            ..cause.follow(exited_id(asked.action), Service::ProcessSupervisor, Origin::System, Timestamp::now())
-        };
-        let body = ProcessExited {
-            decision_sequence: job.since,
-            ..events::exited(asked.action, self.bus.instance.as_str(), end)
-        };
-        let event = Outgoing::new(&PROCESS_EXITED, &job.agent, envelope.in_thread(&asked.thread_id), body);
-        if let Entered::Already(_) = self.exited.enter(&job.agent, job.since, &event).await? {
+    async fn report(
+        &self,
+        job: &Job<'_>,
+        asked: &Asked,
+        because: Uuid,
+        program: String,
+        end: End,
+    ) -> Result<(), BusError> {
+        let event = job.exited(asked, because, program, end);
+        if let Entered::Already(_) = self.ledgers.exited.enter(&job.agent, job.since, &event).await? {
             tracing::info!(agent = %job.agent, action = %asked.action, "its end is in the log already");
         }
         Ok(())
@@ -307,7 +329,7 @@ impl Supervisor {
             reconnections.next().await;
             let mut attempt = 1;
             loop {
-                match self.exited.entries(&job.agent, job.since, &[asked.action]).await {
+                match self.ledgers.exited.entries(&job.agent, job.since, &[asked.action]).await {
                     Ok(ends) if ends.is_empty() => break,
                     Ok(_) => {
                         tracing::warn!(action = %asked.action, "given up for lost while we were cut off; killing it");

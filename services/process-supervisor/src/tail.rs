@@ -22,6 +22,12 @@ impl Tail {
         }
     }
 
+    /// The end of the text so far.
+    pub fn end(&self) -> &str {
+        let start = self.text.ceil_char_boundary(self.text.len().saturating_sub(self.max_bytes));
+        self.text.get(start..).unwrap_or_default()
+    }
+
     /// The end of the text, and the number of bytes that came before it.
     pub fn into_parts(mut self) -> (String, u64) {
         self.cut();
@@ -45,6 +51,7 @@ mod tests {
         for piece in pieces {
             tail.push(piece);
         }
+        assert_eq!(tail.end(), tail.clone().into_parts().0);
         tail.into_parts()
     }
 

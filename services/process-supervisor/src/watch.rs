@@ -154,12 +154,15 @@ mod tests {
             open_files: 1,
             processes: None,
             output_bytes: 1,
+            stdin_bytes: 1,
         };
         let spec = Spec {
             program: "/bin/true".into(),
             args: Vec::new(),
             cwd: "/".into(),
             env: BTreeMap::new(),
+            stdin: false,
+            access: None,
             bounds,
             lease_ms: 5_000,
         };

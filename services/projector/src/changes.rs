@@ -23,7 +23,16 @@ pub struct Changes {
     pub actions: BTreeMap<Uuid, Action>,
     pub begun: BTreeMap<Uuid, Begun>,
     pub ended: BTreeMap<Uuid, Ended>,
+    /// Newest by its own clock wins, so that an old one told again is nothing new.
+    pub progressed: BTreeMap<Uuid, Progress>,
+    /// Actions that were asked to end.
+    pub cancels: BTreeMap<Uuid, Cancel>,
+    /// All of them: which one counts depends on when its action was in doubt.
+    pub verdicts: Vec<Verdict>,
     pub spawned: BTreeMap<Uuid, Spawned>,
+    /// Newest by its own clock wins, as above.
+    pub advanced: BTreeMap<Uuid, Advance>,
+    pub canceled: BTreeMap<Uuid, Canceled>,
     pub exited: BTreeMap<Uuid, Exited>,
 }
 
@@ -132,6 +141,7 @@ pub struct Begun {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
+    pub sequence: i64,
     pub ended_at: Time,
     pub ok: bool,
     pub result: Option<Json>,
@@ -140,25 +150,96 @@ pub struct Ended {
     pub duration_ms: i64,
 }
 
+/// How far an action or a process says it is.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spawned {
+pub struct Progress {
+    pub at: Time,
+    pub fraction: Option<f64>,
+    pub message: Text,
+}
+
+impl Progress {
+    /// Whether this is not newer than the one that is there.
+    pub fn is_older_than(&self, there: &Self) -> bool {
+        self.at <= there.at
+    }
+}
+
+/// An action was asked to end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cancel {
+    pub at: Time,
+    pub by: Option<Uuid>,
+}
+
+/// What a human found out about an action.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    pub sequence: i64,
+    pub action_id: Uuid,
+    pub agent: Key,
+    pub verdict: Key,
+    pub user: Key,
+    pub note: Text,
+    pub at: Time,
+}
+
+/// What every event about a process says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessEvent {
+    pub sequence: i64,
     pub action_id: Option<Uuid>,
     pub agent: Key,
     pub supervisor: Key,
+    pub at: Time,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spawned {
+    pub event: ProcessEvent,
+    pub tool: Option<Key>,
+    pub background: bool,
     pub pid: i64,
     pub program: Text,
     pub arguments: Json,
-    pub started_at: Time,
+}
+
+/// A process says how far it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advance {
+    pub progress: Progress,
+    pub tail: Text,
+}
+
+/// A process was asked to end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Canceled {
+    pub event: ProcessEvent,
+    pub by: Option<Uuid>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exited {
-    pub action_id: Option<Uuid>,
-    pub agent: Key,
-    pub supervisor: Key,
-    pub ended_at: Time,
+    pub event: ProcessEvent,
+    pub tool: Option<Key>,
+    pub background: bool,
+    pub program: Option<Text>,
     pub outcome: Key,
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub reason: Text,
+    pub usage: Option<Usage>,
+    pub stdout_tail: Text,
+    pub stderr_tail: Text,
+    pub stdout_bytes: i64,
+    pub stderr_bytes: i64,
+}
+
+/// What a process used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    pub wall_ms: i64,
+    pub user_ms: i64,
+    pub system_ms: i64,
+    pub max_rss_bytes: i64,
 }

@@ -14,7 +14,7 @@ use kairo_core::{
 use kairo_proto::Body;
 use kairo_read_model::stored::{Key, Time};
 
-use crate::changes::Changes;
+use crate::changes::{Changes, Progress};
 
 /// A record, with what several projections ask about it.
 struct Fact<'r> {
@@ -41,7 +41,7 @@ impl<'r> Fact<'r> {
         };
         Self {
             record,
-            sequence: sequence(record.sequence),
+            sequence: number(record.sequence),
             at: Time(record.envelope.time),
             owner,
             agent,
@@ -55,13 +55,22 @@ fn addressee(body: &Body) -> Option<&str> {
     match body {
         Body::UserMessage(message) => Some(&message.agent),
         Body::UserMessageUndelivered(message) => Some(&message.agent),
+        Body::UserChoice(choice) => Some(&choice.agent),
+        Body::UserApproval(approval) => Some(&approval.agent),
+        Body::UserCommand(command) => Some(&command.agent),
         _ => None,
     }
 }
 
-/// A sequence as Postgres counts; streams do not reach what does not fit.
-fn sequence(sequence: u64) -> i64 {
-    i64::try_from(sequence).unwrap_or(i64::MAX)
+/// A number as Postgres counts; neither sequences nor bytes reach what does not fit.
+fn number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// How far something says it is. What is no fraction, Postgres would take, and clients could not read.
+fn progress(at: Time, fraction: Option<f64>, message: &str) -> Progress {
+    let fraction = fraction.filter(|fraction| (0.0..=1.0).contains(fraction));
+    Progress { at, fraction, message: message.into() }
 }
 
 /// Adds what a record changes.

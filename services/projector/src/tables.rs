@@ -21,8 +21,14 @@ pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     messages::deliver(connection, &changes.deliveries).await?;
     actions::decide(connection, &changes.actions).await?;
     actions::begin(connection, &changes.begun).await?;
+    actions::advance(connection, &changes.progressed).await?;
+    actions::cancel(connection, &changes.cancels).await?;
+    actions::become_processes(connection, &changes.spawned).await?;
     actions::end(connection, &changes.ended).await?;
+    actions::resolve(connection, &changes.verdicts).await?;
     processes::spawn(connection, &changes.spawned).await?;
+    processes::advance(connection, &changes.advanced).await?;
+    processes::cancel(connection, &changes.canceled).await?;
     processes::exit(connection, &changes.exited).await
 }
 

@@ -35,6 +35,8 @@ impl ReadErrorKind {
             | sqlx::Error::PoolTimedOut
             | sqlx::Error::PoolClosed
             | sqlx::Error::WorkerCrashed => ReadErrorKind::Unavailable,
+            // The position, the one row that must be there: projector has yet to bring the schema up.
+            sqlx::Error::RowNotFound => ReadErrorKind::Unavailable,
             sqlx::Error::Database(error) if error.code().is_some_and(|code| passes(&code)) => {
                 ReadErrorKind::Unavailable
             }
@@ -80,6 +82,7 @@ mod tests {
             assert!(!passes(code), "{code}");
         }
         assert_eq!(ReadErrorKind::of(&sqlx::Error::PoolTimedOut), ReadErrorKind::Unavailable);
-        assert_eq!(ReadErrorKind::of(&sqlx::Error::RowNotFound), ReadErrorKind::Other);
+        assert_eq!(ReadErrorKind::of(&sqlx::Error::RowNotFound), ReadErrorKind::Unavailable);
+        assert_eq!(ReadErrorKind::of(&sqlx::Error::InvalidArgument(String::new())), ReadErrorKind::Other);
     }
 }

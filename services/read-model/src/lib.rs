@@ -17,16 +17,18 @@ use sqlx::{
 pub use config::PostgresConfig;
 pub use error::{ReadError, ReadErrorKind};
 pub use queries::{
-    actions::ActionInFlight,
+    actions::{UnfinishedAction, WantedActions},
     agents::Agent,
     conversation::{ConversationMessage, ConversationQuery},
     events::EventsQuery,
     message::SentMessage,
+    processes::Process,
     threads::Thread,
 };
 
-/// The row of `projections` that holds the position of everything here.
-pub const PROJECTION: &str = "read-model";
+/// The row of `projections` that holds the position of everything here. A migration that has all rows made again gives
+/// it a new name, so that replicas of the version before write no more.
+pub const PROJECTION: &str = "read-model-2";
 /// Most rows that one query returns.
 pub const MAX_ROWS: u32 = 1_000;
 

@@ -6,6 +6,7 @@ pub mod conversation;
 pub mod events;
 pub mod message;
 pub mod position;
+pub mod processes;
 pub mod threads;
 
 use sqlx::{Postgres, QueryBuilder};

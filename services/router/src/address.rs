@@ -1,26 +1,25 @@
-//! Reading the address of a message: the agent it names, `@agent` at its beginning, or the default agent.
+//! Reading addresses: of a message the agent it names, `@agent` at its beginning, or the default agent; of anything else
+//! the agent it names. Pure.
 
 use kairo_core::ids::Name;
 use kairo_proto::v1::UserMessage;
 
-/// Where a message goes, and what it says there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Addressed {
-    pub agent: Name,
-    pub text: String,
+/// The agent something is for or, for the sender, what was expected.
+pub type Address = Result<Name, String>;
+
+/// The address of what must name its agent.
+pub fn of(agent: &str) -> Address {
+    Name::parse(agent).map_err(|error| format!("agent: {error}"))
 }
 
-/// Reads the address. The error says, for the sender, what was expected.
-pub fn read(message: &UserMessage, default_agent: &str) -> Result<Addressed, String> {
+/// The address of a message, and what it says there.
+pub fn of_message(message: &UserMessage, default_agent: &str) -> (Address, String) {
     let (agent, text) = match mention(&message.text) {
         _ if !message.agent.is_empty() => (message.agent.as_str(), message.text.as_str()),
         Some((agent, rest)) => (agent, rest),
         None => (default_agent, message.text.as_str()),
     };
-    match Name::parse(agent) {
-        Ok(agent) => Ok(Addressed { agent, text: text.to_owned() }),
-        Err(error) => Err(format!("agent: {error}")),
-    }
+    (of(agent), text.to_owned())
 }
 
 /// `@agent the rest`. An `@` that is followed by something else than a name is just text.
@@ -36,7 +35,8 @@ mod tests {
 
     fn read_text(agent: &str, text: &str) -> Result<(String, String), String> {
         let message = UserMessage { agent: agent.into(), text: text.into(), ..Default::default() };
-        read(&message, "default").map(|to| (to.agent.to_string(), to.text))
+        let (to, says) = of_message(&message, "default");
+        to.map(|to| (to.to_string(), says))
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! router: which agent a user's message is for.
+//! router: which agent it is for what a user says.
 //!
-//! The pure part ([`address`]) reads the address; the shell ([`routing`]) looks up whether such an agent exists, and
-//! delivers the message or says why it cannot.
+//! The pure part reads the address ([`address`]) and what the agent is to be told ([`inputs`]); the shell ([`routing`])
+//! looks up whether such an agent exists, and delivers it or says why it cannot.
 
 pub mod address;
 mod config;
 mod directory;
+pub mod inputs;
 mod routing;
 
 use std::sync::Arc;

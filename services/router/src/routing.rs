@@ -1,4 +1,4 @@
-//! Delivering a user's message to the agent it is for.
+//! Delivering what a user says to the agent it is for.
 
 use jiff::Timestamp;
 use kairo_core::{
@@ -10,17 +10,14 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     record::Record,
-    subjects::{AGENT_MESSAGE, Service, USER_UNDELIVERED},
+    subjects::{Service, USER_UNDELIVERED},
 };
-use kairo_proto::{
-    Body,
-    v1::{AgentMessage, UserMessage, UserMessageUndelivered},
-};
+use kairo_proto::v1::UserMessageUndelivered;
 
 use crate::{
-    address::{self, Addressed},
     config::RouterConfig,
     directory::Directory,
+    inputs::{self, Input},
 };
 
 pub struct Router {
@@ -38,13 +35,13 @@ impl Router {
         }
     }
 
-    async fn route(&self, record: &Record, message: &UserMessage) -> Result<(), Failure> {
-        let outgoing = match address::read(message, &self.default_agent) {
-            Err(reason) => undelivered(record, message, &reason)?,
-            Ok(to) if self.directory.exists(&to.agent).await? => delivered(record, message, to),
-            Ok(to) => {
-                let reason = format!("there is no agent named {:?}; define it with POST /v1/agents", to.agent.as_str());
-                undelivered(record, message, &reason)?
+    async fn route(&self, record: &Record, input: Input) -> Result<(), Failure> {
+        let outgoing = match &input.to {
+            Err(reason) => undelivered(record, &input, reason)?,
+            Ok(agent) if self.directory.exists(agent).await? => delivered(record, agent, &input),
+            Ok(agent) => {
+                let reason = format!("there is no agent named {:?}; define it with POST /v1/agents", agent.as_str());
+                undelivered(record, &input, &reason)?
             }
         };
         self.bus.publish(&outgoing).await?;
@@ -54,31 +51,27 @@ impl Router {
 
 impl Handler for Router {
     async fn handle(&self, delivery: &Delivery) -> Result<Settled, Failure> {
-        match &delivery.record.body {
-            Body::UserMessage(message) => self.route(&delivery.record, message).await?,
-            other => return Err(Failure::Permanent(format!("nothing to do for a {}", other.type_name()))),
+        let record = &delivery.record;
+        match inputs::read(&record.body, record.envelope.id, &self.default_agent) {
+            Some(input) => self.route(record, input).await?,
+            None => return Err(Failure::Permanent(format!("nothing to do for a {}", record.body.type_name()))),
         }
         Ok(Settled::Done)
     }
 }
 
-fn delivered(record: &Record, message: &UserMessage, to: Addressed) -> Outgoing {
-    let body = AgentMessage {
-        message_id: ids::message_id(&message.message_id, record.envelope.id),
-        user: message.user.clone(),
-        text: to.text,
-        thread_id: message.thread_id.clone(),
-    };
-    let envelope = follow(record, "agent.message", Origin::User).in_thread(&message.thread_id);
-    Outgoing::new(&AGENT_MESSAGE, &to.agent, envelope, body)
+fn delivered(record: &Record, agent: &Name, input: &Input) -> Outgoing {
+    let (route, position) = input.route();
+    let envelope = follow(record, position, Origin::User).in_thread(&input.thread_id);
+    Outgoing::new(&route, agent, envelope, input.told.clone())
 }
 
-fn undelivered(record: &Record, message: &UserMessage, reason: &str) -> Result<Outgoing, Failure> {
-    let user = Name::parse(&message.user).map_err(|error| Failure::Permanent(format!("user: {error}")))?;
+fn undelivered(record: &Record, input: &Input, reason: &str) -> Result<Outgoing, Failure> {
+    let user = Name::parse(&input.user).map_err(|error| Failure::Permanent(format!("user: {error}")))?;
     let body = UserMessageUndelivered {
-        message_id: ids::message_id(&message.message_id, record.envelope.id),
-        user: message.user.clone(),
-        agent: message.agent.clone(),
+        message_id: input.id.clone(),
+        user: input.user.clone(),
+        agent: input.named.clone(),
         reason: reason.to_owned(),
     };
     Ok(Outgoing::new(&USER_UNDELIVERED, &user, follow(record, "user.undelivered", Origin::System), body))

@@ -1,8 +1,14 @@
-//! The tools that need no server.
+//! The tools that need no server of their own.
 
+mod calendar;
 pub mod date_calc;
+mod document;
 pub mod http_get;
+mod mail;
 pub mod now;
+mod team;
+pub mod web_search;
+pub mod workspace;
 
 use jiff::tz::TimeZone;
 use serde::de::DeserializeOwned;
@@ -11,7 +17,7 @@ use serde_json::Value;
 use crate::tool::ToolError;
 
 /// Reads arguments that were checked against the schema; what is still wrong is the caller's.
-fn parse_args<T: DeserializeOwned>(args: Value) -> Result<T, ToolError> {
+pub(crate) fn parse_args<T: DeserializeOwned>(args: Value) -> Result<T, ToolError> {
     serde_json::from_value(args).map_err(|error| ToolError::invalid_arguments(error.to_string()))
 }
 

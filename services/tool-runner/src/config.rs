@@ -11,6 +11,8 @@ use kairo_core::{
 use serde::{Deserialize, Serialize};
 
 use crate::allow_list::AllowList;
+pub use crate::builtin::web_search::WebSearchConfig;
+pub use crate::builtin::workspace::WorkspaceConfig;
 use crate::catalogue::CatalogueLimits;
 use crate::tool_name;
 
@@ -28,7 +30,8 @@ service_config! {
 pub struct ToolsConfig {
     /// IANA time zone of `tools.now` and `tools.date_calc` when a call names none. Default `UTC`.
     pub time_zone: String,
-    /// Time limit of a call, in milliseconds, unless the tool has its own. Default 60 000.
+    /// Time limit of a call, in milliseconds, unless the tool has its own; also how long `process.cancel` and
+    /// `action.cancel` wait for the end of what they stop. Default 60 000.
     pub call_timeout_ms: u64,
     /// How long a call that is being stopped may take to say how it ended, in milliseconds.
     /// Default 1 000.
@@ -43,6 +46,10 @@ pub struct ToolsConfig {
     pub max_schema_bytes: usize,
     /// The tool `http.get`.
     pub http: HttpConfig,
+    /// The tool `web.search`.
+    pub web_search: WebSearchConfig,
+    /// The tools on agents' own files: mail, calendar, contacts, documents.
+    pub workspace: WorkspaceConfig,
     /// How MCP servers are started and restarted.
     pub mcp_lifecycle: McpLifecycleConfig,
     /// The MCP servers. Default none.
@@ -60,6 +67,8 @@ impl Default for ToolsConfig {
             max_tools: 256,
             max_schema_bytes: 64 * 1024,
             http: HttpConfig::default(),
+            web_search: WebSearchConfig::default(),
+            workspace: WorkspaceConfig::default(),
             mcp_lifecycle: McpLifecycleConfig::default(),
             mcp: Vec::new(),
         }
@@ -210,6 +219,8 @@ impl ToolsConfig {
         if let Err(errors) = AllowList::parse(&self.http.allow_hosts) {
             mistakes.extend(errors.iter().map(|e| format!("http.allow_hosts: {e}")));
         }
+        mistakes.extend(self.web_search.mistakes().map(|m| format!("web_search.{m}")));
+        mistakes.extend(self.workspace.mistakes().map(|m| format!("workspace.{m}")));
         let mut names = BTreeSet::new();
         for (index, server) in self.mcp.iter().enumerate() {
             let key = format!("mcp[{index}]");

@@ -3,17 +3,21 @@
 //! A decision comes in ([`runner`]); the pure part ([`plan`]) says for each action whether it may begin; it is entered
 //! in the ledger, done ([`toolbox`]: the built-in tools of [`builtin`] and those of MCP servers, [`mcp`]), and its end
 //! is written ([`results`]). Process tools are handed over to the process supervisor, whose word on how they ended
-//! becomes the result ([`processes`]). What there is to call is published as one catalogue ([`offer`]).
+//! becomes the result ([`processes`]). Some tools are about other calls and about processes: [`control`]. How far a call
+//! says it is, [`progress`] tells. What there is to call is published as one catalogue ([`offer`]).
 
 pub mod allow_list;
 pub mod builtin;
 mod canonical_json;
 pub mod catalogue;
 pub mod config;
+mod control;
+mod log;
 pub mod mcp;
 mod offer;
 pub mod plan;
 mod processes;
+mod progress;
 mod results;
 mod runner;
 mod shelf;
@@ -24,9 +28,9 @@ pub mod toolbox;
 use std::sync::Arc;
 
 use kairo_core::{
-    bus::{consume::consume, holding::Holding},
+    bus::{consume::consume, holding::Holding, ledger::Ledger},
     service::{Context, ServiceError},
-    subjects::Consumer,
+    subjects::{Consumer, TOOL_INVOKE},
 };
 
 pub use config::Config;
@@ -35,14 +39,16 @@ pub use config::Config;
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
     let tools = &config.tool_runner;
-    let toolbox = toolbox::Toolbox::start(tools).await.map_err(|error| ServiceError::Other(error.to_string()))?;
-    let toolbox = Arc::new(toolbox);
-    let offer = Arc::new(offer::Offer::new(&bus, toolbox.clone(), tools.catalogue_limits(), shutdown.clone()));
-    offer.publish().await?;
+    let invocations = Arc::new(Ledger::new(&bus, &TOOL_INVOKE));
     let results = Arc::new(results::Results::new(&bus));
     // Others may ask about an action until it has ended, hence longer than until shutdown.
     let holding = Holding::answering(&bus, tokio_util::sync::CancellationToken::new()).await?;
-    let runner = runner::Runner::new(&bus, toolbox.clone(), offer.clone(), results.clone(), holding);
+    let control = control::Control::new(&bus, invocations.clone(), results.clone(), holding.clone(), tools);
+    let toolbox = toolbox::Toolbox::start(tools, control.tools()).await;
+    let toolbox = Arc::new(toolbox.map_err(|error| ServiceError::Other(error.to_string()))?);
+    let offer = Arc::new(offer::Offer::new(&bus, toolbox.clone(), tools.catalogue_limits(), shutdown.clone()));
+    offer.publish().await?;
+    let runner = runner::Runner::new(&bus, toolbox.clone(), offer.clone(), invocations, results.clone(), holding);
     readiness.announce("");
     tokio::join!(
         consume(&bus, Consumer::ToolRunner, Arc::new(runner), shutdown.clone()),

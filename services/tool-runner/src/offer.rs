@@ -1,5 +1,5 @@
 //! The catalogue that agents see: this runner's tools and what the process supervisors can run, published when it
-//! changes.
+//! changes. Tools that look after processes are offered only while something can be run.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -34,6 +34,8 @@ pub struct Offer {
     current: Mutex<Arc<Catalogue>>,
 }
 
+/// How the names of tools begin that are about processes.
+const OF_PROCESSES: &str = "process.";
 /// Replicas may publish at the same time; whoever comes later looks again.
 const RACES: u32 = 16;
 
@@ -115,7 +117,8 @@ impl Offer {
             Some(Body::ProcessCapabilities(capabilities)) => capabilities.tools,
             _ => Vec::new(),
         };
-        let specs = own.specs().cloned().chain(supervised.into_iter().filter_map(spec));
+        let supervised: Vec<ToolSpec> = supervised.into_iter().filter_map(spec).collect();
+        let specs = on_offer(own.specs().cloned(), supervised);
         let (catalogue, rejections) = Catalogue::build(specs, self.limits);
         for Rejection { name, reason } in rejections {
             tracing::warn!(name, reason, "tool left out");
@@ -147,6 +150,12 @@ fn message(catalogue: &Catalogue) -> ToolCatalogue {
     ToolCatalogue { version: catalogue.version().to_string(), tools: catalogue.specs().map(tool).collect() }
 }
 
+/// Our tools and those of the supervisors, without those that would have no processes to look after.
+fn on_offer(own: impl Iterator<Item = ToolSpec>, supervised: Vec<ToolSpec>) -> impl Iterator<Item = ToolSpec> {
+    let processes = !supervised.is_empty();
+    own.filter(move |spec| processes || !spec.name.starts_with(OF_PROCESSES)).chain(supervised)
+}
+
 /// A tool of the process supervisors. One whose schema cannot be read is left out.
 fn spec(tool: v1::ToolSpec) -> Option<ToolSpec> {
     Some(ToolSpec {
@@ -157,4 +166,30 @@ fn spec(tool: v1::ToolSpec) -> Option<ToolSpec> {
         timeout: Duration::from_millis(tool.timeout_ms),
         executor: Executor::ProcessSupervisor,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn names(own: &[&str], supervised: &[&str]) -> Vec<String> {
+        let spec = |name: &&str| ToolSpec {
+            name: (*name).to_owned(),
+            description: String::new(),
+            schema: json!({"type": "object"}),
+            idempotent: true,
+            timeout: Duration::from_secs(1),
+            executor: Executor::ToolRunner,
+        };
+        on_offer(own.iter().map(spec), supervised.iter().map(spec).collect()).map(|spec| spec.name).collect()
+    }
+
+    #[test]
+    fn without_processes_there_is_nothing_to_look_after() {
+        let own = ["action.cancel", "process.list", "tools.now"];
+        assert_eq!(names(&own, &[]), ["action.cancel", "tools.now"]);
+        assert_eq!(names(&own, &["process.run"]), ["action.cancel", "process.list", "tools.now", "process.run"]);
+    }
 }

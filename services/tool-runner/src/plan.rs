@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kairo_core::decider::Decider;
-use kairo_proto::v1::{AgentDecision, agent_action::Action, decided_event::Event};
+use kairo_proto::v1::{AgentDecision, ToolInvocation, agent_action::Action, decided_event::Event};
 use uuid::Uuid;
+
+/// What an invocation names as its executor when the action was canceled before it began.
+pub const NOBODY: &str = "nobody";
 
 /// A tool call that a decision asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +18,25 @@ pub struct Asked {
     /// A JSON object, as text.
     pub arguments: String,
     pub thread_id: String,
+    /// The action that the call is about, if it is about one.
+    pub target: Option<Uuid>,
+    /// Nothing about that stands in the log up to here.
+    pub target_after: u64,
+}
+
+impl Asked {
+    /// What the ledger says of the call.
+    pub fn invocation(&self, executor: &str) -> ToolInvocation {
+        ToolInvocation {
+            action_id: self.action.to_string(),
+            tool: self.tool.clone(),
+            arguments: self.arguments.clone(),
+            executor: executor.to_owned(),
+            thread_id: self.thread_id.clone(),
+            target_action_id: self.target.map(|action| action.to_string()).unwrap_or_default(),
+            target_after: self.target_after,
+        }
+    }
 }
 
 /// The tool calls of a decision.
@@ -26,6 +48,8 @@ pub fn asked(decision: &AgentDecision) -> Vec<Asked> {
                 tool: call.tool.clone(),
                 arguments: call.arguments.clone(),
                 thread_id: event.thread_id.clone(),
+                target: Uuid::parse_str(&call.target_action_id).ok(),
+                target_after: call.target_after,
             }),
             _ => None,
         },
@@ -40,6 +64,8 @@ pub enum Fact {
     Invoked(Uuid),
     /// Whoever began it is still at it.
     Held(Uuid),
+    /// Entered so that nobody begins it: it was canceled before.
+    Withdrawn(Uuid),
     Ended(Uuid),
 }
 
@@ -62,6 +88,8 @@ pub enum Step {
     Repeat,
     /// Begun by somebody who is gone; whether it happened nobody can know.
     Doubt,
+    /// Canceled before anybody began it: say so.
+    Withdraw,
     /// Whoever began it is still at it: look again later.
     Wait,
     /// Nothing is left to do here.
@@ -75,6 +103,7 @@ pub struct Actions;
 pub struct Known {
     invoked: BTreeSet<Uuid>,
     held: BTreeSet<Uuid>,
+    withdrawn: BTreeSet<Uuid>,
     ended: BTreeSet<Uuid>,
 }
 
@@ -88,6 +117,7 @@ impl Decider for Actions {
         match fact {
             Fact::Invoked(action) => known.invoked.insert(*action),
             Fact::Held(action) => known.held.insert(*action),
+            Fact::Withdrawn(action) => known.withdrawn.insert(*action),
             Fact::Ended(action) => known.ended.insert(*action),
         };
     }
@@ -96,6 +126,9 @@ impl Decider for Actions {
         let action = &call.asked.action;
         if known.ended.contains(action) {
             return Step::Leave;
+        }
+        if known.withdrawn.contains(action) {
+            return Step::Withdraw;
         }
         match (known.invoked.contains(action), call.handed_over, call.idempotent) {
             (false, _, _) => Step::Begin,
@@ -116,7 +149,14 @@ mod tests {
     const ACTION: Uuid = Uuid::from_u128(1);
 
     fn call(idempotent: bool, handed_over: bool) -> Call {
-        let asked = Asked { action: ACTION, tool: "t".into(), arguments: "{}".into(), thread_id: String::new() };
+        let asked = Asked {
+            action: ACTION,
+            tool: "t".into(),
+            arguments: "{}".into(),
+            thread_id: String::new(),
+            target: None,
+            target_after: 0,
+        };
         Call { asked, idempotent, handed_over }
     }
 
@@ -146,6 +186,16 @@ mod tests {
     fn what_the_supervisor_has_is_left_to_it() {
         let given = Given::<Actions>::facts([Fact::Invoked(ACTION)]);
         assert_eq!(given.when(&call(false, true)), Step::Leave);
+    }
+
+    #[test]
+    fn what_was_canceled_before_it_began_is_never_begun() {
+        let canceled = Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Withdrawn(ACTION)]);
+        let ended = Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Withdrawn(ACTION), Fact::Ended(ACTION)]);
+        for (idempotent, handed_over) in [(false, false), (true, false), (false, true), (true, true)] {
+            assert_eq!(canceled.when(&call(idempotent, handed_over)), Step::Withdraw);
+            assert_eq!(ended.when(&call(idempotent, handed_over)), Step::Leave);
+        }
     }
 
     #[test]

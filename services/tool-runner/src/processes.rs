@@ -1,4 +1,5 @@
-//! Turning the end of a process into the result of the action that asked for it.
+//! Turning what becomes of a process into the result of the action that asked for it: its end or, where the process goes
+//! on by itself, its beginning.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,8 +7,11 @@ use kairo_core::{
     bus::consume::{Delivery, Failure, Handler, Settled},
     subjects,
 };
-use kairo_proto::{Body, v1::ProcessExited};
-use serde_json::json;
+use kairo_proto::{
+    Body,
+    v1::{ProcessExited, ProcessSpawned},
+};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
@@ -15,8 +19,8 @@ use crate::{
     tool::{CallResult, ToolError},
 };
 
-/// The tool whose calls the process supervisor carries out.
-pub const PROCESS_RUN: &str = "process.run";
+/// The tool that older events mean, which name none.
+const PROCESS_RUN: &str = "process.run";
 
 pub struct Processes {
     pub results: Arc<Results>,
@@ -24,19 +28,71 @@ pub struct Processes {
 
 impl Handler for Processes {
     async fn handle(&self, delivery: &Delivery) -> Result<Settled, Failure> {
-        let Body::ProcessExited(exited) = &delivery.record.body else {
-            return Err(Failure::Permanent(format!("nothing to do for a {}", delivery.record.body.type_name())));
+        let outcome = match &delivery.record.body {
+            Body::ProcessSpawned(spawned) => Of::spawned(spawned),
+            Body::ProcessExited(exited) => Some(Of::exited(exited)),
+            body => return Err(Failure::Permanent(format!("nothing to do for a {}", body.type_name()))),
         };
+        // What is waited for goes on.
+        let Some(Of { action, tool, decision_sequence, outcome, took }) = outcome else { return Ok(Settled::Done) };
         let Some((_, agent)) = subjects::route(&delivery.record.subject) else {
             return Err(Failure::Permanent("subject names no agent".to_owned()));
         };
-        let action = Uuid::parse_str(&exited.action_id)
-            .map_err(|_| Failure::Permanent("action_id: expected a UUID".to_owned()))?;
-        let took = Duration::from_millis(exited.usage.as_ref().map_or(0, |usage| usage.wall_ms));
-        let ended = Ended { action, tool: PROCESS_RUN, outcome: outcome(exited), took };
-        self.results.report(&agent, exited.decision_sequence, &delivery.record.envelope, ended).await?;
+        let action =
+            Uuid::parse_str(action).map_err(|_| Failure::Permanent("action_id: expected a UUID".to_owned()))?;
+        let tool = if tool.is_empty() { PROCESS_RUN } else { tool };
+        let ended = Ended { action, tool, outcome, took };
+        self.results.report(&agent, decision_sequence, &delivery.record.envelope, ended).await?;
         Ok(Settled::Done)
     }
+}
+
+/// What an event says of the action of its process.
+#[derive(Debug, PartialEq)]
+struct Of<'e> {
+    action: &'e str,
+    tool: &'e str,
+    decision_sequence: u64,
+    outcome: CallResult,
+    took: Duration,
+}
+
+impl<'e> Of<'e> {
+    /// None where the action ends with the process.
+    fn spawned(spawned: &'e ProcessSpawned) -> Option<Self> {
+        spawned.background.then(|| Self {
+            action: &spawned.action_id,
+            tool: &spawned.tool,
+            decision_sequence: spawned.decision_sequence,
+            outcome: Ok(started(&spawned.process_id, &spawned.program)),
+            took: Duration::ZERO,
+        })
+    }
+
+    fn exited(exited: &'e ProcessExited) -> Self {
+        let ran = Duration::from_millis(exited.usage.as_ref().map_or(0, |usage| usage.wall_ms));
+        let never_ran = match exited.outcome.as_str() {
+            "refused" | "spawn_failed" => true,
+            "canceled" => ran.is_zero(),
+            _ => false,
+        };
+        // Of one that ran by itself, the beginning was the result; which of the two events comes first does not matter.
+        let (outcome, took) = match exited.background && !never_ran {
+            true => (Ok(started(&exited.process_id, &exited.program)), Duration::ZERO),
+            false => (outcome(exited), ran),
+        };
+        Self {
+            action: &exited.action_id,
+            tool: &exited.tool,
+            decision_sequence: exited.decision_sequence,
+            outcome,
+            took,
+        }
+    }
+}
+
+fn started(process_id: &str, program: &str) -> Value {
+    json!({ "process_id": process_id, "program": program, "status": "started" })
 }
 
 /// A process that ran is a result, whatever its code; one that did not run to its own end is a failure.
@@ -53,8 +109,61 @@ fn outcome(exited: &ProcessExited) -> CallResult {
             "stderr_bytes": exited.stderr_bytes,
         })),
         "timed_out" => Err(ToolError::timed_out(format!("{}; {}", exited.reason, tail()))),
+        "canceled" => Err(ToolError::canceled(format!("{}; {}", exited.reason, tail()))),
         "supervisor_lost" => Err(ToolError::in_doubt(exited.reason.clone())),
         "refused" => Err(ToolError::invalid_arguments(exited.reason.clone())),
         _ => Err(ToolError::failed(format!("{}: {}", exited.outcome, exited.reason))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_proto::v1::ProcessUsage;
+
+    use super::*;
+    use crate::tool::ToolErrorKind;
+
+    fn exited(outcome: &str, background: bool, wall_ms: u64) -> ProcessExited {
+        ProcessExited {
+            process_id: "p".to_owned(),
+            program: "/bin/sh".to_owned(),
+            outcome: outcome.to_owned(),
+            background,
+            usage: Some(ProcessUsage { wall_ms, ..Default::default() }),
+            ..Default::default()
+        }
+    }
+
+    fn kind(exited: &ProcessExited) -> Option<ToolErrorKind> {
+        Of::exited(exited).outcome.err().map(|error| error.kind)
+    }
+
+    #[test]
+    fn beginning_and_end_of_what_goes_on_by_itself_give_the_same_result() {
+        let spawned = ProcessSpawned {
+            process_id: "p".to_owned(),
+            program: "/bin/sh".to_owned(),
+            background: true,
+            ..Default::default()
+        };
+        for outcome in ["exited", "signaled", "timed_out", "canceled", "supervisor_lost"] {
+            assert_eq!(Of::spawned(&spawned), Some(Of::exited(&exited(outcome, true, 7))), "{outcome}");
+        }
+        assert_eq!(Of::spawned(&ProcessSpawned::default()), None);
+    }
+
+    #[test]
+    fn what_never_ran_was_not_started() {
+        assert_eq!(kind(&exited("refused", true, 0)), Some(ToolErrorKind::InvalidArguments));
+        assert_eq!(kind(&exited("spawn_failed", true, 0)), Some(ToolErrorKind::Failed));
+        assert_eq!(kind(&exited("canceled", true, 0)), Some(ToolErrorKind::Canceled));
+    }
+
+    #[test]
+    fn what_is_waited_for_ends_as_its_process_does() {
+        assert_eq!(kind(&exited("exited", false, 7)), None);
+        assert_eq!(kind(&exited("canceled", false, 7)), Some(ToolErrorKind::Canceled));
+        assert_eq!(kind(&exited("timed_out", false, 7)), Some(ToolErrorKind::TimedOut));
+        assert_eq!(kind(&exited("supervisor_lost", false, 0)), Some(ToolErrorKind::InDoubt));
     }
 }

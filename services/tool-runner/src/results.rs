@@ -14,10 +14,16 @@ use kairo_core::{
     ids::{self, Name},
     subjects::{Service, TOOL_RESULT},
 };
-use kairo_proto::v1::{self, ToolResult};
+use kairo_proto::{
+    Body,
+    v1::{self, ToolResult},
+};
 use uuid::Uuid;
 
-use crate::tool::{CallResult, ToolError};
+use crate::{
+    log,
+    tool::{CallResult, ToolError},
+};
 
 /// How one action ended.
 pub struct Ended<'a> {
@@ -41,6 +47,15 @@ impl Results {
     /// Which of these actions have ended, as the log stands now. None of them can have before sequence `since`.
     pub async fn ended(&self, agent: &Name, since: u64, actions: &[Uuid]) -> Result<Vec<Uuid>, BusError> {
         Ok(self.ledger.entries(agent, since, actions).await?.into_keys().collect())
+    }
+
+    /// How this action ended, if it has.
+    pub async fn of(&self, agent: &Name, since: u64, action: Uuid) -> Result<Option<ToolResult>, BusError> {
+        let record = log::entry(&self.bus, &self.ledger, agent, since, action).await?;
+        Ok(record.and_then(|record| match record.body {
+            Body::ToolResult(result) => Some(result),
+            _ => None,
+        }))
     }
 
     /// Writes the result, unless the action has one. `cause` is an event of the action's chain.

@@ -16,7 +16,7 @@ use kairo_core::{
         Bus, BusError,
         append::Outgoing,
         consume::{Delivery, Failure, Handler, Settled},
-        holding::Holding,
+        holding::{Held, Holding},
         ledger::{Entered, Ledger},
     },
     decider::Decider,
@@ -26,16 +26,15 @@ use kairo_core::{
     slots::Slots,
     subjects::{self, Service, TOOL_INVOKE},
 };
-use kairo_proto::{
-    Body,
-    v1::{ToolInvocation, ToolInvoke},
-};
+use kairo_proto::{Body, v1::ToolInvoke};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
+    log,
     offer::Offer,
-    plan::{Actions, Asked, Call, Fact, Known, Step, asked},
+    plan::{Actions, Asked, Call, Fact, Known, NOBODY, Step, asked},
+    progress::Telling,
     results::{Ended, Results},
     tool::{CallContext, CallResult, Executor, ProgressReporter, ToolError},
     toolbox::Toolbox,
@@ -45,7 +44,7 @@ pub struct Runner {
     bus: Bus,
     toolbox: Arc<Toolbox>,
     offer: Arc<Offer>,
-    invocations: Ledger,
+    invocations: Arc<Ledger>,
     results: Arc<Results>,
     holding: Holding,
     /// A decision delivered again while it is being worked on here waits until that is done.
@@ -83,27 +82,26 @@ impl Handler for Runner {
         let _only_one = slot.lock().await;
         let calls = try_join_all(asked.into_iter().map(|asked| self.call(asked))).await?;
         let job = Job { agent, decision: &delivery.record, since: decision.cursor, calls };
-        let steps = self.begin(&job, delivery.redelivered()).await?;
-        if steps.contains(&Step::Wait) {
+        let begun = self.begin(&job, delivery.redelivered()).await?;
+        if begun.iter().any(|(step, _)| *step == Step::Wait) {
             return Ok(Settled::Later(Duration::from_millis(self.bus.limits.ack_wait_ms)));
         }
-        let work = job.calls.iter().zip(steps).map(|(call, step)| self.carry_out(&job, call, step));
+        let work = job.calls.iter().zip(begun).map(|(call, (step, held))| self.carry_out(&job, call, step, held));
         try_join_all(work).await?;
         Ok(Settled::Done)
     }
 }
 
 impl Runner {
-    pub fn new(bus: &Bus, toolbox: Arc<Toolbox>, offer: Arc<Offer>, results: Arc<Results>, holding: Holding) -> Self {
-        Self {
-            bus: bus.clone(),
-            toolbox,
-            offer,
-            invocations: Ledger::new(bus, &TOOL_INVOKE),
-            results,
-            holding,
-            at_work: Slots::new(AT_WORK),
-        }
+    pub fn new(
+        bus: &Bus,
+        toolbox: Arc<Toolbox>,
+        offer: Arc<Offer>,
+        invocations: Arc<Ledger>,
+        results: Arc<Results>,
+        holding: Holding,
+    ) -> Self {
+        Self { bus: bus.clone(), toolbox, offer, invocations, results, holding, at_work: Slots::new(AT_WORK) }
     }
 
     async fn call(&self, asked: Asked) -> Result<Call, BusError> {
@@ -115,8 +113,9 @@ impl Runner {
         })
     }
 
-    /// Enters what is to begin in the ledger, and says what to do about each call.
-    async fn begin(&self, job: &Job<'_>, redelivered: bool) -> Result<Vec<Step>, Failure> {
+    /// Enters what is to begin in the ledger, and says what to do about each call. What is done here is held before
+    /// it stands there, so that whoever reads of it there can have it stopped.
+    async fn begin(&self, job: &Job<'_>, redelivered: bool) -> Result<Vec<(Step, Option<Held>)>, Failure> {
         // Only a decision that was delivered before can have been begun.
         let mut known = if redelivered { self.known(job).await? } else { Known::default() };
         for _ in 0..RACES {
@@ -124,15 +123,22 @@ impl Runner {
                 job.calls.iter().map(|call| Actions::decide(&known, call, job.decision.envelope.time)).collect();
             let begin: Vec<&Call> =
                 job.calls.iter().zip(&steps).filter(|(_, step)| **step == Step::Begin).map(|(call, _)| call).collect();
-            if begin.is_empty() {
-                return Ok(steps);
+            let entry = (!begin.is_empty()).then(|| self.invoke(job, &begin));
+            let begun: Vec<_> = job.calls.iter().zip(steps).map(|(call, step)| (step, self.hold(call, step))).collect();
+            let Some(entry) = entry else { return Ok(begun) };
+            match self.invocations.enter(&job.agent, job.since, &entry).await? {
+                Entered::Written { .. } => return Ok(begun),
+                // Not held while it is looked at who does: it would be taken for begun.
+                Entered::Already(_) => drop(begun),
             }
-            match self.invocations.enter(&job.agent, job.since, &self.invoke(job, &begin)).await? {
-                Entered::Written { .. } => return Ok(steps),
-                Entered::Already(_) => known = self.known(job).await?,
-            }
+            known = self.known(job).await?;
         }
         Err(Failure::Transient("the ledger moved on again and again".to_owned()))
+    }
+
+    fn hold(&self, call: &Call, step: Step) -> Option<Held> {
+        let done_here = matches!(step, Step::Begin | Step::Repeat) && !call.handed_over;
+        done_here.then(|| self.holding.hold(call.asked.action))
     }
 
     /// What the log says of the job's actions now.
@@ -141,28 +147,29 @@ impl Runner {
         let invoked = self.invocations.entries(&job.agent, job.since, &actions).await?;
         let ended = self.results.ended(&job.agent, job.since, &actions).await?;
         let mut known = Known::default();
+        ended.iter().for_each(|action| Actions::apply(&mut known, &Fact::Ended(*action)));
         for (action, entry) in invoked {
             Actions::apply(&mut known, &Fact::Invoked(action));
             if self.holding.is_held(&self.bus, &entry.by, action).await {
                 Actions::apply(&mut known, &Fact::Held(action));
+            } else if !ended.contains(&action) && self.is_withdrawn(entry.sequence, action).await? {
+                Actions::apply(&mut known, &Fact::Withdrawn(action));
             }
         }
-        ended.into_iter().for_each(|action| Actions::apply(&mut known, &Fact::Ended(action)));
         Ok(known)
     }
 
+    /// Whether the entry at `sequence` says that nobody shall begin the action.
+    async fn is_withdrawn(&self, sequence: u64, action: Uuid) -> Result<bool, BusError> {
+        let record = log::at(&self.bus, sequence).await?;
+        Ok(log::invocation(&record, action).is_some_and(|invocation| invocation.executor == NOBODY))
+    }
+
     fn invoke(&self, job: &Job<'_>, calls: &[&Call]) -> Outgoing {
-        let invocation = |call: &&Call| ToolInvocation {
-            action_id: call.asked.action.to_string(),
-            tool: call.asked.tool.clone(),
-            arguments: call.asked.arguments.clone(),
-            executor: executor(call).as_str().to_owned(),
-            thread_id: call.asked.thread_id.clone(),
-        };
         let body = ToolInvoke {
             runner: self.bus.instance.to_string(),
             decision_sequence: job.decision.sequence,
-            actions: calls.iter().map(invocation).collect(),
+            actions: calls.iter().map(|call| call.asked.invocation(executor(call).as_str())).collect(),
         };
         let cause = &job.decision.envelope;
         let first = calls.first().map(|call| call.asked.action).unwrap_or_default();
@@ -171,13 +178,14 @@ impl Runner {
         Outgoing::new(&TOOL_INVOKE, &job.agent, envelope, body)
     }
 
-    async fn carry_out(&self, job: &Job<'_>, call: &Call, step: Step) -> Result<(), Failure> {
-        let _held = self.holding.hold(call.asked.action);
+    async fn carry_out(&self, job: &Job<'_>, call: &Call, step: Step, held: Option<Held>) -> Result<(), Failure> {
+        let stop = held.as_ref().map(Held::stop).unwrap_or_default();
         let started = Instant::now();
         let outcome = match step {
             Step::Leave | Step::Wait => return Ok(()),
             Step::Begin | Step::Repeat if call.handed_over => return Ok(()),
-            Step::Begin | Step::Repeat => self.run(job, &call.asked).await,
+            Step::Begin | Step::Repeat => self.run(job, &call.asked, stop).await,
+            Step::Withdraw => Err(ToolError::canceled("it was canceled before it began")),
             Step::Doubt => Err(ToolError::in_doubt(
                 "the runner that began this was lost before it could say how it ended; the effect may have happened or not: find out before doing it again",
             )),
@@ -186,17 +194,32 @@ impl Runner {
         Ok(self.results.report(&job.agent, job.since, &job.decision.envelope, ended).await?)
     }
 
-    async fn run(&self, job: &Job<'_>, asked: &Asked) -> CallResult {
+    async fn run(&self, job: &Job<'_>, asked: &Asked, stop: CancellationToken) -> CallResult {
         let arguments = serde_json::from_str(&asked.arguments)
             .map_err(|error| ToolError::invalid_arguments(format!("the arguments are not JSON: {error}")))?;
+        let (progress, reports) = ProgressReporter::watched();
         let context = CallContext {
             action_id: asked.action.to_string(),
             now: job.decision.envelope.time,
             agent: job.agent.to_string(),
-            cancel: CancellationToken::new(),
-            progress: ProgressReporter::discard(),
+            target: asked.target,
+            target_after: asked.target_after,
+            cancel: stop,
+            progress,
         };
-        self.toolbox.call(&asked.tool, arguments, context).await
+        let telling = Telling {
+            bus: &self.bus,
+            agent: &job.agent,
+            cause: &job.decision.envelope,
+            action: asked.action,
+            tool: &asked.tool,
+        };
+        // What is told of it ends with it: nothing comes after the result.
+        tokio::select! {
+            biased;
+            outcome = self.toolbox.call(&asked.tool, arguments, context) => outcome,
+            never = telling.tell(reports) => match never {},
+        }
     }
 }
 

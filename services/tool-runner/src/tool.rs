@@ -1,13 +1,15 @@
 //! What a tool is: a description that a model can read, and one call that ends in a value or a
 //! [`ToolError`]. Built-in tools and MCP tools differ only behind this trait.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 /// Who carries a tool's calls out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +57,10 @@ pub struct CallContext {
     pub now: Timestamp,
     /// The agent that asked.
     pub agent: String,
+    /// The agent's action that the call is about, where it is about one.
+    pub target: Option<Uuid>,
+    /// Nothing about that stands in the log up to here.
+    pub target_after: u64,
     /// Canceled when the agent, a time limit or the shutdown wants the call to stop.
     pub cancel: CancellationToken,
     /// Where the call says how far it is.
@@ -70,15 +76,15 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
-/// Passes progress on while there is room and drops it otherwise: progress is never worth
-/// slowing a tool down.
+/// Keeps the newest report for whoever looks: progress is never worth slowing a tool down.
 #[derive(Debug, Clone, Default)]
-pub struct ProgressReporter(Option<mpsc::Sender<Progress>>);
+pub struct ProgressReporter(Option<Arc<watch::Sender<Option<Progress>>>>);
 
 impl ProgressReporter {
-    /// Reports into a bounded channel.
-    pub fn new(sender: mpsc::Sender<Progress>) -> Self {
-        Self(Some(sender))
+    /// A reporter, and where its newest report is.
+    pub fn watched() -> (Self, watch::Receiver<Option<Progress>>) {
+        let (sender, newest) = watch::channel(None);
+        (Self(Some(Arc::new(sender))), newest)
     }
 
     /// For callers that do not want to know.
@@ -86,10 +92,10 @@ impl ProgressReporter {
         Self(None)
     }
 
-    /// Never blocks; a full channel loses the report.
+    /// Never blocks; replaces the report before.
     pub fn report(&self, progress: Progress) {
-        if let Some(sender) = &self.0 {
-            let _ = sender.try_send(progress);
+        if let Some(newest) = &self.0 {
+            newest.send_replace(Some(progress));
         }
     }
 }
@@ -181,4 +187,9 @@ pub trait Tool: Send + Sync {
     /// Does it once. `args` have been checked against the schema. The implementation need not
     /// keep the time limit: the caller cancels `ctx.cancel`, grants a short grace and drops it.
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult>;
+
+    /// Whether its calls stand in a queue of their own: what stops other calls must not wait for them to end.
+    fn is_control(&self) -> bool {
+        false
+    }
 }

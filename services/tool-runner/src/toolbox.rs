@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::allow_list::AllowList;
-use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now};
+use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now, web_search::WebSearch, workspace};
 use crate::catalogue::Catalogue;
 use crate::config::ToolsConfig;
 use crate::mcp::{self, McpServer};
@@ -35,6 +35,7 @@ pub enum ToolboxError {
 pub struct Toolbox {
     shelf: Arc<Shelf>,
     permits: Semaphore,
+    control_permits: Semaphore,
     cancel_grace: Duration,
     stop_timeout: Duration,
     max_result_bytes: usize,
@@ -43,17 +44,18 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// Makes the built-in tools and starts the MCP servers. Returns when each of them started or
-    /// failed to; the failed ones go on trying in the background.
+    /// Makes the built-in tools, `further` ones among them, and starts the MCP servers. Returns when each of them
+    /// started or failed to; the failed ones go on trying in the background.
     ///
     /// # Errors
     /// When the configuration has mistakes. A server that does not start is not an error.
-    pub async fn start(config: &ToolsConfig) -> Result<Self, ToolboxError> {
+    pub async fn start(config: &ToolsConfig, further: Vec<Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
         let mistakes = config.validate();
         if !mistakes.is_empty() {
             return Err(ToolboxError::Configuration(mistakes));
         }
-        let shelf = Arc::new(Shelf::new(builtin_tools(config)?, config.catalogue_limits()));
+        let builtin = builtin_tools(config)?.into_iter().chain(further).collect();
+        let shelf = Arc::new(Shelf::new(builtin, config.catalogue_limits()));
         let stop = CancellationToken::new();
         let servers: Vec<McpServer> = config
             .mcp
@@ -67,6 +69,7 @@ impl Toolbox {
         let toolbox = Self {
             shelf,
             permits: Semaphore::new(config.parallel),
+            control_permits: Semaphore::new(config.parallel),
             cancel_grace: Duration::from_millis(config.cancel_grace_ms),
             stop_timeout: Duration::from_millis(config.mcp_lifecycle.stop_timeout_ms),
             max_result_bytes: config.max_result_bytes,
@@ -101,8 +104,10 @@ impl Toolbox {
     pub async fn call(&self, name: &str, args: Value, ctx: CallContext) -> CallResult {
         let tool = self.shelf.find(name, &args)?;
         let cancel = ctx.cancel.clone();
-        let permit = cancel.run_until_cancelled(self.permits.acquire()).await;
-        let Some(Ok(_permit)) = permit else {
+        let permits = if tool.is_control() { &self.control_permits } else { &self.permits };
+        let permit = cancel.run_until_cancelled(permits.acquire()).await;
+        // Both may have come about at once.
+        let Some(Ok(_permit)) = permit.filter(|_| !cancel.is_cancelled()) else {
             return Err(ToolError::canceled("it was canceled before it began"));
         };
         let outcome = self.run(tool.as_ref(), args, ctx).await;
@@ -156,6 +161,10 @@ fn builtin_tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, ToolboxErro
     if !allowed.is_empty() {
         tools.push(Arc::new(HttpGet::new(&config.http, allowed)?));
     }
+    if let Some(search) = WebSearch::new(&config.web_search)? {
+        tools.push(Arc::new(search));
+    }
+    tools.extend(workspace::tools(config));
     Ok(tools)
 }
 
@@ -217,7 +226,7 @@ mod tests {
 
     async fn toolbox(parallel: usize, behavior: Behavior) -> Toolbox {
         let config = ToolsConfig { parallel, max_result_bytes: 20, ..ToolsConfig::default() };
-        let toolbox = Toolbox::start(&config).await.unwrap();
+        let toolbox = Toolbox::start(&config, Vec::new()).await.unwrap();
         toolbox.shelf.replace("s", vec![scripted("s.tool", behavior)]);
         toolbox
     }
@@ -227,6 +236,8 @@ mod tests {
             action_id: "action".to_owned(),
             now: Timestamp::UNIX_EPOCH,
             agent: "agent".to_owned(),
+            target: None,
+            target_after: 0,
             cancel: CancellationToken::new(),
             progress: ProgressReporter::discard(),
         }
@@ -308,7 +319,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_catalogue_is_watched_and_built_in_tools_win() {
-        let toolbox = Toolbox::start(&ToolsConfig::default()).await.unwrap();
+        let toolbox = Toolbox::start(&ToolsConfig::default(), Vec::new()).await.unwrap();
         let mut watch = toolbox.watch();
         watch.mark_unchanged();
         let fake = scripted("tools.now", |_| panic!("must not be called"));
@@ -329,7 +340,7 @@ mod tests {
     async fn a_wrong_configuration_is_refused() {
         let config = ToolsConfig { parallel: 0, ..ToolsConfig::default() };
         assert!(matches!(
-            Toolbox::start(&config).await,
+            Toolbox::start(&config, Vec::new()).await,
             Err(ToolboxError::Configuration(mistakes)) if mistakes.len() == 1
         ));
     }

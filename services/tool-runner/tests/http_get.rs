@@ -29,12 +29,15 @@ mod web {
         let mut request = String::new();
         connection.read_line(&mut request).await.unwrap();
         let path = request.split(' ').nth(1).unwrap().to_owned();
+        let key = idempotency_key(&mut connection).await;
         let redirect = |to: &str| format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n");
         let response = match path.as_str() {
             "/text" => {
                 "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nset-cookie: a=b\r\ncontent-length: 6\r\n\r\nhällo"
                     .to_owned()
             }
+            "/key" => format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{key}", key.len()),
+            "/to-key" => redirect("/key"),
             "/missing" => "HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\ngone".to_owned(),
             "/redirect" => redirect("/text"),
             "/loop" => redirect("/loop"),
@@ -49,6 +52,20 @@ mod web {
         let _ = connection.write_all(response.as_bytes()).await;
         let _ = connection.shutdown().await;
     }
+
+    /// What the header of this name says.
+    async fn idempotency_key(request: &mut BufReader<TcpStream>) -> String {
+        let mut key = String::new();
+        loop {
+            let mut line = String::new();
+            request.read_line(&mut line).await.unwrap();
+            match line.trim_end().split_once(": ") {
+                Some((name, value)) if name.eq_ignore_ascii_case("idempotency-key") => key = value.to_owned(),
+                Some(_) => {}
+                None => return key,
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -57,7 +74,7 @@ mod calls {
 
     pub async fn toolbox(allow_hosts: &[String]) -> Toolbox {
         let http = HttpConfig { allow_hosts: allow_hosts.to_vec(), max_body_bytes: 100, ..HttpConfig::default() };
-        Toolbox::start(&ToolsConfig { http, ..ToolsConfig::default() }).await.unwrap()
+        Toolbox::start(&ToolsConfig { http, ..ToolsConfig::default() }, Vec::new()).await.unwrap()
     }
 
     pub fn context() -> CallContext {
@@ -65,6 +82,8 @@ mod calls {
             action_id: "action".to_owned(),
             now: Timestamp::UNIX_EPOCH,
             agent: "tester".to_owned(),
+            target: None,
+            target_after: 0,
             cancel: CancellationToken::new(),
             progress: ProgressReporter::discard(),
         }
@@ -73,6 +92,16 @@ mod calls {
     pub async fn get(toolbox: &Toolbox, url: String) -> Result<Value, (ToolErrorKind, String)> {
         let call = toolbox.call("http.get", json!({"url": url}), context());
         call.await.map_err(|error| (error.kind, error.message))
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_told_the_action_so_that_it_can_do_it_once() {
+    let port = web::serve().await;
+    let toolbox = calls::toolbox(&[format!("127.0.0.1:{port}")]).await;
+    for path in ["key", "to-key"] {
+        let answer = calls::get(&toolbox, format!("http://127.0.0.1:{port}/{path}")).await.unwrap();
+        assert_eq!(answer["body"], "action", "{path}");
     }
 }
 

@@ -8,14 +8,14 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use kairo_core::config::Secret;
 use kairo_tool_runner::config::{McpServerConfig, ToolsConfig};
-use kairo_tool_runner::tool::ToolErrorKind;
+use kairo_tool_runner::tool::{ProgressReporter, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
 use rustix::process::Signal;
 use serde_json::json;
 
 use support::{
-    Endpoint, Processes, call, config, context, everything, everything_program, killed_during_a_call, progress_channel,
-    start, time, time_program, within_deadline,
+    Endpoint, Processes, call, config, context, everything, everything_program, first, killed_during_a_call, start,
+    time, time_program, within_deadline,
 };
 
 #[tokio::test]
@@ -97,14 +97,14 @@ async fn a_server_gets_nothing_of_our_environment_but_what_is_configured() {
 async fn progress_is_passed_on_and_a_canceled_call_ends() {
     let processes = Processes::new();
     let toolbox = start(vec![processes.mark(everything("all"))]).await;
-    let (reporter, mut progress) = progress_channel();
+    let (reporter, mut progress) = ProgressReporter::watched();
     let mut ctx = context();
     ctx.progress = reporter;
     let cancel = ctx.cancel.clone();
     let args = json!({"duration": 600, "steps": 6000});
     let running = toolbox.call("all.trigger-long-running-operation", args, ctx);
     let stop_after_progress = async {
-        let first = progress.recv().await.unwrap();
+        let first = first(&mut progress).await;
         assert!(first.fraction.is_some_and(|fraction| fraction > 0.0 && fraction < 1.0));
         cancel.cancel();
     };
@@ -151,7 +151,7 @@ async fn a_server_that_hangs_is_replaced() {
     server.call_timeout_ms = Some(30_000);
     let mut config = config(vec![server]);
     config.mcp_lifecycle.probe_timeout_ms = 500;
-    let toolbox = within_deadline(Toolbox::start(&config)).await.unwrap();
+    let toolbox = within_deadline(Toolbox::start(&config, Vec::new())).await.unwrap();
     processes.signal(Signal::STOP);
     // Canceling the call that gets no answer makes the runner look; the next one, which may be
     // repeated, is answered by the successor.
@@ -199,7 +199,7 @@ async fn servers_that_do_not_start_disturb_no_other_and_are_tried_again() {
 async fn too_large_a_result_is_refused() {
     let processes = Processes::new();
     let config = ToolsConfig { max_result_bytes: 1000, ..config(vec![processes.mark(everything("all"))]) };
-    let toolbox = within_deadline(Toolbox::start(&config)).await.unwrap();
+    let toolbox = within_deadline(Toolbox::start(&config, Vec::new())).await.unwrap();
     let args = json!({"message": "x".repeat(1000)});
     let error = call(&toolbox, "all.echo", args).await.unwrap_err();
     assert_eq!(error.kind, ToolErrorKind::TooLarge);

@@ -3,15 +3,16 @@
 
 use kairo_core::{ids, record::Record};
 use kairo_proto::v1::{
-    AgentAction, AgentDecision, AgentFailed, AgentThought, Completion, DecidedEvent, Say, ThreadCreated, ToolCall,
-    agent_action::Action, decided_event::Event,
+    AgentAction, AgentDecision, AgentFailed, AgentJoined, AgentThought, Completion, DecidedEvent, Say, ThreadCreated,
+    ToolCall, agent_action::Action, decided_event::Event,
 };
 use uuid::Uuid;
 
 use super::{
     answer::{self, Answer},
     request::{self, Catalogue, Message, ModelRequest},
-    state::{AgentState, Turn},
+    state::{AgentState, Cause, Order, Turn},
+    target,
 };
 
 /// Limits of deciding.
@@ -63,7 +64,12 @@ impl<'a> Deliberation<'a> {
     ) -> Option<(Self, Next)> {
         let (turn_id, turn) = state.due(input.sequence)?;
         let last_step = turn.steps + 1 >= max_steps(state, limits);
-        let request = request::think(state, *turn_id, catalogue, !last_step);
+        let request = match turn.cause {
+            Cause::Message | Cause::Event => {
+                request::think(state, (*turn_id, turn), catalogue, !last_step, input.envelope.time)
+            }
+            Cause::Order(_) | Cause::Refused { .. } => ModelRequest::none(),
+        };
         let mut deliberation = Self {
             state,
             turn_id: *turn_id,
@@ -80,8 +86,16 @@ impl<'a> Deliberation<'a> {
                 ..Default::default()
             },
         };
-        deliberation.announce_thread();
-        Some((deliberation, Next::Ask { request, attempt: 1 }))
+        match &turn.cause {
+            Cause::Message | Cause::Event => {
+                deliberation.announce_thread();
+                deliberation.join();
+                return Some((deliberation, Next::Ask { request, attempt: 1 }));
+            }
+            Cause::Order(Order { tool, arguments }) => deliberation.call(tool.clone(), arguments.clone()),
+            Cause::Refused { kind, message } => deliberation.fail(kind, message, false),
+        }
+        Some(deliberation.commit())
     }
 
     /// The decision when the one that was made is too large to be written: the turn ends with saying so.
@@ -147,12 +161,16 @@ impl<'a> Deliberation<'a> {
                 if !words.is_empty() {
                     self.say(&words, false);
                 }
-                for call in calls {
-                    let call = ToolCall { tool: call.tool, arguments: call.arguments };
-                    self.add(Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }));
-                }
+                calls.into_iter().for_each(|call| self.call(call.tool, call.arguments));
             }
         }
+    }
+
+    fn call(&mut self, tool: String, arguments: String) {
+        let (action, after) = target::of(self.state, &tool, &arguments, self.decision.cursor);
+        let target_action_id = action.map(|action| action.to_string()).unwrap_or_default();
+        let call = ToolCall { tool, arguments, target_action_id, target_after: after };
+        self.add(Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }));
     }
 
     /// Shows the model its mistake, so that the next try can mend it.
@@ -195,12 +213,29 @@ impl<'a> Deliberation<'a> {
         }));
     }
 
+    /// The turns of messages that came before this one and are answered with it.
+    fn join(&mut self) {
+        for (turn_id, turn) in self.state.joined(self.decision.cursor) {
+            let joined = AgentJoined {
+                message_id: turn.message_id.clone(),
+                into_correlation_id: self.turn.correlation.to_string(),
+                into_message_id: self.turn.message_id.clone(),
+            };
+            self.add_to(*turn_id, turn, Event::Joined(joined));
+        }
+    }
+
     fn add(&mut self, event: Event) {
+        self.add_to(self.turn_id, self.turn, event);
+    }
+
+    fn add_to(&mut self, turn_id: Uuid, turn: &Turn, event: Event) {
         let position = self.decision.events.len();
         self.decision.events.push(DecidedEvent {
             event_id: ids::derived(self.decision_id, &position.to_string()).to_string(),
-            thread_id: self.turn.thread_id.clone(),
-            correlation_id: self.turn_id.to_string(),
+            thread_id: turn.thread_id.clone(),
+            correlation_id: turn.correlation.to_string(),
+            turn_id: if turn_id == turn.correlation { String::new() } else { turn_id.to_string() },
             event: Some(event),
         });
     }

@@ -10,7 +10,7 @@ use kairo_core::record::Record;
 use kairo_proto::Body;
 use serde::{Deserialize, Serialize};
 
-use super::state::AgentState;
+use super::state::{AgentState, Interjection};
 
 /// An agent's state and what lies ahead of it.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct Snapshot {
 }
 
 /// Folding changed: snapshots of other versions are passed over and the log is read from its beginning.
-pub const SNAPSHOT_VERSION: u32 = 2;
+pub const SNAPSHOT_VERSION: u32 = 3;
 
 /// What was read does not fit what was observed: somebody decided otherwise, so the state must be rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,10 +100,45 @@ impl Log {
                 self.state.observe(next);
             }
             if self.state.due(next.sequence).is_some() {
-                return Some(next.clone());
+                self.join_messages();
+                return self.ahead.front().cloned();
             }
             self.ahead.pop_front();
         }
+    }
+
+    /// Where the agent wants that, goes on from the message at the front to the last one of its thread, as long as
+    /// nothing else between them wants a decision: they are decided on together.
+    fn join_messages(&mut self) {
+        let policy = self.state.profile.as_ref().map(|profile| profile.interjection).unwrap_or_default();
+        if policy == Interjection::Order {
+            return;
+        }
+        while let Some(distance) = self.next_of_thread() {
+            for _ in 0..distance {
+                self.ahead.pop_front();
+                if let Some(next) = self.ahead.front().filter(|next| next.sequence > self.observed) {
+                    self.observed = next.sequence;
+                    self.state.observe(next);
+                }
+            }
+        }
+    }
+
+    /// How far ahead the next message of the same thread is, if only facts stand before it.
+    fn next_of_thread(&self) -> Option<usize> {
+        let thread_of = |record: &Record| match &record.body {
+            Body::AgentMessage(message) => Some(AgentState::thread_of(record, message)),
+            _ => None,
+        };
+        let thread = thread_of(self.ahead.front()?)?;
+        let behind = self.ahead.iter().enumerate().skip(1);
+        let passed_over = |body: &Body| match body {
+            Body::AgentMessage(message) => self.state.has_heard(message),
+            body => is_mere_fact(body),
+        };
+        let (distance, next) = behind.into_iter().find(|(_, record)| !passed_over(&record.body))?;
+        (thread_of(next)? == thread).then_some(distance)
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -119,4 +154,16 @@ impl Log {
     pub fn at_rest(&self) -> bool {
         self.observed == self.state.cursor
     }
+}
+
+/// What never makes it anybody's move.
+fn is_mere_fact(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::ToolInvoke(_)
+            | Body::ToolProgress(_)
+            | Body::ProcessSpawned(_)
+            | Body::ProcessProgress(_)
+            | Body::ProcessCanceled(_)
+    )
 }

@@ -1,11 +1,16 @@
 //! What a model is asked, built from the state alone, so that the request need not be kept.
 
+use jiff::Timestamp;
 use kairo_core::ids;
 use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::state::{AgentState, Entry, Thread};
+use super::{
+    facts,
+    state::{AgentState, Turn},
+    thread::{Call, Entry, Thread},
+};
 
 /// A model call to be made.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -49,6 +54,11 @@ pub struct Catalogue {
 }
 
 impl ModelRequest {
+    /// That of a decision which asks no model.
+    pub fn none() -> Self {
+        Self { tier: "heavy", messages: Vec::new(), tools: Vec::new() }
+    }
+
     /// Proves that a rebuilt request is the one that was sent.
     pub fn digest(&self) -> String {
         let canonical = serde_json::to_string(self).unwrap_or_default();
@@ -56,15 +66,21 @@ impl ModelRequest {
     }
 }
 
-/// The request with which a turn goes on.
-pub fn think(state: &AgentState, turn_id: Uuid, catalogue: &Catalogue, may_call: bool) -> ModelRequest {
+/// The request with which a turn goes on; `now` is the recorded time of the input.
+pub fn think(
+    state: &AgentState,
+    (turn_id, turn): (Uuid, &Turn),
+    catalogue: &Catalogue,
+    may_call: bool,
+    now: Timestamp,
+) -> ModelRequest {
     let prompt = state.profile.as_ref().map(|profile| profile.prompt.clone()).unwrap_or_default();
     let mut messages = vec![Message::System { text: prompt }];
-    let thread = state.turns.get(&turn_id).and_then(|turn| state.threads.get(&turn.thread_id));
-    if let Some(thread) = thread {
+    if let Some(thread) = state.threads.get(&turn.thread_id) {
         thread.entries.iter().for_each(|entry| show(entry, &mut messages));
         messages.extend(reminder(thread, turn_id));
     }
+    messages.extend(facts::in_progress(state, &turn.user, now).map(|text| Message::System { text }));
     let offered = |tool: &&Tool| state.profile.as_ref().is_none_or(|profile| profile.offers(&tool.name));
     let tools = if may_call { catalogue.tools.iter().filter(offered).cloned().collect() } else { Vec::new() };
     ModelRequest { tier: "heavy", messages, tools }
@@ -73,9 +89,10 @@ pub fn think(state: &AgentState, turn_id: Uuid, catalogue: &Catalogue, may_call:
 fn show(entry: &Entry, messages: &mut Vec<Message>) {
     match entry {
         Entry::User { text, .. } => messages.push(Message::User { text: text.clone() }),
+        Entry::Notice { text, .. } => messages.push(Message::System { text: text.clone() }),
         Entry::Said { text, .. } => messages.push(Message::Assistant { text: text.clone(), calls: Vec::new() }),
         Entry::Called { text, calls, .. } => {
-            let as_call = |call: &super::state::Call| ToolCall {
+            let as_call = |call: &Call| ToolCall {
                 id: call.action.to_string(),
                 tool: call.tool.clone(),
                 arguments: call.arguments.clone(),
@@ -97,11 +114,16 @@ fn reminder(thread: &Thread, turn_id: Uuid) -> Option<Message> {
     if thread.entries.back()?.turn() == turn_id {
         return None;
     }
-    let asked = thread.entries.iter().find_map(|entry| match entry {
-        Entry::User { turn, text } if *turn == turn_id => Some(text),
-        _ => None,
-    })?;
-    Some(Message::System {
-        text: format!("The tools called for this earlier message have ended; answer it now: {asked}"),
+    thread.entries.iter().find_map(|entry| {
+        let text = match entry {
+            Entry::User { turn, text } if *turn == turn_id => {
+                format!("The tools called for this earlier message have ended; answer it now: {text}")
+            }
+            Entry::Notice { turn, text } if *turn == turn_id => {
+                format!("Go on from this earlier event now, and say what the user should know of it: {text}")
+            }
+            _ => return None,
+        };
+        Some(Message::System { text })
     })
 }

@@ -15,6 +15,10 @@ pub struct Seen {
 }
 
 impl Seen {
+    pub fn knows(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
     /// Remembers an id; false when it was known.
     pub fn see(&mut self, id: &str) -> bool {
         if !self.ids.insert(id.to_owned()) {

@@ -3,30 +3,30 @@
 //! Everything here is bounded by constants and by the agent's profile, both of which are in the log or in the code,
 //! never by configuration: two replicas configured differently must fold alike.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
 use kairo_core::{ids, record::Record};
 use kairo_proto::{
     Body,
     v1::{
-        AgentDecision, AgentMessage, AgentProfile, DecidedEvent, ToolResult, agent_action::Action, decided_event::Event,
+        AgentDecision, AgentMessage, AgentProfile, DecidedEvent, ToolCall, ToolResult, agent_action::Action,
+        decided_event::Event,
     },
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::seen::Seen;
+use super::{
+    in_flight::{Doubt, Doubts, InFlight, Processes},
+    seen::Seen,
+    thread::{Call, Entry, Thread, cut},
+};
 
 /// Threads an agent keeps at hand; the one idle longest makes room.
 const THREADS: usize = 1_000;
 /// Text all threads keep for the model, in bytes, so that a snapshot fits one message; the thread idle longest makes
 /// room.
 const MIND_BYTES: usize = 512 * 1024;
-/// Text one thread keeps for the model, in bytes; the oldest entries make room.
-const THREAD_BYTES: usize = 256 * 1024;
-/// Text one entry keeps for the model, in bytes. The log has the whole.
-const ENTRY_BYTES: usize = 32 * 1024;
 /// Entries of a thread when the profile does not say.
 const HISTORY: usize = 200;
 
@@ -39,11 +39,13 @@ pub struct AgentState {
     /// Sequence of the last message on the decision subject: what the next decision is guarded by.
     pub decided: u64,
     pub threads: BTreeMap<String, Thread>,
-    /// Turns not yet answered, by correlation id.
+    /// Turns not yet over, by what [`turn_of`] says of their events.
     pub turns: BTreeMap<Uuid, Turn>,
     /// Actions without a result, by action id.
     pub in_flight: BTreeMap<Uuid, InFlight>,
-    seen: Seen,
+    pub processes: Processes,
+    pub doubts: Doubts,
+    pub(super) seen: Seen,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,13 +56,30 @@ pub struct Profile {
     pub tools: Vec<String>,
     pub max_steps: u32,
     pub history_limit: usize,
+    pub interjection: Interjection,
 }
 
-/// A user's message on its way to an answer.
+/// What becomes of a message that comes while the agent is deciding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Interjection {
+    /// It is decided on when its turn comes.
+    #[default]
+    Order,
+    /// All that came are decided on together, next.
+    Join,
+    /// The decision under way is begun again, with what came.
+    Restart,
+}
+
+/// Something that wants an answer, on its way to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
+    pub cause: Cause,
+    /// The chain it belongs to.
+    pub correlation: Uuid,
     pub thread_id: String,
     pub user: String,
+    /// The message answered; empty when none began it.
     pub message_id: String,
     /// Model calls committed so far.
     pub steps: u32,
@@ -70,41 +89,25 @@ pub struct Turn {
     pub due: Option<u64>,
 }
 
+/// What began a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct InFlight {
-    pub turn: Uuid,
+pub enum Cause {
+    /// A user's words.
+    Message,
+    /// Something happened that the agent goes on from: a process ended, a human gave a verdict.
+    Event,
+    /// A direct order: this call is made, no model is asked.
+    Order(Order),
+    /// Something was asked for that cannot be done.
+    Refused { kind: String, message: String },
+}
+
+/// A call that a user ordered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
     pub tool: String,
-    pub since: Timestamp,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Thread {
-    pub user: String,
-    /// Whether the log says that it began.
-    pub announced: bool,
-    /// Sequence of what last happened in it.
-    pub touched: u64,
-    /// Text its entries keep.
-    bytes: usize,
-    pub entries: VecDeque<Entry>,
-}
-
-/// What a model is shown of a thread.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Entry {
-    User { turn: Uuid, text: String },
-    Said { turn: Uuid, text: String },
-    Called { turn: Uuid, text: String, calls: Vec<Call> },
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Call {
-    pub action: Uuid,
-    pub tool: String,
+    /// A JSON object, as text.
     pub arguments: String,
-    pub since: Timestamp,
-    /// Absent while it runs.
-    pub result: Option<String>,
 }
 
 impl AgentState {
@@ -117,20 +120,29 @@ impl AgentState {
                 }
             }
             Body::AgentMessage(message) => self.hear(record, message),
+            Body::AgentChoice(choice) => self.choose(record, choice),
+            Body::AgentApproval(approval) => self.approve(record, approval),
+            Body::AgentCommand(command) => self.obey(record, command),
             Body::ToolResult(result) => self.learn(record, result),
-            _ => {}
+            _ => self.notice(record),
         }
     }
 
     /// Takes in a decision, after all that it was decided on.
     pub fn commit(&mut self, record: &Record, decision: &AgentDecision) {
+        let decided = self.due(decision.cursor).map(|(id, _)| *id);
         for event in &decision.events {
-            self.happen(record, event);
+            self.happen(record, decision, event);
         }
         let asked = u32::try_from(decision.completions.len()).unwrap_or(u32::MAX);
-        if let Some(turn) = self.turns.get_mut(&record.envelope.correlation_id) {
+        if let Some(turn) = decided.and_then(|id| self.turns.get_mut(&id)) {
             turn.due = None;
             turn.steps = turn.steps.saturating_add(asked.max(1));
+            // It was refused, or what it ordered was refused: there is nothing it could wait for.
+            let over = !matches!(turn.cause, Cause::Message | Cause::Event) && turn.waiting.is_empty();
+            if let Some(id) = decided.filter(|_| over) {
+                self.turns.remove(&id);
+            }
         }
         self.cursor = decision.cursor;
         self.decided = record.sequence;
@@ -142,34 +154,16 @@ impl AgentState {
         self.turns.iter().find(|(_, turn)| turn.due == Some(input))
     }
 
-    fn hear(&mut self, record: &Record, message: &AgentMessage) {
-        // Users choose message ids for themselves.
-        if !self.seen.see(&format!("{}/{}", message.user, message.message_id)) {
-            return;
-        }
-        let correlation = record.envelope.correlation_id;
-        let thread_id = self.thread_for(record, message);
-        let thread = self.threads.entry(thread_id.clone()).or_default();
-        if thread.user.is_empty() {
-            thread.user.clone_from(&message.user);
-        }
-        let entry = Entry::User { turn: correlation, text: cut(&message.text) };
-        thread.push(record.sequence, entry, self.profile.as_ref());
-        self.turns.insert(
-            correlation,
-            Turn {
-                thread_id,
-                user: message.user.clone(),
-                message_id: message.message_id.clone(),
-                steps: 0,
-                waiting: BTreeSet::new(),
-                due: Some(record.sequence),
-            },
-        );
+    /// Turns of messages that came before this input and were not answered, as they came: they are answered with it.
+    pub fn joined(&self, input: u64) -> Vec<(&Uuid, &Turn)> {
+        let mut joined: Vec<_> =
+            self.turns.iter().filter(|(_, turn)| turn.due.is_some_and(|due| due < input)).collect();
+        joined.sort_by_key(|(_, turn)| turn.due);
+        joined
     }
 
-    /// The thread a message names, or its user's own with this agent.
-    fn thread_for(&self, record: &Record, message: &AgentMessage) -> String {
+    /// The thread a message is of: the one it names, or its user's own with this agent.
+    pub fn thread_of(record: &Record, message: &AgentMessage) -> String {
         if !message.thread_id.is_empty() {
             return message.thread_id.clone();
         }
@@ -177,83 +171,129 @@ impl AgentState {
         ids::named("thread", &[agent, &message.user]).to_string()
     }
 
-    fn learn(&mut self, record: &Record, result: &ToolResult) {
-        let Ok(action) = Uuid::parse_str(&result.action_id) else { return };
-        let Some(known) = self.in_flight.remove(&action) else { return };
-        let Some(turn) = self.turns.get_mut(&known.turn) else { return };
-        turn.waiting.remove(&action);
-        if turn.waiting.is_empty() {
-            turn.due = Some(record.sequence);
-        }
-        if let Some(thread) = self.threads.get_mut(&turn.thread_id) {
-            thread.touched = record.sequence;
-            if let Some(call) = thread.call(action) {
-                call.result = Some(cut(&told(result)));
-            }
-            thread.trim(self.profile.as_ref());
+    /// Makes it the move of a turn that begins with this input.
+    pub(super) fn begin(&mut self, id: Uuid, record: &Record, cause: Cause, thread_id: &str, user: &str) {
+        let turn = Turn {
+            cause,
+            correlation: record.envelope.correlation_id,
+            thread_id: thread_id.to_owned(),
+            user: user.to_owned(),
+            message_id: String::new(),
+            steps: 0,
+            waiting: BTreeSet::new(),
+            due: Some(record.sequence),
+        };
+        self.turns.insert(id, turn);
+    }
+
+    pub(super) fn add(&mut self, sequence: u64, thread_id: &str, entry: Entry) {
+        let limit = self.history_limit();
+        if let Some(thread) = self.threads.get_mut(thread_id) {
+            thread.push(sequence, entry, limit);
         }
     }
 
-    fn happen(&mut self, record: &Record, event: &DecidedEvent) {
-        let Ok(turn_id) = Uuid::parse_str(&event.correlation_id) else { return };
+    /// Whether the message came before.
+    pub fn has_heard(&self, message: &AgentMessage) -> bool {
+        self.seen.knows(&seen_as(message))
+    }
+
+    fn hear(&mut self, record: &Record, message: &AgentMessage) {
+        if !self.seen.see(&seen_as(message)) {
+            return;
+        }
+        let correlation = record.envelope.correlation_id;
+        let thread_id = Self::thread_of(record, message);
+        let thread = self.threads.entry(thread_id.clone()).or_default();
+        if thread.user.is_empty() {
+            thread.user.clone_from(&message.user);
+        }
+        self.add(record.sequence, &thread_id, Entry::User { turn: correlation, text: cut(&message.text) });
+        self.begin(correlation, record, Cause::Message, &thread_id, &message.user);
+        if let Some(turn) = self.turns.get_mut(&correlation) {
+            turn.message_id.clone_from(&message.message_id);
+        }
+    }
+
+    fn learn(&mut self, record: &Record, result: &ToolResult) {
+        let Ok(action) = Uuid::parse_str(&result.action_id) else { return };
+        let Some(known) = self.in_flight.remove(&action) else { return };
+        if result.error.as_ref().is_some_and(|error| error.kind == "in_doubt") {
+            let InFlight { thread_id, tool, arguments, .. } = &known;
+            let (thread_id, tool, arguments) = (thread_id.clone(), tool.clone(), arguments.clone());
+            self.doubts.add(Doubt { action, thread_id, tool, arguments });
+        }
+        let limit = self.history_limit();
+        if let Some(thread) = self.threads.get_mut(&known.thread_id) {
+            thread.end_call(record.sequence, action, &told(result), limit);
+        }
+        let Some(turn) = self.turns.get_mut(&known.turn) else { return };
+        turn.waiting.remove(&action);
+        if turn.waiting.is_empty() {
+            match turn.cause {
+                Cause::Message | Cause::Event => turn.due = Some(record.sequence),
+                // Whoever ordered it reads the result.
+                Cause::Order(_) | Cause::Refused { .. } => _ = self.turns.remove(&known.turn),
+            }
+        }
+    }
+
+    fn happen(&mut self, record: &Record, decision: &AgentDecision, event: &DecidedEvent) {
+        let Some(turn_id) = turn_of(event) else { return };
         match &event.event {
             Some(Event::ThreadCreated(_)) => {
                 if let Some(thread) = self.threads.get_mut(&event.thread_id) {
                     thread.announced = true;
                 }
             }
+            Some(Event::Joined(_)) => _ = self.turns.remove(&turn_id),
             Some(Event::Action(action)) => match &action.action {
                 Some(Action::Say(say)) => {
-                    self.add(record, event, Entry::Said { turn: turn_id, text: cut(&say.text) });
+                    let entry = Entry::Said { turn: turn_id, text: cut(&say.text) };
+                    self.add(record.sequence, &event.thread_id, entry);
                     if say.r#final {
                         self.turns.remove(&turn_id);
                     }
                 }
-                Some(Action::ToolCall(call)) => {
-                    let Ok(action) = Uuid::parse_str(&event.event_id) else { return };
-                    let since = record.envelope.time;
-                    let call =
-                        Call { action, tool: call.tool.clone(), arguments: cut(&call.arguments), since, result: None };
-                    self.in_flight.insert(action, InFlight { turn: turn_id, tool: call.tool.clone(), since });
-                    if let Some(turn) = self.turns.get_mut(&turn_id) {
-                        turn.waiting.insert(action);
-                    }
-                    self.add_call(record, event, turn_id, call);
-                }
+                Some(Action::ToolCall(call)) => self.call(record, decision.cursor, event, turn_id, call),
                 None => {}
             },
             Some(Event::Thought(_) | Event::Failed(_)) | None => {}
         }
     }
 
-    fn add(&mut self, record: &Record, event: &DecidedEvent, entry: Entry) {
+    fn call(&mut self, record: &Record, after: u64, event: &DecidedEvent, turn_id: Uuid, call: &ToolCall) {
+        let Ok(action) = Uuid::parse_str(&event.event_id) else { return };
+        let since = record.envelope.time;
+        let flight = InFlight::decided(turn_id, &event.thread_id, &call.tool, &call.arguments, since, after);
+        self.in_flight.insert(action, flight);
+        let ordered = self.turns.get(&turn_id).is_some_and(|turn| matches!(turn.cause, Cause::Order(_)));
+        if let Some(turn) = self.turns.get_mut(&turn_id) {
+            turn.waiting.insert(action);
+        }
+        let arguments = cut(&call.arguments);
+        if ordered {
+            // The model did not make this call, and must not believe that it did.
+            let text = format!("Event: the user ordered {} {arguments}.", call.tool);
+            return self.add(record.sequence, &event.thread_id, Entry::Notice { turn: turn_id, text });
+        }
+        let limit = self.history_limit();
         if let Some(thread) = self.threads.get_mut(&event.thread_id) {
-            thread.push(record.sequence, entry, self.profile.as_ref());
+            let call = Call { action, tool: call.tool.clone(), arguments, since, after, result: None };
+            thread.push_call(record.sequence, turn_id, call, limit);
         }
     }
 
-    /// Calls of one decision are one entry, with the words said before them, as models expect it.
-    fn add_call(&mut self, record: &Record, event: &DecidedEvent, turn: Uuid, call: Call) {
-        let Some(thread) = self.threads.get_mut(&event.thread_id) else { return };
-        let same_decision = thread.touched == record.sequence;
-        match thread.entries.back_mut() {
-            Some(Entry::Called { turn: of, calls, .. }) if same_decision && *of == turn => calls.push(call),
-            Some(Entry::Said { turn: of, text }) if same_decision && *of == turn => {
-                let text = std::mem::take(text);
-                thread.entries.pop_back();
-                thread.push(record.sequence, Entry::Called { turn, text, calls: vec![call] }, self.profile.as_ref());
-            }
-            _ => {
-                let entry = Entry::Called { turn, text: String::new(), calls: vec![call] };
-                thread.push(record.sequence, entry, self.profile.as_ref());
-            }
-        }
+    fn history_limit(&self) -> usize {
+        self.profile.as_ref().map_or(HISTORY, |profile| profile.history_limit)
     }
 
     fn forget_idle_threads(&mut self) {
         let mut bytes: usize = self.threads.values().map(|thread| thread.bytes).sum();
         while self.threads.len() > THREADS || bytes > MIND_BYTES {
-            let open: BTreeSet<&String> = self.turns.values().map(|turn| &turn.thread_id).collect();
+            let open = self.turns.values().map(|turn| &turn.thread_id);
+            let open: BTreeSet<&String> =
+                open.chain(self.processes.running.values().map(|process| &process.thread_id)).collect();
             let idle =
                 self.threads.iter().filter(|(id, _)| !open.contains(id)).min_by_key(|(_, thread)| thread.touched);
             let Some(id) = idle.map(|(id, _)| id.clone()) else { return };
@@ -271,6 +311,11 @@ impl Profile {
             tools: profile.tools.clone(),
             max_steps: profile.max_steps,
             history_limit: if history == 0 { HISTORY } else { history },
+            interjection: match profile.interjection.as_str() {
+                "join" => Interjection::Join,
+                "restart" => Interjection::Restart,
+                _ => Interjection::Order,
+            },
         }
     }
 
@@ -284,47 +329,15 @@ impl Profile {
     }
 }
 
-impl Thread {
-    fn push(&mut self, sequence: u64, entry: Entry, profile: Option<&Profile>) {
-        self.touched = sequence;
-        self.entries.push_back(entry);
-        self.trim(profile);
-    }
-
-    /// Drops the oldest entries above the limits, always keeping the newest.
-    fn trim(&mut self, profile: Option<&Profile>) {
-        let limit = profile.map_or(HISTORY, |profile| profile.history_limit);
-        let mut bytes: usize = self.entries.iter().map(Entry::bytes).sum();
-        while self.entries.len() > 1 && (self.entries.len() > limit || bytes > THREAD_BYTES) {
-            bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes());
-        }
-        self.bytes = bytes;
-    }
-
-    fn call(&mut self, action: Uuid) -> Option<&mut Call> {
-        self.entries.iter_mut().rev().find_map(|entry| match entry {
-            Entry::Called { calls, .. } => calls.iter_mut().find(|call| call.action == action),
-            Entry::User { .. } | Entry::Said { .. } => None,
-        })
-    }
+/// Users choose message ids for themselves.
+fn seen_as(message: &AgentMessage) -> String {
+    format!("{}/{}", message.user, message.message_id)
 }
 
-impl Entry {
-    pub fn turn(&self) -> Uuid {
-        match self {
-            Entry::User { turn, .. } | Entry::Said { turn, .. } | Entry::Called { turn, .. } => *turn,
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        match self {
-            Entry::User { text, .. } | Entry::Said { text, .. } => text.len(),
-            Entry::Called { text, calls, .. } => {
-                let call = |call: &Call| call.arguments.len() + call.result.as_ref().map_or(0, String::len);
-                text.len() + calls.iter().map(call).sum::<usize>()
-            }
-        }
-    }
+/// Which turn a decided event belongs to.
+fn turn_of(event: &DecidedEvent) -> Option<Uuid> {
+    let id = if event.turn_id.is_empty() { &event.correlation_id } else { &event.turn_id };
+    Uuid::parse_str(id).ok()
 }
 
 /// A result as a model is told it: JSON either way.
@@ -333,14 +346,4 @@ fn told(result: &ToolResult) -> String {
         None => result.result.clone(),
         Some(error) => serde_json::json!({ "error": error.kind, "message": error.message }).to_string(),
     }
-}
-
-/// At most [`ENTRY_BYTES`] of a text, saying so when it was cut.
-fn cut(text: &str) -> String {
-    if text.len() <= ENTRY_BYTES {
-        return text.to_owned();
-    }
-    let end = (0..=ENTRY_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    let kept = text.get(..end).unwrap_or_default();
-    format!("{kept}… ({} bytes left out)", text.len() - end)
 }

@@ -1,5 +1,9 @@
 //! The mind alone: messages in, decisions out, over a log in memory.
 
+mod in_progress;
+mod interjection;
+mod orders;
+
 use jiff::{SignedDuration, Timestamp};
 use kairo_core::{
     envelope::{Envelope, Origin},
@@ -36,7 +40,10 @@ fn limits() -> Limits {
 
 fn catalogue() -> Catalogue {
     let tool = |name: &str| Tool { name: name.into(), description: String::new(), schema: "{}".into() };
-    Catalogue { version: "c1".into(), tools: vec![tool("tools.now"), tool("http.get")] }
+    Catalogue {
+        version: "c1".into(),
+        tools: ["tools.now", "http.get", "process.spawn", "process.cancel", "action.cancel"].map(tool).into(),
+    }
 }
 
 fn says(text: &str) -> Completion {
@@ -48,6 +55,12 @@ fn calls(tools: &[&str]) -> Completion {
     Completion { tool_calls: tools.iter().map(call).collect(), ..Default::default() }
 }
 
+/// Calls one tool with these arguments.
+fn asks_for(tool: &str, arguments: serde_json::Value) -> Completion {
+    let call = CompletionToolCall { tool: tool.into(), arguments: arguments.to_string(), ..Default::default() };
+    Completion { tool_calls: vec![call], ..Default::default() }
+}
+
 fn fails(transient: bool) -> Completion {
     let error = CompletionError { kind: "model_unavailable".into(), message: "busy".into(), transient };
     Completion { error: Some(error), ..Default::default() }
@@ -55,8 +68,12 @@ fn fails(transient: bool) -> Completion {
 
 impl Agent {
     fn new() -> Self {
+        Self::with(AgentProfile::default())
+    }
+
+    fn with(profile: AgentProfile) -> Self {
         let mut agent = Self { log: Vec::new(), mind: Log::default(), asked: Vec::new() };
-        let profile = AgentProfile { agent: "a".into(), prompt: "Be brief.".into(), ..Default::default() };
+        let profile = AgentProfile { agent: "a".into(), prompt: "Be brief.".into(), ..profile };
         agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile) });
         agent
     }
@@ -87,6 +104,16 @@ impl Agent {
         let result = ToolResult { action_id: action.into(), ok: true, result: result.into(), ..Default::default() };
         let cause = decision.envelope.clone();
         self.write(&TOOL_RESULT, Some(&cause), result)
+    }
+
+    /// What the model was shown last by the system, after the prompt.
+    fn told(&self) -> Vec<String> {
+        let messages = self.asked.last().unwrap().messages.iter().skip(1);
+        let told = |message: &Message| match message {
+            Message::System { text } => Some(text.clone()),
+            _ => None,
+        };
+        messages.filter_map(told).collect()
     }
 
     /// Decides on the next input, the model answering in this order; `None` when there is nothing to decide.
@@ -257,7 +284,8 @@ fn the_last_step_of_a_turn_offers_no_tools() {
     }
     agent.decides(&[says("enough")]).unwrap();
     let offered: Vec<usize> = agent.asked.iter().map(|request| request.tools.len()).collect();
-    assert_eq!(offered, [2, 2, 2, 0]);
+    let all = catalogue().tools.len();
+    assert_eq!(offered, [all, all, all, 0]);
 }
 
 #[test]

@@ -31,6 +31,41 @@ pub struct Accepted {
     pub correlation_id: Uuid,
 }
 
+/// What a human found out about an action in doubt.
+#[derive(Clone, Debug, Serialize)]
+pub struct NewApproval {
+    pub user: String,
+    pub agent: String,
+    pub action_id: Uuid,
+    /// `happened` or `did_not_happen`.
+    pub verdict: String,
+    /// For the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// A direct order, about an action or a process.
+#[derive(Clone, Debug, Serialize)]
+pub struct NewCommand {
+    pub user: String,
+    pub agent: String,
+    /// `cancel`.
+    pub command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process_id: Option<Uuid>,
+}
+
+/// A verdict or an order is in the log.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Ordered {
+    pub event_id: Uuid,
+    pub sequence: u64,
+    /// What all events that follow from it carry.
+    pub correlation_id: Uuid,
+}
+
 /// What an agent is made from.
 #[derive(Clone, Debug, Serialize)]
 pub struct Profile {

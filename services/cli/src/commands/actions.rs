@@ -2,21 +2,90 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use kairo_core::ids::Name;
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Session, name};
-use crate::{Error, chain::printable, table::table, terminal};
+use super::{
+    Session,
+    id::{IdPrefix, short},
+    name,
+    orders::{Manner, STATUS},
+};
+use crate::{
+    Error,
+    chain::printable,
+    client::{NewApproval, NewCommand},
+    lapse,
+    order::Awaited,
+    table::table,
+    terminal,
+};
 
-/// Show what agents have asked for that has no result yet
+const EXAMPLES: &str = "\
+Examples:
+  kairo actions --agent ops
+  kairo actions resolve 1f0c2ab4 --did-not-happen --note 'the mail server has no such mail'
+  kairo actions cancel 1f0c2ab4";
+
+/// Show what agents have asked for that has no result yet, or is in doubt; resolve or cancel it
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  kairo actions --agent ops")]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Only of this agent
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+    /// All that are or were in doubt, and how they were resolved
+    #[arg(long)]
+    in_doubt: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say whether an action in doubt happened, so that its agent can go on
+    #[command(after_help = STATUS)]
+    Resolve(Resolve),
+    /// Stop an action in flight
+    #[command(after_help = STATUS)]
+    Cancel(Cancel),
+}
+
+#[derive(Debug, Args)]
+struct Resolve {
+    #[command(flatten)]
+    action: Chosen,
+    /// It did happen
+    #[arg(long, required_unless_present = "did_not_happen", conflicts_with = "did_not_happen")]
+    happened: bool,
+    /// It did not happen
+    #[arg(long)]
+    did_not_happen: bool,
+    /// What the agent should know about it
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+#[derive(Debug, Args)]
+struct Cancel {
+    #[command(flatten)]
+    action: Chosen,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+#[derive(Debug, Args)]
+struct Chosen {
+    /// The action, or the first digits of its id
+    #[arg(value_name = "ID")]
+    id: IdPrefix,
+    /// Whose action it is; only needed for one that kairo actions does not list
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
 }
@@ -34,19 +103,131 @@ struct Action {
     arguments: Value,
     status: String,
     decided_at: Timestamp,
+    fraction: Option<f64>,
+    progress_message: Option<String>,
+    cancel_requested_at: Option<Timestamp>,
+    verdict: Option<String>,
+    resolved_by: Option<String>,
+    resolution_note: Option<String>,
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let mut query = vec![("in_flight", true.to_string())];
-    query.extend(arguments.agent.map(|agent| ("agent", agent.to_string())));
+    match arguments.command {
+        None => list(arguments.agent, arguments.in_doubt, session).await,
+        Some(Command::Resolve(resolve)) => {
+            let (agent, action_id) = find(&resolve.action, session).await?;
+            let verdict = if resolve.happened { "happened" } else { "did_not_happen" }.to_owned();
+            let user = resolve.manner.user.to_string();
+            let approval = NewApproval { user, agent, action_id, verdict, note: resolve.note };
+            resolve.manner.give("v1/approvals", &approval, Awaited::Words, session).await
+        }
+        Some(Command::Cancel(Cancel { action, manner })) => {
+            let (agent, action_id) = find(&action, session).await?;
+            let (user, command) = (manner.user.to_string(), "cancel".to_owned());
+            let action_id = Some(action_id);
+            manner.command(&NewCommand { user, agent, command, action_id, process_id: None }, session).await
+        }
+    }
+}
+
+async fn list(agent: Option<Name>, in_doubt: bool, session: &Session) -> Result<ExitCode, Error> {
+    let mut query: Vec<_> = agent.map(|agent| ("agent", agent.to_string())).into_iter().collect();
+    query.extend(in_doubt.then(|| ("in_doubt", true.to_string())));
     if let Some(Actions { actions }) = session.ask("v1/actions", &query).await? {
-        let rows = actions.into_iter().map(|action| {
-            let arguments = printable(&action.arguments.to_string());
-            let asked = action.decided_at.to_string();
-            [action.agent, action.tool, action.status, asked, action.action_id.to_string(), arguments]
-        });
-        let heads = ["agent", "tool", "status", "asked", "action", "arguments"];
-        table(heads, rows).into_iter().try_for_each(terminal::line)?;
+        lines(&actions, Timestamp::now()).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The action that is meant, and whose it is.
+async fn find(chosen: &Chosen, session: &Session) -> Result<(String, Uuid), Error> {
+    if let (Some(agent), Some(id)) = (&chosen.agent, chosen.id.whole()) {
+        return Ok((agent.to_string(), id));
+    }
+    let query: Vec<_> = chosen.agent.iter().map(|agent| ("agent", agent.to_string())).collect();
+    let Actions { actions } = session.client.get("v1/actions", &query).await?;
+    let action = chosen.id.find(actions, |action| action.action_id, "action", "kairo actions")?;
+    Ok((action.agent, action.action_id))
+}
+
+fn lines(actions: &[Action], now: Timestamp) -> Vec<String> {
+    let rows = actions.iter().map(|action| {
+        [
+            action.agent.clone(),
+            printable(&action.tool),
+            status(action).to_owned(),
+            lapse::between(action.decided_at, now),
+            progress(action),
+            short(action.action_id),
+            printable(&action.arguments.to_string()),
+        ]
+    });
+    let mut lines = table(["agent", "tool", "status", "age", "progress", "action", "arguments"], rows);
+    let open = actions.iter().filter(|action| action.status == "in_doubt" && action.verdict.is_none());
+    let open: Vec<String> = open.map(|action| short(action.action_id)).collect();
+    if !open.is_empty() {
+        let advice = ["", "Nobody knows whether an action in doubt happened: its runner is gone. Find out, and say:"];
+        lines.extend(advice.map(str::to_owned));
+        lines.extend(
+            open.iter().map(|id| format!("  kairo actions resolve {id} --happened|--did-not-happen [--note TEXT]")),
+        );
+    }
+    lines
+}
+
+fn status(action: &Action) -> &str {
+    match (&action.verdict, action.cancel_requested_at) {
+        (Some(verdict), _) => verdict,
+        (None, Some(_)) if action.status != "in_doubt" => "stopping",
+        _ => &action.status,
+    }
+}
+
+fn progress(action: &Action) -> String {
+    if let Some(by) = &action.resolved_by {
+        let note = action.resolution_note.as_deref().unwrap_or_default();
+        return printable(format!("said {by} {note}").trim_end());
+    }
+    lapse::progress(action.fraction, action.progress_message.as_deref().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn action(status: &str, more: Value) -> Action {
+        let mut action = json!({
+            "action_id": "1f0c2ab4-0000-0000-0000-000000000001", "agent": "ops", "tool": "mail.send", "arguments": {"to": "a"},
+            "status": status, "decided_at": "2026-01-01T00:00:00Z",
+        });
+        let fields = action.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        serde_json::from_value(action).unwrap()
+    }
+
+    #[test]
+    fn an_action_shows_its_age_its_progress_and_what_can_be_done() {
+        let now = "2026-01-01T00:02:05Z".parse().unwrap();
+        let running = action("running", json!({"fraction": 0.42, "progress_message": "two\u{1b}of five"}));
+        let doubt = action("in_doubt", json!({"cancel_requested_at": "2026-01-01T00:01:00Z"}));
+        let resolved =
+            action("in_doubt", json!({"verdict": "happened", "resolved_by": "ann", "resolution_note": "seen"}));
+        let text = lines(&[running, doubt, resolved], now).join("\n");
+        for part in [
+            "mail.send  running   2m 5s  42% twoof five  1f0c2ab4  {\"to\":\"a\"}",
+            "mail.send  in_doubt  2m 5s",
+            "mail.send  happened  2m 5s  said ann seen",
+            "  kairo actions resolve 1f0c2ab4 --happened|--did-not-happen [--note TEXT]",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+        assert_eq!(text.matches("kairo actions resolve").count(), 1);
+    }
+
+    #[test]
+    fn what_was_asked_to_end_says_so() {
+        assert_eq!(status(&action("running", json!({"cancel_requested_at": "2026-01-01T00:01:00Z"}))), "stopping");
+    }
 }

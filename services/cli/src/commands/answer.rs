@@ -68,9 +68,9 @@ impl Screen {
         Ok(())
     }
 
-    /// Completes words said on the way.
+    /// Completes words said on the way; what the agent says by itself is another matter.
     fn event(&mut self, event: Option<&EventJson>) -> Result<(), Error> {
-        match event.filter(|event| turn::is_say(event)) {
+        match event.filter(|event| turn::is_say(event) && !turn::is_unasked(event)) {
             Some(event) => self.words(event.text()),
             None => Ok(()),
         }

@@ -8,9 +8,13 @@ mod conversation;
 mod dead_letters;
 mod dev;
 mod events;
+mod id;
+mod orders;
+mod processes;
 mod projections;
 mod send;
 mod status;
+mod watch;
 
 use std::{process::ExitCode, time::Duration};
 
@@ -30,6 +34,7 @@ const EXAMPLES: &str = "\
 Examples:
   kairo dev                              start everything on this machine
   kairo send --wait 'What time is it?'   say something and wait for the reply
+  kairo watch --agent default            watch one agent: what it says, decides and runs
   kairo events --follow                  watch everything that happens
   kairo status                           who is there, and is anything behind?
 
@@ -59,6 +64,8 @@ enum Command {
     Agents(agents::Arguments),
     Conversation(conversation::Arguments),
     Actions(actions::Arguments),
+    Processes(processes::Arguments),
+    Watch(watch::Arguments),
     Status(status::Arguments),
     DeadLetters(dead_letters::Arguments),
     Projections(projections::Arguments),
@@ -90,6 +97,8 @@ impl Arguments {
             Command::Agents(arguments) => agents::run(arguments, &session).await,
             Command::Conversation(arguments) => conversation::run(arguments, &session).await,
             Command::Actions(arguments) => actions::run(arguments, &session).await,
+            Command::Processes(arguments) => processes::run(arguments, &session).await,
+            Command::Watch(arguments) => watch::run(arguments, &session).await,
             Command::Status(arguments) => status::run(arguments, &session).await,
             Command::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
             Command::Projections(arguments) => projections::run(arguments, &session).await,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Session;
-use crate::{Error, table::table, terminal};
+use crate::{Error, lapse, table::table, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -85,7 +85,7 @@ fn missing(status: &Status) -> Vec<&'static str> {
 fn lines(status: &Status) -> Vec<String> {
     let replicas = status.services.iter().map(|replica| {
         let ready = if replica.ready { "yes" } else { "no" }.to_owned();
-        let (uptime, version) = (uptime(replica.uptime_s), replica.version.clone());
+        let (uptime, version) = (lapse::short(replica.uptime_s), replica.version.clone());
         [replica.service.clone(), ready, uptime, version, replica.instance.clone()]
     });
     let mut lines = table(["service", "ready", "uptime", "version", "replica"], replicas);
@@ -109,15 +109,6 @@ fn lines(status: &Status) -> Vec<String> {
         count => format!("dead letters  {count}: see kairo dead-letters"),
     });
     lines
-}
-
-fn uptime(seconds: u64) -> String {
-    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
-        (0, 0, 0, seconds) => format!("{seconds}s"),
-        (0, 0, minutes, seconds) => format!("{minutes}m {seconds}s"),
-        (0, hours, minutes, _) => format!("{hours}h {minutes}m"),
-        (days, hours, ..) => format!("{days}d {hours}h"),
-    }
 }
 
 #[cfg(test)]
@@ -158,11 +149,5 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
-    }
-
-    #[test]
-    fn uptimes_are_short() {
-        let shown: Vec<_> = [5, 65, 3_700, 90_000].map(uptime).into();
-        assert_eq!(shown, ["5s", "1m 5s", "1h 1m", "1d 1h"]);
     }
 }

@@ -91,6 +91,7 @@ impl Machine {
             simulator_url: self.start_simulator(plan).await?,
             gateway_port: free_port(Some(plan.port))?,
             work_dir: plan.place.processes(),
+            workspaces: plan.place.workspaces(),
         };
         for service in settings::ORDER {
             for (name, value) in settings::of(service, &wiring, &plan.model, &plan.environment) {

@@ -50,6 +50,11 @@ impl Place {
         self.dir.join("processes")
     }
 
+    /// Where agents' own files are. They are the user's: a fresh start leaves them.
+    pub(super) fn workspaces(&self) -> PathBuf {
+        self.dir.join("workspaces")
+    }
+
     /// Whether an earlier run left data here.
     pub(super) fn has_data(&self) -> bool {
         self.nats().exists()

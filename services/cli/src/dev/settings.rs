@@ -32,6 +32,8 @@ pub(super) struct Wiring {
     pub(super) gateway_port: u16,
     /// Where agents' processes start.
     pub(super) work_dir: PathBuf,
+    /// Where agents' own files are.
+    pub(super) workspaces: PathBuf,
 }
 
 /// The environment of a service: what suits development, over it what our own environment says, over that what holds
@@ -49,6 +51,7 @@ pub(super) fn of(
             set("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs(environment, |path| path.is_file())),
             set("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", wiring.work_dir.display().to_string()),
         ],
+        Service::ToolRunner => vec![set("KAIRO_TOOL_RUNNER__WORKSPACE__ROOT", wiring.workspaces.display().to_string())],
         _ => Vec::new(),
     };
     settings.extend(handed_on(environment));
@@ -100,6 +103,7 @@ mod tests {
             simulator_url: Some("http://127.0.0.1:3".into()),
             gateway_port: 4,
             work_dir: "/data/processes".into(),
+            workspaces: "/data/workspaces".into(),
         }
     }
 

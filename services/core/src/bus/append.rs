@@ -58,8 +58,8 @@ impl Bus {
     /// Writes an event only if `expected` is still the last sequence of its subject (0 for none): the one fence.
     ///
     /// When the answer is an error, the last message of the subject tells whether it was this very event that got
-    /// there: then that is success. The id alone does not tell, since replicas at the same work derive the same one;
-    /// what they say differs, or it does not matter whose it was.
+    /// there: then that is success. The id alone does not tell, since replicas at the same work derive the same one,
+    /// and some say the very same; but when they said it differs, and what is folded from it.
     pub async fn append(&self, event: &Outgoing, expected: u64) -> Result<Written, BusError> {
         let message = self.message(event)?.expected_last_subject_sequence(expected);
         let error = match self.send(event, message, expected).await {
@@ -70,8 +70,8 @@ impl Bus {
         let Some(last) = self.last(&event.subject).await? else {
             return Err(error);
         };
-        let same_id = last.header("ce-id") == Some(event.envelope.id.to_string().as_str());
-        if same_id && last.payload == event.body.encode() {
+        let ours = event.envelope.to_headers().into_iter().all(|(name, value)| last.header(name) == Some(&value));
+        if ours && last.payload == event.body.encode() {
             return Ok(Written { sequence: last.sequence, duplicate: true });
         }
         if last.sequence != expected {

@@ -202,7 +202,7 @@ async fn settle<H: Handler>(
         }
     };
     let kind = match raw.read(bus.limits.max_body_bytes) {
-        Err(unreadable) => set_aside(bus, consumer, &raw, &unreadable.to_string()).await,
+        Err(unreadable) => set_aside(bus, bus.unreadable(consumer.name(), &raw, &unreadable.to_string()).await),
         Ok(record) => {
             let delivery = Delivery { record, attempt };
             let work =
@@ -225,9 +225,10 @@ async fn judge(bus: &Bus, consumer: Consumer, raw: &Raw, attempt: u64, outcome: 
     match outcome {
         Ok(Settled::Done) => AckKind::Ack,
         Ok(Settled::Later(delay)) => AckKind::Nak(Some(delay)),
-        Err(Failure::Permanent(reason)) => set_aside(bus, consumer, raw, &reason).await,
+        Err(Failure::Permanent(reason)) => set_aside(bus, bus.dead_letter(consumer.name(), raw, &reason).await),
         Err(Failure::Transient(reason) | Failure::Conflict(reason)) if attempt >= bus.limits.max_attempts => {
-            set_aside(bus, consumer, raw, &format!("gave up after {attempt} attempts: {reason}")).await
+            let reason = format!("gave up after {attempt} attempts: {reason}");
+            set_aside(bus, bus.dead_letter(consumer.name(), raw, &reason).await)
         }
         Err(Failure::Transient(reason) | Failure::Conflict(reason)) => {
             tracing::warn!(consumer = consumer.name(), sequence = raw.sequence, attempt, reason, "will try again");
@@ -284,9 +285,9 @@ async fn alive<T>(bus: &Bus, message: &Message, work: impl Future<Output = T>) -
     }
 }
 
-/// Writes the dead letter; the message is given up only once that is done.
-async fn set_aside(bus: &Bus, consumer: Consumer, raw: &Raw, reason: &str) -> AckKind {
-    match bus.dead_letter(consumer.name(), raw, reason).await {
+/// The message is given up only once its dead letter is written.
+fn set_aside(bus: &Bus, letter: Result<(), BusError>) -> AckKind {
+    match letter {
         Ok(()) => AckKind::Term,
         Err(error) => {
             tracing::warn!(%error, "dead letter not written, the message will come again");

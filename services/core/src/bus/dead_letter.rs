@@ -3,6 +3,7 @@
 use async_nats::jetstream::message::PublishMessage;
 use jiff::Timestamp;
 use kairo_proto::v1::DeadLetter;
+use uuid::Uuid;
 
 use super::{Bus, BusError, append::Outgoing};
 use crate::{
@@ -16,10 +17,20 @@ use crate::{
 const HEAD: usize = 4_096;
 
 impl Bus {
-    /// Writes a dead letter. The same consumer giving up on the same message twice writes one.
+    /// Writes a dead letter about a message that the consumer cannot deal with. Giving up on it twice writes one.
     pub async fn dead_letter(&self, consumer: &str, message: &Raw, reason: &str) -> Result<(), BusError> {
-        tracing::warn!(consumer, subject = message.subject, sequence = message.sequence, reason, "dead letter");
         let id = ids::named("dead-letter", &[consumer, &message.sequence.to_string()]);
+        self.write_letter(id, consumer, message, reason).await
+    }
+
+    /// Writes a dead letter about a message that cannot be read: one, whichever of its consumers finds out.
+    pub async fn unreadable(&self, consumer: &str, message: &Raw, reason: &str) -> Result<(), BusError> {
+        let id = ids::named("unreadable", &[&message.sequence.to_string()]);
+        self.write_letter(id, consumer, message, reason).await
+    }
+
+    async fn write_letter(&self, id: Uuid, consumer: &str, message: &Raw, reason: &str) -> Result<(), BusError> {
+        tracing::warn!(consumer, subject = message.subject, sequence = message.sequence, reason, "dead letter");
         let envelope = Envelope::entering(id, self.service, Origin::System, Timestamp::now());
         let letter = DeadLetter {
             consumer: consumer.to_owned(),

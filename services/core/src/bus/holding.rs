@@ -1,10 +1,10 @@
-//! Asking a replica whether it still works on an action, before it is given up for lost.
+//! Asking a replica whether it still works on an action, before it is given up for lost; and asking it to stop.
 //!
 //! A redelivery usually means that a replica died. It can also mean that the server was away for a while and missed
 //! the signs of life. A replica that is gone has no connection, so the question is answered at once.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -22,20 +22,30 @@ const PATIENCE: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub struct Holding {
     contact: Contact,
-    actions: Arc<Mutex<HashSet<Uuid>>>,
+    actions: Arc<Mutex<HashMap<Uuid, CancellationToken>>>,
 }
 
 /// An action being worked on; dropping it says that it is no more.
 pub struct Held {
     holding: Holding,
     action: Uuid,
+    stop: CancellationToken,
+}
+
+/// What a replica is asked about an action.
+#[derive(Clone, Copy)]
+enum Question {
+    /// Whether it works on it.
+    Held,
+    /// To stop working on it.
+    Stop,
 }
 
 impl Holding {
     /// Answers others until `shutdown`.
     pub async fn answering(bus: &Bus, shutdown: CancellationToken) -> Result<Self, BusError> {
         let holding = Self { contact: Contact::new(bus), actions: Arc::default() };
-        let questions = bus.client.subscribe(subject(bus.instance.as_str())).await;
+        let questions = bus.client.subscribe(subject(bus.instance.as_str(), "*")).await;
         let mut questions =
             questions.map_err(|error| BusError::Unavailable { doing: "subscribing", source: error.into() })?;
         let (client, mine) = (bus.client.clone(), holding.clone());
@@ -46,7 +56,8 @@ impl Holding {
                     question = questions.next() => question,
                 };
                 let Some(question) = question else { return };
-                let held = Uuid::from_slice(&question.payload).is_ok_and(|action| mine.has(action));
+                let stop = question.subject.ends_with(Question::Stop.token());
+                let held = Uuid::from_slice(&question.payload).is_ok_and(|action| mine.answer(action, stop));
                 if let Some(reply) = question.reply {
                     let _ = client.publish(reply, if held { "yes" } else { "no" }.into()).await;
                 }
@@ -56,27 +67,59 @@ impl Holding {
     }
 
     pub fn hold(&self, action: Uuid) -> Held {
-        self.actions.lock().unwrap_or_else(PoisonError::into_inner).insert(action);
-        Held { holding: self.clone(), action }
+        let stop = CancellationToken::new();
+        self.actions.lock().unwrap_or_else(PoisonError::into_inner).insert(action, stop.clone());
+        Held { holding: self.clone(), action, stop }
     }
 
     /// Whether the replica named `instance` works on `action`, or may do so without being able to answer yet.
     pub async fn is_held(&self, bus: &Bus, instance: &str, action: Uuid) -> bool {
         if instance == bus.instance.as_str() {
-            return self.has(action);
+            return self.answer(action, false);
         }
-        if self.contact.is_young() {
-            return true;
+        self.contact.is_young() || self.ask(bus, instance, action, Question::Held).await
+    }
+
+    /// Asks the replica named `instance` to stop working on `action`; whether it did and was told. How the action ends
+    /// is still for that replica to say.
+    pub async fn stop(&self, bus: &Bus, instance: &str, action: Uuid) -> bool {
+        match instance == bus.instance.as_str() {
+            true => self.answer(action, true),
+            false => self.ask(bus, instance, action, Question::Stop).await,
         }
-        let question = bus.client.request(subject(instance), action.as_bytes().to_vec().into());
+    }
+
+    async fn ask(&self, bus: &Bus, instance: &str, action: Uuid, question: Question) -> bool {
+        let question = bus.client.request(subject(instance, question.token()), action.as_bytes().to_vec().into());
         match tokio::time::timeout(PATIENCE, question).await {
             Ok(Ok(answer)) => answer.payload.as_ref() == b"yes",
             Ok(Err(_)) | Err(_) => false,
         }
     }
 
-    fn has(&self, action: Uuid) -> bool {
-        self.actions.lock().unwrap_or_else(PoisonError::into_inner).contains(&action)
+    fn answer(&self, action: Uuid, stop: bool) -> bool {
+        let actions = self.actions.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = actions.get(&action);
+        if let Some(token) = held.filter(|_| stop) {
+            token.cancel();
+        }
+        held.is_some()
+    }
+}
+
+impl Held {
+    /// Cancelled when somebody asks for the work to stop.
+    pub fn stop(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+}
+
+impl Question {
+    fn token(self) -> &'static str {
+        match self {
+            Question::Held => "held",
+            Question::Stop => "stop",
+        }
     }
 }
 
@@ -86,6 +129,6 @@ impl Drop for Held {
     }
 }
 
-fn subject(instance: &str) -> String {
-    format!("kairo.live.{instance}.holding")
+fn subject(instance: &str, question: &str) -> String {
+    format!("kairo.live.{instance}.holding.{question}")
 }

@@ -78,11 +78,13 @@ impl Ledger {
             let window = self.cover(agent, &mut slot, since).await?;
             let already: Vec<Uuid> = actions.iter().copied().filter(|id| window.entries.contains_key(id)).collect();
             if !already.is_empty() {
+                window.forget();
                 return Ok(Entered::Already(already));
             }
             match self.bus.append(event, window.last).await {
                 Ok(written) => {
                     window.add(written.sequence, by, &actions);
+                    window.forget();
                     return Ok(Entered::Written { sequence: written.sequence });
                 }
                 Err(BusError::Conflict { .. }) => self.read_on(agent, window).await?,
@@ -98,7 +100,21 @@ impl Ledger {
         let mut slot = slot.lock().await;
         let window = self.cover(agent, &mut slot, since).await?;
         self.read_on(agent, window).await?;
-        Ok(actions.iter().filter_map(|id| Some((*id, window.entries.get(id)?.clone()))).collect())
+        let found = actions.iter().filter_map(|id| Some((*id, window.entries.get(id)?.clone()))).collect();
+        window.forget();
+        Ok(found)
+    }
+
+    /// All entries above `since`, as the log stands now.
+    pub async fn all(&self, agent: &Name, since: u64) -> Result<BTreeMap<Uuid, Entry>, BusError> {
+        let slot = self.windows.get(agent);
+        let mut slot = slot.lock().await;
+        let window = self.cover(agent, &mut slot, since).await?;
+        self.read_on(agent, window).await?;
+        let above = window.entries.iter().filter(|(_, entry)| entry.sequence > since);
+        let found = above.map(|(id, entry)| (*id, entry.clone())).collect();
+        window.forget();
+        Ok(found)
     }
 
     /// The window, reaching down to `since`.
@@ -145,6 +161,10 @@ impl Window {
             self.entries.insert(*action, Entry { sequence, by: by.to_owned() });
             self.order.push_back((sequence, *action));
         }
+    }
+
+    /// Keeps the newest. Not before what was looked for was looked for: it may be among the oldest.
+    fn forget(&mut self) {
         while self.order.len() > REMEMBERED
             && let Some((sequence, action)) = self.order.pop_front()
         {
@@ -162,6 +182,7 @@ fn entry(body: &Body) -> (Vec<Uuid>, &str) {
         Body::ToolInvoke(invoke) => (invoke.actions.iter().map(|action| &action.action_id).collect(), &invoke.runner),
         Body::ToolResult(result) => (vec![&result.action_id], &result.runner),
         Body::ProcessSpawned(spawned) => (vec![&spawned.action_id], &spawned.supervisor),
+        Body::ProcessCanceled(canceled) => (vec![&canceled.action_id], &canceled.supervisor),
         Body::ProcessExited(exited) => (vec![&exited.action_id], &exited.supervisor),
         _ => (Vec::new(), ""),
     };
@@ -178,6 +199,8 @@ mod tests {
         for sequence in 11..=10 + 2 * REMEMBERED as u64 {
             window.add(sequence, "a", &[Uuid::from_u128(u128::from(sequence))]);
         }
+        assert_eq!(window.entries.len(), 2 * REMEMBERED, "all can be looked at first");
+        window.forget();
         assert_eq!(window.entries.len(), REMEMBERED);
         assert_eq!(window.from, 10 + REMEMBERED as u64);
         assert!(window.entries.values().all(|entry| entry.sequence > window.from));

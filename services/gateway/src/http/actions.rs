@@ -1,10 +1,11 @@
-//! `GET /v1/actions`: what agents have asked the world for and not yet been told.
+//! `GET /v1/actions`: what agents have asked the world for and not yet been told, or are in doubt about.
 
 use axum::{
     Json,
     extract::{RawQuery, State},
 };
 use kairo_core::ids::Name;
+use kairo_read_model::WantedActions;
 use serde_json::{Value, json};
 
 use super::{Gateway, query};
@@ -16,11 +17,20 @@ use crate::{
 pub async fn get(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
     let mut fields = Fields::from_query(query.as_deref());
     let agent = fields.optional("agent", NAME, value(name));
-    // Nothing else can be asked yet. A client may say it, and must not be misunderstood when it says the opposite.
-    let in_flight = |text: &str| parsed(text).filter(|in_flight: &bool| *in_flight);
-    fields.optional("in_flight", "true; finished actions are in /v1/events", value(in_flight));
+    // A client may say only what it wants, and must not be misunderstood when it says the opposite.
+    let only = |text: &str| parsed(text).filter(|only: &bool| *only);
+    let in_flight = fields.optional("in_flight", "true; finished actions are in /v1/events", value(only));
+    let in_doubt = fields.optional("in_doubt", "true; finished actions are in /v1/events", value(only));
+    if in_flight.is_some() && in_doubt.is_some() {
+        fields.reject("in_doubt", "nothing together with in_flight: no action is both");
+    }
+    let wanted = match (in_flight, in_doubt) {
+        (Some(_), _) => WantedActions::InFlight,
+        (None, Some(_)) => WantedActions::InDoubt,
+        (None, None) => WantedActions::Open,
+    };
     fields.complete(|| Some(()))?;
     let agent = agent.as_ref().map(Name::as_str);
-    let actions = query::answered(&gateway, gateway.read_model.actions_in_flight(agent)).await?;
+    let actions = query::answered(&gateway, gateway.read_model.actions(wanted, agent)).await?;
     Ok(Json(json!({ "actions": actions })))
 }

@@ -100,6 +100,7 @@ fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile), Pro
     let max_steps = fields.optional("max_steps", format!("0 to {MAX_STEPS} (0: the default)"), count(0..=MAX_STEPS));
     let history = format!("0 to {MAX_HISTORY} (0: the default)");
     let history_limit = fields.optional("history_limit", history, count(0..=MAX_HISTORY));
+    let interjection = fields.optional("interjection", "order, join or restart", text(interjection));
     fields.complete(|| {
         let agent = agent?;
         let profile = AgentProfile {
@@ -109,9 +110,15 @@ fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile), Pro
             tools: tools.unwrap_or_default(),
             max_steps: max_steps.unwrap_or_default(),
             history_limit: history_limit.unwrap_or_default(),
+            interjection: interjection.unwrap_or_default(),
         };
         Some((agent, profile))
     })
+}
+
+/// What becomes of a message that comes while the agent is deciding.
+fn interjection(text: &str) -> Option<String> {
+    matches!(text, "order" | "join" | "restart").then(|| text.to_owned())
 }
 
 fn up_to(max: usize, text: &str) -> Option<String> {
@@ -144,10 +151,12 @@ mod tests {
 
     #[test]
     fn everything_wrong_is_named() {
-        let body = br#"{"agent": "A", "description": 1, "prompt": "", "tools": ["a b"], "max_steps": -1, "history_limit": 1.5}"#;
+        let body =
+            br#"{"agent": "A", "description": 1, "prompt": "", "tools": ["a b"], "max_steps": -1, "history_limit": 1.5,
+            "interjection": "later"}"#;
         let problem = read(body, &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
-        assert_eq!(fields, ["agent", "description", "prompt", "tools", "max_steps", "history_limit"]);
+        assert_eq!(fields, ["agent", "description", "prompt", "tools", "max_steps", "history_limit", "interjection"]);
     }
 
     #[test]

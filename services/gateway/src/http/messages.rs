@@ -1,95 +1,22 @@
-//! `POST /v1/messages`: a user's words enter the log.
-//!
-//! One acknowledged publish, and nothing else, when the gateway chose the message id. When the client did, it may be
-//! asking again: within the log's duplicate window the log itself answers as it did the first time, before that the
-//! read model knows. What both miss the agent still drops, since it remembers the messages it has seen.
+//! `POST /v1/messages`: a user's words.
 
-use axum::{
-    Json,
-    extract::State,
-    http::{HeaderMap, StatusCode},
-};
-use jiff::Timestamp;
 use kairo_core::{
-    bus::{BusError, append::Outgoing},
-    envelope::{Envelope, Origin},
-    ids::{self, Name},
-    subjects::{Service, USER_MESSAGE},
+    ids::Name,
+    subjects::{Route, USER_MESSAGE},
 };
-use kairo_proto::v1::UserMessage;
-use serde::Serialize;
+use kairo_proto::{Body, v1::UserMessage};
+use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Gateway, body::JsonBody, query, span::traceparent};
+use super::{Gateway, entering::Entering, query};
 use crate::{
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, at_most, client_id, name, text},
     problem::Problem,
 };
 
-/// The answer: the message is in the log.
-#[derive(Debug, Serialize)]
-pub struct Accepted {
-    message_id: String,
-    event_id: Uuid,
-    sequence: u64,
-    /// The turn that the message begins: what it leads to carries this id.
-    correlation_id: Uuid,
-}
-
-pub async fn post(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody,
-) -> Result<(StatusCode, Json<Accepted>), Problem> {
-    let message = read(&body, &gateway.config)?;
-    let (message_id, known) = match &message.message_id {
-        Some(chosen) => (chosen.clone(), known(&gateway, &message.user, chosen).await),
-        None => (ids::entering().to_string(), None),
-    };
-    let (event_id, sequence) = match known {
-        Some(known) => known,
-        None => publish(&gateway, &headers, &message, &message_id).await?,
-    };
-    Ok((StatusCode::ACCEPTED, Json(Accepted { message_id, event_id, sequence, correlation_id: event_id })))
-}
-
-/// Where the message stands in the log, if the read model has it. That it cannot say stops no message.
-async fn known(gateway: &Gateway, user: &Name, message_id: &str) -> Option<(Uuid, u64)> {
-    let known = gateway.read_model.message(user.as_str(), message_id);
-    query::at_once(gateway, known).await.flatten().map(|known| (known.event_id, known.sequence))
-}
-
-async fn publish(
-    gateway: &Gateway,
-    headers: &HeaderMap,
-    message: &NewMessage,
-    message_id: &str,
-) -> Result<(Uuid, u64), Problem> {
-    let event_id = ids::named("message", &[message.user.as_str(), message_id]);
-    let envelope = Envelope::entering(event_id, Service::Gateway, Origin::User, Timestamp::now());
-    let thread_id = message.thread_id.as_ref().map(Name::to_string).unwrap_or_default();
-    let envelope = Envelope { traceparent: traceparent(headers), ..envelope.in_thread(&thread_id) };
-    let body = UserMessage {
-        message_id: message_id.to_owned(),
-        user: message.user.to_string(),
-        agent: message.agent.as_ref().map(Name::to_string).unwrap_or_default(),
-        text: message.text.clone(),
-        thread_id,
-    };
-    match gateway.bus.publish(&Outgoing::new(&USER_MESSAGE, &message.user, envelope, body)).await {
-        Ok(written) => Ok((event_id, written.sequence)),
-        // It may have been written all the same, or may yet be.
-        Err(error @ BusError::Unavailable { .. }) => Err(Problem {
-            detail: format!("nats did not confirm the message; send it again with the message_id {message_id}"),
-            ..Problem::from(error)
-        }),
-        Err(error) => Err(error.into()),
-    }
-}
-
 #[derive(Debug, PartialEq, Eq)]
-struct NewMessage {
+pub struct Message {
     user: Name,
     agent: Option<Name>,
     text: String,
@@ -97,20 +24,54 @@ struct NewMessage {
     thread_id: Option<Name>,
 }
 
-fn read(body: &[u8], limits: &GatewayConfig) -> Result<NewMessage, Problem> {
-    let mut fields = Fields::from_json(body)?;
-    let user = fields.required("user", NAME, text(name));
-    let agent = fields.optional("agent", NAME, text(name));
-    let longest = limits.max_text_bytes;
-    let words = fields.required("text", format!("text of 1 to {longest} bytes"), text(at_most(longest)));
-    let message_id = fields.optional("message_id", CLIENT_ID, text(client_id));
-    let thread_id = fields.optional("thread_id", NAME, text(name));
-    fields.complete(|| Some(NewMessage { user: user?, agent, text: words?, message_id, thread_id }))
+impl Entering for Message {
+    const KIND: &'static str = "message";
+    const ID: &'static str = "message_id";
+    const ROUTE: Route = USER_MESSAGE;
+
+    fn read(mut fields: Fields<Value>, limits: &GatewayConfig) -> Result<Self, Problem> {
+        let user = fields.required("user", NAME, text(name));
+        let agent = fields.optional("agent", NAME, text(name));
+        let longest = limits.max_text_bytes;
+        let words = fields.required("text", format!("text of 1 to {longest} bytes"), text(at_most(longest)));
+        let message_id = fields.optional("message_id", CLIENT_ID, text(client_id));
+        let thread_id = fields.optional("thread_id", NAME, text(name));
+        fields.complete(|| Some(Self { user: user?, agent, text: words?, message_id, thread_id }))
+    }
+
+    fn user(&self) -> &Name {
+        &self.user
+    }
+
+    fn id(&self) -> Option<&str> {
+        self.message_id.as_deref()
+    }
+
+    fn thread(&self) -> &str {
+        self.thread_id.as_ref().map(Name::as_str).unwrap_or_default()
+    }
+
+    fn body(self, id: &str) -> Body {
+        let thread_id = self.thread().to_owned();
+        let agent = self.agent.as_ref().map(Name::to_string).unwrap_or_default();
+        let (message_id, user) = (id.to_owned(), self.user.to_string());
+        UserMessage { message_id, user, agent, text: self.text, thread_id }.into()
+    }
+
+    /// The read model knows messages that were said long ago. That it cannot say stops no message.
+    async fn known(&self, gateway: &Gateway, id: &str) -> Option<(Uuid, u64)> {
+        let known = gateway.read_model.message(self.user.as_str(), id);
+        query::at_once(gateway, known).await.flatten().map(|known| (known.event_id, known.sequence))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(body: &[u8], limits: &GatewayConfig) -> Result<Message, Problem> {
+        Message::read(Fields::from_json(body)?, limits)
+    }
 
     fn wrong_fields(body: &str) -> Vec<String> {
         let problem = read(body.as_bytes(), &GatewayConfig::default()).unwrap_err();

@@ -2,19 +2,26 @@
 
 mod actions;
 mod agents;
+mod approvals;
+mod asyncapi;
 mod body;
+mod choices;
+mod commands;
 mod conversations;
 mod dead_letters;
+mod entering;
 mod events;
 mod guard;
 mod home;
 mod messages;
+mod processes;
 mod projections;
 mod query;
 mod span;
 mod status;
 mod stream;
 mod threads;
+mod ws;
 
 use std::sync::Arc;
 
@@ -26,7 +33,7 @@ use axum::{
 };
 use kairo_core::bus::Bus;
 use kairo_read_model::ReadModel;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{config::GatewayConfig, problem::Problem, tail::Tail};
@@ -39,23 +46,37 @@ pub struct Gateway {
     pub config: Arc<GatewayConfig>,
     /// Where event streams come from.
     pub tail: Tail,
-    /// A permit for each event stream.
+    /// A permit for each event stream and each WebSocket connection.
     pub streams: Arc<Semaphore>,
-    /// Event streams end when it is cancelled.
+    /// Event streams and connections end when it is cancelled.
     pub shutdown: CancellationToken,
+}
+
+impl Gateway {
+    /// For as long as a stream or connection lives.
+    fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let full = |_| Problem::unavailable("gateway.max_streams streams are open; try again when some have ended");
+        self.streams.clone().try_acquire_owned().map_err(full)
+    }
 }
 
 /// Every endpoint, and what every request goes through, known path or not.
 pub fn routes(gateway: Gateway, health: Router<Gateway>) -> Router {
     Router::new()
         .route("/", get(home::get))
-        .route("/v1/messages", post(messages::post))
+        .route("/v1/messages", post(entering::post::<messages::Message>))
+        .route("/v1/choices", post(entering::post::<choices::Choice>))
+        .route("/v1/approvals", post(entering::post::<approvals::Approval>))
+        .route("/v1/commands", post(entering::post::<commands::Command>))
         .route("/v1/agents", get(agents::get).post(agents::post))
         .route("/v1/events", get(events::get))
         .route("/v1/events/stream", get(stream::get))
+        .route("/v1/ws", get(ws::get))
+        .route("/asyncapi.yaml", get(asyncapi::get))
         .route("/v1/conversations/{agent}", get(conversations::get))
         .route("/v1/threads", get(threads::get))
         .route("/v1/actions", get(actions::get))
+        .route("/v1/processes", get(processes::get))
         .route("/v1/status", get(status::get))
         .route("/v1/dead-letters", get(dead_letters::get))
         .route("/v1/projections/rebuild", post(projections::post))

@@ -8,16 +8,22 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use landlock::RulesetError;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 
+use super::access;
 use crate::protocol::{Bounds, MAX_LINE_BYTES, Spec};
 
 /// What the guard sends to open the gate.
 pub(super) const GO: &str = "go\n";
+
+/// Where the guard puts what shall be the program's standard input, which itself is the gate here.
+/// The guard has this file open too, so that nothing that starting a process needs gets its number.
+pub(super) const INPUT_FD: RawFd = 3;
 
 /// Reads the [`Spec`] from standard input, waits there for the word to go, and becomes the
 /// program. Returns only when it does not: the end of input means nothing is to be run, and why a
@@ -27,6 +33,7 @@ pub(super) const GO: &str = "go\n";
 /// When standard input is not the socket of a guard.
 pub fn run() -> io::Result<()> {
     close_inherited()?;
+    let input = take_input()?;
     // Duplicates are closed on exec, which tells the guard that the program has started.
     let mut guard = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut lines = BufReader::new(guard.try_clone()?);
@@ -34,7 +41,7 @@ pub fn run() -> io::Result<()> {
         return Ok(());
     };
     let failure = match serde_json::from_str::<Spec>(&line) {
-        Ok(spec) => match launch(&spec, &mut lines) {
+        Ok(spec) => match launch(&spec, input, &mut lines) {
             Ok(()) => return Ok(()),
             Err(failure) => failure.to_string(),
         },
@@ -49,6 +56,11 @@ enum LaunchError {
     Confine(#[from] nix::Error),
     #[error("limit {resource:?} could not be set: {source}")]
     Limit { resource: Resource, source: nix::Error },
+    #[error(
+        "which files it may open could not be restricted: {0}; let it run on Linux 6.2 or later with Landlock enabled, \
+         or configure process_supervisor.landlock.mode otherwise"
+    )]
+    Access(#[from] RulesetError),
     #[error("the gate is broken: {0}")]
     Gate(io::Error),
     #[error("{program} could not be started in {cwd}: {source}")]
@@ -56,12 +68,15 @@ enum LaunchError {
 }
 
 /// `Ok` when the gate was closed for good instead of opened.
-fn launch(spec: &Spec, gate: &mut impl BufRead) -> Result<(), LaunchError> {
+fn launch(spec: &Spec, input: File, gate: &mut impl BufRead) -> Result<(), LaunchError> {
     confine()?;
     let mut command = Command::new(&spec.program);
-    command.args(&spec.args).env_clear().envs(&spec.env).current_dir(&spec.cwd).stdin(Stdio::null());
+    command.args(&spec.args).env_clear().envs(&spec.env).current_dir(&spec.cwd).stdin(input);
     if read_line(gate).map_err(LaunchError::Gate)?.as_deref() != Some(GO.trim_end()) {
         return Ok(());
+    }
+    if let Some(access) = &spec.access {
+        access::restrict(access, spec)?;
     }
     // Last, because the memory limit may be less than what this process itself has mapped.
     limit(&spec.bounds)?;
@@ -79,18 +94,25 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
     Ok(line.strip_suffix('\n').map(str::to_owned))
 }
 
-/// Closes what this process was handed beyond the three standard files: whatever the supervisor
+/// Closes what this process was handed beyond the standard files and [`INPUT_FD`]: whatever the supervisor
 /// was itself started with is none of the program's business. Nothing here has opened a file yet.
 fn close_inherited() -> io::Result<()> {
     let open: Vec<RawFd> = std::fs::read_dir("/proc/self/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|fd| *fd > 2)
+        .filter(|fd| *fd > INPUT_FD)
         .collect();
     for fd in open {
         // The listing's own file is closed already.
         nix::unistd::close(fd).ok();
     }
     Ok(())
+}
+
+/// Opened anew: closed on exec, unlike the file that was handed over.
+fn take_input() -> io::Result<File> {
+    let input = File::open(format!("/proc/self/fd/{INPUT_FD}"))?;
+    nix::unistd::close(INPUT_FD)?;
+    Ok(input)
 }
 
 fn confine() -> Result<(), LaunchError> {

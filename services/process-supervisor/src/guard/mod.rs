@@ -6,13 +6,18 @@
 //! supervisor stops renewing its lease. When to do what is decided in [`crate::watch`]; this is
 //! one loop around `poll`, without threads, that never waits for anything else.
 //!
-//! What it cannot do: a program that kills its guard (they share a user) dies with it, but a
-//! daemon which that program made in a session of its own does not.
+//! A program that kills its guard (they may share a user) dies with it; a daemon which that program
+//! made in a session of its own does not, and falls to the supervisor ([`crate::guarded`]). What it
+//! cannot do: outlast a program that kills the guard and the supervisor, unless Landlock keeps the
+//! program from both.
 
+mod access;
 mod channel;
+pub(crate) mod family;
+mod input;
 pub mod launch;
 mod process;
-mod tree;
+pub(crate) mod tree;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -102,6 +107,7 @@ enum Source {
     Signals,
     Reports,
     Gate,
+    Input,
     Output(Stream),
 }
 
@@ -184,6 +190,11 @@ impl Guard {
                     }
                 }
                 Source::Gate => self.read_gate()?,
+                Source::Input => {
+                    if let Some(report) = self.process.input.write() {
+                        self.reports.push(&report)?;
+                    }
+                }
                 Source::Output(stream) => self.read_output(stream)?,
             }
         }
@@ -217,6 +228,10 @@ impl Guard {
             inputs.into_iter().map(|(source, fd)| (source, PollFd::new(fd, PollFlags::POLLIN))).unzip();
         sources.push(Source::Reports);
         fds.push(PollFd::new(self.reports.as_fd(), writing));
+        if let Some((pipe, writing)) = self.process.input.pipe() {
+            sources.push(Source::Input);
+            fds.push(PollFd::new(pipe, writing));
+        }
 
         let left = self.watch.deadline().saturating_sub(self.began.elapsed());
         // Rounded up, lest the last millisecond be spent in a busy loop.
@@ -235,6 +250,7 @@ impl Guard {
                 Ok(Some(Command::Cancel { grace_ms })) => {
                     inputs.push(Input::Cancel { grace: Duration::from_millis(grace_ms) })
                 }
+                Ok(Some(Command::Write { text, close })) => self.process.input.push(&text, close),
                 Ok(Some(Command::Signal { signal })) => self.process.signal(signal.into()),
                 // Both ends are the same binary: who says this is not our supervisor.
                 Ok(Some(Command::Prepare { .. })) | Err(_) => {

@@ -1,4 +1,4 @@
-//! The process that a guard holds: its gate, its output, its end.
+//! The process that a guard holds: its gate, its input and output, its end.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,11 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use command_fds::{CommandFdExt, FdMapping};
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-use super::launch::GO;
+use super::input::Input;
+use super::launch::{GO, INPUT_FD};
 use crate::protocol::{Outcome, Spec, Stream};
 use crate::watch::Cause;
 
@@ -25,6 +27,7 @@ pub(super) struct Process {
     pid: Pid,
     /// Until the program has replaced the launcher.
     gate: Option<UnixStream>,
+    pub(super) input: Input,
     /// What the launcher said about not becoming the program.
     failure: String,
     status: Option<ExitStatus>,
@@ -34,6 +37,7 @@ impl Process {
     /// Starts the launcher, which then waits at the gate.
     pub(super) fn spawn(spec: &Spec) -> io::Result<Self> {
         let (mut gate, launcher) = UnixStream::pair()?;
+        let (input, read_by_program) = Input::open(spec.stdin)?;
         let child = Command::new(SELF_EXE)
             .arg0(env!("CARGO_PKG_NAME"))
             .arg("launch")
@@ -42,6 +46,8 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
+            .fd_mappings(vec![FdMapping { parent_fd: read_by_program, child_fd: INPUT_FD }])
+            .map_err(io::Error::other)?
             .spawn()?;
         let mut line = serde_json::to_vec(spec)?;
         line.push(b'\n');
@@ -50,6 +56,7 @@ impl Process {
             pid: Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?),
             child,
             gate: Some(gate),
+            input,
             failure: String::new(),
             status: None,
         })

@@ -3,6 +3,8 @@
 
 #![expect(clippy::expect_used, reason = "the helpers of tests are tests too")]
 
+mod access;
+mod input;
 mod supervisor_loss;
 mod witness;
 
@@ -29,6 +31,8 @@ fn spec(program: &str, args: &[&str]) -> Spec {
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         cwd: "/".into(),
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+        stdin: false,
+        access: None,
         bounds: Bounds {
             time_ms: 600_000,
             grace_ms: 600_000,
@@ -37,6 +41,7 @@ fn spec(program: &str, args: &[&str]) -> Spec {
             open_files: 256,
             processes: None,
             output_bytes: 1 << 20,
+            stdin_bytes: 64 << 10,
         },
         lease_ms: 600_000,
     }

@@ -30,7 +30,7 @@ impl Supervisor {
             reports: BufReader::new(guard.stdout.take().expect("a pipe")),
             guard,
         };
-        supervisor.tell(protocol::Command::Prepare { spec });
+        supervisor.tell(protocol::Command::Prepare { spec: Box::new(spec) });
         let ready = supervisor.report();
         assert!(matches!(ready, Report::Ready { .. }), "{ready:?}");
         supervisor

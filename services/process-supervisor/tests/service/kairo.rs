@@ -1,8 +1,9 @@
 //! A private nats-server, replicas of the service, and what tool-runner would say to them.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
-use async_nats::{Message, Subscriber};
+use async_nats::{Message, Request, Subscriber};
+use futures::StreamExt;
 use jiff::Timestamp;
 use kairo_cli::local::{self, NatsOptions, NatsServer, Stack, StackOptions, Tools};
 use kairo_core::{
@@ -10,12 +11,19 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     record::Record,
-    subjects::{CAPABILITIES, EVENTS_STREAM, PROCESS_EXITED, Route, Service, TOOL_INVOKE},
+    subjects::{
+        CAPABILITIES, EVENTS_STREAM, LIVE_OUTPUT, PROCESS_EXITED, PROCESS_SPAWNED, Route, STATUS_PING,
+        SUPERVISORS_CONTROL, Service, TOOL_INVOKE, control_of, tail_of,
+    },
 };
 use kairo_proto::{
     Body,
-    v1::{ProcessExited, ToolInvocation, ToolInvoke},
+    v1::{
+        LiveOutput, ProcessAnswer, ProcessExited, ProcessRequest, ProcessSpawned, ProcessStop, ServiceStatus,
+        TailRequest, ToolInvocation, ToolInvoke, process_request::Ask,
+    },
 };
+use prost::Message as _;
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
@@ -70,6 +78,16 @@ impl Kairo {
         self.stack.common().env("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs);
     }
 
+    /// A limit of replicas started from now on.
+    pub fn limit(&mut self, name: &str, value: u64) {
+        self.stack.common().env(format!("KAIRO_PROCESS_SUPERVISOR__LIMITS__{name}"), value.to_string());
+    }
+
+    /// How long replicas started from now on wait before they hand on what they have no room for.
+    pub fn patience_ms(&mut self, value: u64) {
+        self.stack.common().env("KAIRO_BUS__RETRY_LONGEST_MS", value.to_string());
+    }
+
     /// Starts one more replica.
     pub async fn replica(&mut self) -> usize {
         self.stack.start(SUPERVISOR).await.expect("a replica")
@@ -86,12 +104,26 @@ impl Kairo {
 
     /// Writes an invoke of these actions with these arguments; its sequence.
     pub async fn invoke(&self, actions: &[(Uuid, &str)]) -> u64 {
+        self.call("process.run", actions).await
+    }
+
+    /// Asks for a process that goes on by itself; its action.
+    pub async fn spawn(&self, arguments: &str) -> Uuid {
+        let action = Uuid::now_v7();
+        self.call("process.spawn", &[(action, arguments)]).await;
+        action
+    }
+
+    /// Writes an invoke of a tool; its sequence.
+    pub async fn call(&self, tool: &str, actions: &[(Uuid, &str)]) -> u64 {
         let invocation = |(action, arguments): &(Uuid, &str)| ToolInvocation {
             action_id: action.to_string(),
-            tool: "process.run".to_owned(),
+            tool: tool.to_owned(),
             arguments: (*arguments).to_owned(),
             executor: "process-supervisor".to_owned(),
             thread_id: "t-1".to_owned(),
+            target_action_id: String::new(),
+            target_after: 1,
         };
         let body = ToolInvoke {
             runner: self.bus.instance.to_string(),
@@ -103,6 +135,67 @@ impl Kairo {
         self.bus.publish(&event).await.expect("written").sequence
     }
 
+    /// Asks a question about an action's process, on behalf of another action.
+    pub async fn ask(&self, subject: &str, action: Uuid, by: Uuid, ask: Ask) -> ProcessAnswer {
+        let request = ProcessRequest {
+            agent: self.agent.to_string(),
+            action_id: action.to_string(),
+            after: 1,
+            by_action_id: by.to_string(),
+            ask: Some(ask),
+        };
+        self.ask_raw(subject, request.encode_to_vec()).await
+    }
+
+    /// Sends anything at all where questions are asked.
+    pub async fn ask_raw(&self, subject: &str, payload: Vec<u8>) -> ProcessAnswer {
+        // The deadline is the test's.
+        let request = Request::new().payload(payload.into()).timeout(None);
+        let answer = self.bus.client.send_request(subject.to_owned(), request).await.expect("an answer");
+        ProcessAnswer::decode(answer.payload).expect("readable")
+    }
+
+    /// Asks any supervisor to stop an action's process.
+    pub async fn stop_process(&self, action: Uuid, by: Uuid) -> ProcessAnswer {
+        self.ask(SUPERVISORS_CONTROL, action, by, Ask::Stop(ProcessStop { grace_ms: 0 })).await
+    }
+
+    /// Where the supervisor of an action's process is asked, once it has one.
+    pub async fn control(&self, action: Uuid) -> String {
+        control_of(&self.spawned(action).await.supervisor)
+    }
+
+    /// The names of all replicas, when there are `count`.
+    pub async fn instances(&self, count: usize) -> BTreeSet<String> {
+        let inbox = self.bus.client.new_inbox();
+        let mut answers = self.bus.client.subscribe(inbox.clone()).await.expect("a subscription");
+        self.bus.client.publish_with_reply(STATUS_PING, inbox, "".into()).await.expect("asked");
+        let mut instances = BTreeSet::new();
+        while instances.len() < count {
+            let answer = answers.next().await.expect("an answer");
+            instances.insert(ServiceStatus::decode(answer.payload).expect("readable").instance);
+        }
+        instances
+    }
+
+    /// Listens to what the agent's processes write from now on.
+    pub async fn listen(&self) -> Listener {
+        let live = self.bus.client.subscribe(LIVE_OUTPUT.of(&self.agent)).await.expect("a subscription");
+        self.bus.client.flush().await.expect("subscribed");
+        Listener { live, pieces: Vec::new() }
+    }
+
+    /// Asks for what the agent's processes wrote so far, up to `end`.
+    pub async fn tail(&self, end: &str) -> Listener {
+        let inbox = self.bus.client.new_inbox();
+        let live = self.bus.client.subscribe(inbox.clone()).await.expect("a subscription");
+        let request = TailRequest { agent: self.agent.to_string() }.encode_to_vec();
+        self.bus.client.publish_with_reply(tail_of(&self.agent), inbox, request.into()).await.expect("asked");
+        let mut listener = Listener { live, pieces: Vec::new() };
+        listener.until(end).await;
+        listener
+    }
+
     /// The last event of a row, once there is one.
     pub async fn last(&self, row: &Route) -> Record {
         let newest = Newest::follow(&self.bus, row.of(&self.agent), self.following.clone());
@@ -111,20 +204,35 @@ impl Kairo {
         seen.clone().expect("waited for")
     }
 
-    /// How the process of an action ended, once it has.
-    pub async fn exited(&self, action: Uuid) -> ProcessExited {
-        let newest = Newest::follow(&self.bus, PROCESS_EXITED.of(&self.agent), self.following.clone());
+    /// The first of a row's events that is what is looked for, once there is one.
+    pub async fn until<T>(&self, row: &Route, found: impl Fn(&Body) -> Option<T>) -> T {
+        let newest = Newest::follow(&self.bus, row.of(&self.agent), self.following.clone());
         let mut changes = newest.changes();
         loop {
             changes.changed().await.expect("somebody follows");
             // It need not be the newest.
-            for record in self.all(&PROCESS_EXITED).await {
-                match record.body {
-                    Body::ProcessExited(exited) if exited.action_id == action.to_string() => return exited,
-                    _ => {}
-                }
+            if let Some(found) = self.all(row).await.iter().find_map(|record| found(&record.body)) {
+                return found;
             }
         }
+    }
+
+    /// How the process of an action began, once it has.
+    pub async fn spawned(&self, action: Uuid) -> ProcessSpawned {
+        let of_action = |body: &Body| match body {
+            Body::ProcessSpawned(spawned) => (spawned.action_id == action.to_string()).then(|| spawned.clone()),
+            _ => None,
+        };
+        self.until(&PROCESS_SPAWNED, of_action).await
+    }
+
+    /// How the process of an action ended, once it has.
+    pub async fn exited(&self, action: Uuid) -> ProcessExited {
+        let of_action = |body: &Body| match body {
+            Body::ProcessExited(exited) => (exited.action_id == action.to_string()).then(|| exited.clone()),
+            _ => None,
+        };
+        self.until(&PROCESS_EXITED, of_action).await
     }
 
     /// All events of a row about the agent.
@@ -160,6 +268,32 @@ impl Kairo {
     /// Tells the server to deliver again what somebody works on.
     pub async fn refuse(&self, sign_of_life: Message) {
         self.bus.client.publish(sign_of_life.subject, "-NAK".into()).await.expect("said");
+    }
+}
+
+/// What processes wrote, as it is heard.
+pub struct Listener {
+    live: Subscriber,
+    pub pieces: Vec<LiveOutput>,
+}
+
+impl Listener {
+    /// Listens until all that was heard ends with `end`.
+    pub async fn until(&mut self, end: &str) {
+        while !self.text().ends_with(end) {
+            let message = self.live.next().await.expect("a piece");
+            let headers = message.headers.expect("an envelope");
+            assert_eq!(headers.get("ce-type").map(|value| value.as_str()), Some("kairo.live.output.v1"));
+            self.pieces.push(LiveOutput::decode(message.payload).expect("readable"));
+        }
+    }
+
+    pub fn text(&self) -> String {
+        self.pieces.iter().map(|piece| piece.text.as_str()).collect()
+    }
+
+    pub fn sequences(&self) -> Vec<u64> {
+        self.pieces.iter().map(|piece| piece.sequence).collect()
     }
 }
 

@@ -3,7 +3,10 @@
 
 #![expect(clippy::expect_used, reason = "the helpers of tests are tests too")]
 
+mod control;
 mod kairo;
+mod room;
+mod spawn;
 #[path = "../guard/witness.rs"]
 mod witness;
 
@@ -151,6 +154,7 @@ async fn a_supervisor_that_is_told_to_stop_records_the_end_itself() {
     // Nobody is left to record it now.
     let exited = in_time(kairo.exited(action)).await;
     assert_eq!(exited.outcome, "canceled", "{}", exited.reason);
+    assert!(exited.reason.contains("supervisor was told to stop"), "{}", exited.reason);
 }
 
 #[tokio::test]
@@ -189,5 +193,5 @@ async fn programs_are_offered_and_withdrawn() {
         kairo.replica().await;
         kairo.stop().await;
     }
-    assert_eq!(kairo.offers().await, [1, 0]);
+    assert_eq!(kairo.offers().await, [2, 0]);
 }

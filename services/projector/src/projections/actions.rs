@@ -1,14 +1,21 @@
-//! Tool calls: decided on, begun, ended.
+//! Tool calls: decided on, begun, on their way, asked to end, ended, and resolved when their end was in doubt.
+
+use std::collections::btree_map::Entry;
 
 use kairo_proto::{
     Body,
-    v1::{DecidedEvent, ToolCall, ToolInvoke, ToolResult, agent_action, decided_event::Event},
+    v1::{AgentApproval, DecidedEvent, ToolCall, ToolInvoke, ToolResult, agent_action, decided_event::Event},
 };
 use kairo_read_model::stored::{Json, Key};
 use uuid::Uuid;
 
-use super::Fact;
-use crate::changes::{Action, Begun, Changes, Ended};
+use super::{Fact, progress};
+use crate::changes::{Action, Begun, Cancel, Changes, Ended, Progress, Verdict};
+
+/// The tools that end what they are called on.
+const CANCELING: [&str; 2] = ["action.cancel", "process.cancel"];
+/// What a human may have found out about an action in doubt.
+const VERDICTS: [&str; 2] = ["happened", "did_not_happen"];
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     match &fact.record.body {
@@ -19,6 +26,14 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
         }
         Body::ToolInvoke(invoke) => begin(fact, invoke, changes),
         Body::ToolResult(result) => end(fact, result, changes),
+        Body::ToolProgress(told) => advance(&told.action_id, progress(fact.at, told.fraction, &told.message), changes),
+        Body::ProcessProgress(told) => {
+            advance(&told.action_id, progress(fact.at, told.fraction, &told.message), changes);
+        }
+        Body::ProcessCanceled(canceled) => {
+            cancel(&canceled.action_id, fact, Uuid::parse_str(&canceled.by_action_id).ok(), changes);
+        }
+        Body::AgentApproval(approval) => resolve(fact, approval, changes),
         _ => {}
     }
 }
@@ -26,6 +41,9 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
 fn decide(fact: &Fact, event: &DecidedEvent, changes: &mut Changes) {
     let Some(call) = tool_call(event) else { return };
     let Ok(action_id) = Uuid::parse_str(&event.event_id) else { return };
+    if CANCELING.contains(&call.tool.as_str()) {
+        cancel(&call.target_action_id, fact, Some(action_id), changes);
+    }
     changes.actions.entry(action_id).or_insert_with(|| Action {
         sequence: fact.sequence,
         agent: fact.owner.clone(),
@@ -60,6 +78,7 @@ fn end(fact: &Fact, result: &ToolResult, changes: &mut Changes) {
     let Ok(action_id) = Uuid::parse_str(&result.action_id) else { return };
     let error = result.error.as_ref().filter(|_| !result.ok);
     changes.ended.entry(action_id).or_insert_with(|| Ended {
+        sequence: fact.sequence,
         ended_at: fact.at,
         ok: result.ok,
         result: result.ok.then(|| Json::nested(&result.result)),
@@ -69,16 +88,46 @@ fn end(fact: &Fact, result: &ToolResult, changes: &mut Changes) {
     });
 }
 
+fn advance(action: &str, progress: Progress, changes: &mut Changes) {
+    let Ok(action_id) = Uuid::parse_str(action) else { return };
+    match changes.progressed.entry(action_id) {
+        Entry::Occupied(there) if progress.is_older_than(there.get()) => {}
+        Entry::Occupied(mut there) => _ = there.insert(progress),
+        Entry::Vacant(place) => _ = place.insert(progress),
+    }
+}
+
+fn cancel(action: &str, fact: &Fact, by: Option<Uuid>, changes: &mut Changes) {
+    let Ok(action_id) = Uuid::parse_str(action) else { return };
+    changes.cancels.entry(action_id).or_insert(Cancel { at: fact.at, by });
+}
+
+fn resolve(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
+    let Ok(action_id) = Uuid::parse_str(&approval.action_id) else { return };
+    if VERDICTS.contains(&approval.verdict.as_str()) {
+        changes.verdicts.push(Verdict {
+            sequence: fact.sequence,
+            action_id,
+            agent: fact.owner.clone(),
+            verdict: approval.verdict.as_str().into(),
+            user: approval.user.as_str().into(),
+            note: approval.note.as_str().into(),
+            at: fact.at,
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use kairo_proto::v1::{ToolError, ToolInvocation};
+    use kairo_core::record::Record;
+    use kairo_proto::v1::{ProcessCanceled, ProcessProgress, ToolError, ToolInvocation, ToolProgress};
 
     use super::{
         super::testing::{decided, decision, projected, record},
         *,
     };
 
-    fn result(sequence: u64, action: &str, ok: bool) -> kairo_core::record::Record {
+    fn result(sequence: u64, action: &str, ok: bool) -> Record {
         let error = ToolError { kind: "in_doubt".into(), message: "may have run".into() };
         let error = (!ok).then_some(error);
         let body = ToolResult { action_id: action.into(), ok, result: "{\"n\":1}".into(), error, ..Default::default() };
@@ -111,5 +160,58 @@ mod tests {
         assert_eq!(changes.ended.len(), 1);
         let ended = &changes.ended[&id];
         assert_eq!((ended.error_kind.as_ref().map(Key::as_str), &ended.result), (Some("in_doubt"), &None));
+    }
+    fn at(second: i64, mut record: Record) -> Record {
+        record.envelope.time = jiff::Timestamp::from_second(second).unwrap();
+        record
+    }
+
+    #[test]
+    fn the_newest_progress_is_in_force_however_often_an_old_one_is_told() {
+        let id = Uuid::from_u128(9);
+        let action_id = id.to_string();
+        let tool = |fraction| ToolProgress { action_id: action_id.clone(), fraction, ..Default::default() };
+        let process = ProcessProgress { action_id: action_id.clone(), message: "half".into(), ..Default::default() };
+        let changes = projected([
+            at(1, record(5, "kairo.tool.bob.progress", tool(Some(0.1)))),
+            at(3, record(6, "kairo.process.bob.progress", process)),
+            at(1, record(7, "kairo.tool.bob.progress", tool(Some(0.1)))),
+            at(2, record(8, "kairo.tool.bob.progress", tool(Some(f64::NAN)))),
+        ]);
+        assert_eq!(changes.progressed[&id].message, "half".into());
+        let odd = projected([at(1, record(5, "kairo.tool.bob.progress", tool(Some(7.0))))]);
+        assert_eq!(odd.progressed[&id].fraction, None);
+    }
+
+    #[test]
+    fn an_action_is_asked_to_end_by_a_tool_call_or_by_whoever_stops_its_process() {
+        let (tool, process) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let mut call = decided("t", "call");
+        if let Some(Event::Action(action)) = &mut call.event {
+            let target_action_id = tool.to_string();
+            let tool = "action.cancel".to_owned();
+            let call = ToolCall { tool, target_action_id, ..Default::default() };
+            action.action = Some(agent_action::Action::ToolCall(call));
+        }
+        let by = Uuid::parse_str(&call.event_id).ok();
+        let stopped = ProcessCanceled { action_id: process.to_string(), ..Default::default() };
+        let changes = projected([
+            decision(3, "bob", [call, decided("t", "call")]),
+            record(4, "kairo.process.bob.canceled", stopped),
+        ]);
+        assert_eq!((changes.cancels[&tool].by, changes.cancels[&process].by), (by, None));
+        assert_eq!(changes.cancels.len(), 2);
+    }
+
+    #[test]
+    fn only_a_verdict_on_what_happened_resolves_an_action() {
+        let approval = |sequence, verdict: &str| {
+            let action_id = Uuid::from_u128(9).to_string();
+            let body = AgentApproval { action_id, verdict: verdict.into(), user: "ann".into(), ..Default::default() };
+            record(sequence, "kairo.agent.bob.approval", body)
+        };
+        let changes = projected([approval(3, "approve"), approval(4, "happened"), approval(5, "did_not_happen")]);
+        let verdicts: Vec<_> = changes.verdicts.iter().map(|verdict| verdict.sequence).collect();
+        assert_eq!(verdicts, [4, 5]);
     }
 }

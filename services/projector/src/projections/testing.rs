@@ -47,7 +47,9 @@ pub fn decided(thread: &str, kind: &str) -> DecidedEvent {
     let event = match kind {
         "think" => Event::Thought(AgentThought { text: "hm".into() }),
         "say" => act(Action::Say(Say { text: "hello".into(), r#final: true, ..Default::default() })),
-        "call" => act(Action::ToolCall(ToolCall { tool: "tools.now".into(), arguments: "{}".into() })),
+        "call" => {
+            act(Action::ToolCall(ToolCall { tool: "tools.now".into(), arguments: "{}".into(), ..Default::default() }))
+        }
         "thread" => Event::ThreadCreated(ThreadCreated { thread_id: thread.into(), ..Default::default() }),
         other => panic!("no event of kind {other}"),
     };
@@ -56,5 +58,6 @@ pub fn decided(thread: &str, kind: &str) -> DecidedEvent {
         thread_id: thread.to_owned(),
         correlation_id: ids::named("turn", &[thread]).to_string(),
         event: Some(event),
+        ..Default::default()
     }
 }

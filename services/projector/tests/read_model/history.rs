@@ -1,6 +1,6 @@
 //! Events as the services would publish them, without the services.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kairo_core::{
     bus::append::Outgoing,
     envelope::{Envelope, Origin},
@@ -10,9 +10,9 @@ use kairo_core::{
 use kairo_proto::{
     Body,
     v1::{
-        AgentAction, AgentDecision, AgentDefined, AgentMessage, AgentProfile, DecidedEvent, ProcessExited,
-        ProcessSpawned, Say, ThreadCreated, ToolCall, ToolInvocation, ToolInvoke, ToolResult, UserMessage,
-        agent_action::Action, decided_event::Event,
+        AgentAction, AgentApproval, AgentDecision, AgentDefined, AgentMessage, AgentProfile, DecidedEvent,
+        ProcessCanceled, ProcessExited, ProcessProgress, ProcessSpawned, ProcessUsage, Say, ThreadCreated, ToolCall,
+        ToolError, ToolInvocation, ToolInvoke, ToolResult, UserMessage, agent_action::Action, decided_event::Event,
     },
 };
 use uuid::Uuid;
@@ -80,6 +80,7 @@ impl Turn {
                     act(Action::ToolCall(ToolCall {
                         tool: "process.run".into(),
                         arguments: "{\"program\":\"echo\"}".into(),
+                        ..Default::default()
                     })),
                 ),
             ],
@@ -109,33 +110,25 @@ impl Turn {
     }
 
     pub fn rest(&self) -> Vec<Outgoing> {
+        let mut events = self.until_canceled();
         let action_id = self.call.to_string();
-        let process_id = ids::derived(self.call, "process").to_string();
         let said = act(Action::Say(Say {
             text: format!("answer to {}", self.message_id),
             user: "ann".into(),
             message_id: self.message_id.clone(),
             r#final: true,
         }));
-        vec![
-            self.event(
-                &subjects::PROCESS_SPAWNED,
-                "spawned",
-                ProcessSpawned {
-                    process_id: process_id.clone(),
-                    action_id: action_id.clone(),
-                    pid: 7,
-                    ..Default::default()
-                },
-            ),
+        events.extend([
             self.event(
                 &subjects::PROCESS_EXITED,
                 "exited",
                 ProcessExited {
-                    process_id,
+                    process_id: self.process().to_string(),
                     action_id: action_id.clone(),
                     outcome: "exited".into(),
                     code: Some(0),
+                    usage: Some(ProcessUsage { wall_ms: 1_500, ..Default::default() }),
+                    stdout_tail: "done\n".into(),
                     ..Default::default()
                 },
             ),
@@ -149,7 +142,71 @@ impl Turn {
                 "said",
                 AgentDecision { events: vec![self.decided("said", said)], ..Default::default() },
             ),
+        ]);
+        events
+    }
+
+    /// What the process says while it runs, until it was asked to end.
+    pub fn until_canceled(&self) -> Vec<Outgoing> {
+        let (process_id, action_id) = (self.process().to_string(), self.call.to_string());
+        let progress = |what: &str, fraction, after: i64| {
+            let body = ProcessProgress {
+                process_id: process_id.clone(),
+                action_id: action_id.clone(),
+                fraction: Some(fraction),
+                message: what.to_owned(),
+                tail: "working\n".into(),
+                ..Default::default()
+            };
+            let mut event = self.event(&subjects::PROCESS_PROGRESS, what, body);
+            event.envelope.time += SignedDuration::from_secs(after);
+            event
+        };
+        vec![
+            self.event(
+                &subjects::PROCESS_SPAWNED,
+                "spawned",
+                ProcessSpawned {
+                    process_id: process_id.clone(),
+                    action_id: action_id.clone(),
+                    supervisor: "supervisor-1".into(),
+                    pid: 7,
+                    program: "echo".into(),
+                    tool: "process.run".into(),
+                    ..Default::default()
+                },
+            ),
+            progress("a third", 0.3, 0),
+            progress("two thirds", 0.6, 1),
+            self.event(
+                &subjects::PROCESS_CANCELED,
+                "canceled",
+                ProcessCanceled { process_id: process_id.clone(), action_id: action_id.clone(), ..Default::default() },
+            ),
         ]
+    }
+
+    pub fn process(&self) -> Uuid {
+        ids::derived(self.call, "process")
+    }
+
+    /// How the call ends when its runner is gone.
+    pub fn in_doubt(&self) -> Outgoing {
+        let error = ToolError { kind: "in_doubt".into(), message: "it may have run".into() };
+        let body = ToolResult { action_id: self.call.to_string(), error: Some(error), ..Default::default() };
+        self.event(&subjects::TOOL_RESULT, "in doubt", body)
+    }
+
+    /// What a human found out about the call.
+    pub fn verdict(&self, verdict: &str, note: &str) -> Outgoing {
+        let body = AgentApproval {
+            action_id: self.call.to_string(),
+            user: "ann".into(),
+            verdict: verdict.into(),
+            note: note.into(),
+            ..Default::default()
+        };
+        self.event(&subjects::AGENT_APPROVAL, note, body)
     }
 
     fn event(&self, route: &Route, what: &str, body: impl Into<Body>) -> Outgoing {
@@ -164,6 +221,7 @@ impl Turn {
             thread_id: "t".into(),
             correlation_id: self.message.envelope.id.to_string(),
             event: Some(event),
+            ..Default::default()
         }
     }
 }

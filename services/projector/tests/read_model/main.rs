@@ -11,4 +11,5 @@ mod faults;
 mod history;
 mod queries;
 mod refused;
+mod schema;
 mod world;

@@ -2,7 +2,11 @@
 
 use kairo_core::subjects;
 use kairo_proto::v1::UserMessageUndelivered;
-use kairo_read_model::{ConversationQuery, EventsQuery, stored::Time};
+use kairo_read_model::{
+    ConversationQuery, EventsQuery,
+    WantedActions::{InDoubt, InFlight, Open},
+    stored::Time,
+};
 
 use crate::{
     history::{Turn, defined, entering},
@@ -18,16 +22,16 @@ async fn a_turn_can_be_asked_about_while_it_runs_and_afterwards() {
         world.publish(&event).await;
     }
     world.caught_up().await;
-    let in_flight = world.model.actions_in_flight(Some("bob")).await.unwrap();
+    let in_flight = world.model.actions(InFlight, Some("bob")).await.unwrap();
     assert_eq!((in_flight.len(), in_flight[0].action_id), (1, turn.call));
     assert_eq!((in_flight[0].status.as_str(), in_flight[0].runner.as_deref()), ("running", Some("runner-1")));
-    assert_eq!(world.model.actions_in_flight(Some("eve")).await.unwrap(), []);
+    assert_eq!(world.model.actions(InFlight, Some("eve")).await.unwrap(), []);
 
     for event in turn.rest() {
         world.publish(&event).await;
     }
     world.caught_up().await;
-    assert_eq!(world.model.actions_in_flight(None).await.unwrap(), []);
+    assert_eq!(world.model.actions(Open, None).await.unwrap(), []);
     assert_eq!(world.count("SELECT count(*) FROM actions WHERE status = 'done'").await, 1);
     assert_eq!(world.count("SELECT count(*) FROM processes WHERE pid = 7 AND code = 0").await, 1);
     let sent = world.model.message("ann", &turn.message_id).await.unwrap().unwrap();
@@ -39,7 +43,7 @@ async fn a_turn_can_be_asked_about_while_it_runs_and_afterwards() {
     assert_eq!(world.model.agent("bob").await.unwrap().as_ref(), agents.first());
     assert_eq!(world.model.agent("eve").await.unwrap(), None);
     let threads = world.model.threads("bob").await.unwrap();
-    assert_eq!((threads.len(), threads[0].user.as_str(), threads[0].last_sequence), (1, "ann", 9));
+    assert_eq!((threads.len(), threads[0].user.as_str(), threads[0].last_sequence), (1, "ann", 12));
 }
 
 #[tokio::test]
@@ -75,23 +79,81 @@ async fn events_are_found_by_agent_thread_chain_place_and_time() {
     }
     world.caught_up().await;
     let all = world.model.events(&EventsQuery::default()).await.unwrap();
-    assert_eq!(all.len(), 18);
+    assert_eq!(all.len(), 24);
     assert!(all.windows(2).all(|pair| (pair[0].sequence, pair[0].position) < (pair[1].sequence, pair[1].position)));
     let query = |query: EventsQuery| {
         let model = world.model.clone();
         async move { model.events(&query).await.unwrap() }
     };
     let of_bob = query(EventsQuery { agent: Some("bob".into()), ..Default::default() }).await;
-    assert_eq!(of_bob, all[..9]);
+    assert_eq!(of_bob, all[..12]);
     let chain = query(EventsQuery { correlation: Some(other.message.envelope.id), ..Default::default() }).await;
-    assert_eq!(chain, all[9..]);
+    assert_eq!(chain, all[12..]);
     let thread = query(EventsQuery { thread: Some("t".into()), agent: Some("bob".into()), ..Default::default() }).await;
     assert!(!thread.is_empty() && thread.iter().all(|event| event.thread_id.as_deref() == Some("t")));
     // Within the decision at sequence 3, behind its first event.
     let behind = query(EventsQuery { after: Some((3, 0)), limit: 2, ..Default::default() }).await;
     assert_eq!(behind, all[3..5]);
     let newest = query(EventsQuery { latest: Some(3), ..Default::default() }).await;
-    assert_eq!(newest, all[15..]);
-    let since = query(EventsQuery { since: Some(all[9].ts), ..Default::default() }).await;
-    assert!(since.iter().all(|event| Time(event.ts) >= Time(all[9].ts)) && since.contains(&all[17]));
+    assert_eq!(newest, all[21..]);
+    let since = query(EventsQuery { since: Some(all[12].ts), ..Default::default() }).await;
+    assert!(since.iter().all(|event| Time(event.ts) >= Time(all[12].ts)) && since.contains(&all[23]));
+}
+
+#[tokio::test]
+async fn what_runs_says_how_far_it_is_and_that_it_was_asked_to_end() {
+    let world = World::start(&[]).await;
+    let turn = Turn::new("ann", "bob", 1);
+    for event in turn.until_invoked().iter().chain(&turn.until_canceled()) {
+        world.publish(event).await;
+    }
+    world.caught_up().await;
+    let action = world.model.actions(Open, Some("bob")).await.unwrap().remove(0);
+    assert_eq!((action.process_id, action.fraction), (Some(turn.process()), Some(0.6)));
+    assert_eq!(action.progress_message.as_deref(), Some("two thirds"));
+    assert!(action.progress_at.is_some() && action.cancel_requested_at.is_some());
+    let running = world.model.processes(Some("bob"), Some(true)).await.unwrap().remove(0);
+    assert_eq!((running.process_id, running.action_id), (turn.process(), Some(turn.call)));
+    assert_eq!((running.fraction, running.tail.as_deref()), (Some(0.6), Some("working\n")));
+    assert_eq!((running.tool.as_deref(), running.background), (Some("process.run"), false));
+    assert!(running.cancel_requested_at.is_some());
+    assert_eq!(world.model.processes(None, Some(false)).await.unwrap(), []);
+
+    for event in turn.rest().iter().skip(4) {
+        world.publish(event).await;
+    }
+    world.caught_up().await;
+    assert_eq!(world.model.processes(None, Some(true)).await.unwrap(), []);
+    let ended = world.model.processes(Some("bob"), None).await.unwrap().remove(0);
+    assert_eq!((ended.code, ended.wall_ms, ended.stdout_tail.as_deref()), (Some(0), Some(1_500), Some("done\n")));
+    assert_eq!((ended.sequence, ended.supervisor.as_str()), (running.sequence, "supervisor-1"));
+}
+
+#[tokio::test]
+async fn an_action_in_doubt_stays_open_until_a_human_resolves_it() {
+    let world = World::start(&[]).await;
+    let turn = Turn::new("ann", "bob", 1);
+    for event in turn.until_invoked() {
+        world.publish(&event).await;
+    }
+    // Too early, and then no verdict at all.
+    world.publish(&turn.verdict("happened", "early")).await;
+    world.publish(&turn.in_doubt()).await;
+    world.publish(&turn.verdict("perhaps", "unsure")).await;
+    world.caught_up().await;
+    let open = world.model.actions(Open, Some("bob")).await.unwrap();
+    assert_eq!((open.len(), open[0].status.as_str(), &open[0].verdict), (1, "in_doubt", &None));
+    assert_eq!(world.model.actions(InFlight, Some("bob")).await.unwrap(), []);
+
+    world.publish(&turn.verdict("did_not_happen", "looked it up")).await;
+    world.publish(&turn.verdict("happened", "too late")).await;
+    world.caught_up().await;
+    assert_eq!(world.model.actions(Open, None).await.unwrap(), []);
+    let resolved = world.model.actions(InDoubt, Some("bob")).await.unwrap().remove(0);
+    assert_eq!((resolved.verdict.as_deref(), resolved.resolved_by.as_deref()), (Some("did_not_happen"), Some("ann")));
+    assert_eq!(resolved.resolution_note.as_deref(), Some("looked it up"));
+    let rows = world.rows().await;
+    world.model.rebuild().await.unwrap();
+    world.caught_up().await;
+    assert_eq!(world.rows().await, rows);
 }

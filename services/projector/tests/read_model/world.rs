@@ -109,7 +109,7 @@ impl World {
 }
 
 /// Makes Postgres tell whoever listens that the position moved.
-const TELL: &str = "
+pub const TELL: &str = "
     CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('moved', ''); RETURN NEW; END $$;
     CREATE TRIGGER moved AFTER UPDATE ON projections FOR EACH ROW EXECUTE FUNCTION tell();";
 

@@ -1,4 +1,4 @@
-//! What agents have asked for and not had an answer to.
+//! What agents have asked for that has no result yet, or one that leaves it in doubt.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,9 +10,9 @@ use crate::{
     stored::{Key, Time},
 };
 
-/// A tool call without an end.
+/// A tool call that is not over, or that nobody knows the outcome of.
 #[derive(Clone, Debug, PartialEq, Serialize, FromRow)]
-pub struct ActionInFlight {
+pub struct UnfinishedAction {
     pub action_id: Uuid,
     /// Of the decision that asked for it.
     #[sqlx(try_from = "i64")]
@@ -22,20 +22,59 @@ pub struct ActionInFlight {
     pub correlation_id: Uuid,
     pub tool: String,
     pub arguments: Value,
-    /// `asked` or `running`.
+    /// `asked`, `running` or `in_doubt`.
     pub status: String,
     pub decided_at: Time,
     pub invoked_at: Option<Time>,
     /// The replica that runs it.
     pub runner: Option<String>,
+    /// The process it became.
+    pub process_id: Option<Uuid>,
+    /// How far it says it is: 0 to 1, where it said.
+    pub fraction: Option<f64>,
+    pub progress_message: Option<String>,
+    pub progress_at: Option<Time>,
+    /// When it was first asked to end.
+    pub cancel_requested_at: Option<Time>,
+    /// When it ended in doubt, and what its runner said of it.
+    pub ended_at: Option<Time>,
+    pub error_message: Option<String>,
+    /// What a human found out: `happened` or `did_not_happen`; by whom, with which words, and when.
+    pub verdict: Option<String>,
+    pub resolved_by: Option<String>,
+    pub resolution_note: Option<String>,
+    pub resolved_at: Option<Time>,
 }
 
-/// By index `actions_in_flight`, which holds nothing else.
-fn in_flight(agent: Option<&str>) -> QueryBuilder<Postgres> {
+/// Which actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WantedActions {
+    /// Those without a result.
+    InFlight,
+    /// Those in doubt, be they resolved or not.
+    InDoubt,
+    /// Those that somebody still waits for: in flight, or in doubt and not resolved.
+    Open,
+}
+
+impl WantedActions {
+    /// By index `actions_in_flight`, by `actions_in_doubt`, or by both.
+    fn condition(self) -> &'static str {
+        match self {
+            WantedActions::InFlight => "ended_at IS NULL",
+            WantedActions::InDoubt => "error_kind = 'in_doubt'",
+            WantedActions::Open => "(ended_at IS NULL OR (error_kind = 'in_doubt' AND verdict IS NULL))",
+        }
+    }
+}
+
+fn unfinished(wanted: WantedActions, agent: Option<&str>) -> QueryBuilder<Postgres> {
     let mut sql = QueryBuilder::new(
         "SELECT action_id, sequence, agent, thread_id, correlation_id, tool, arguments, status, decided_at, \
-         invoked_at, runner FROM actions WHERE ended_at IS NULL",
+         invoked_at, runner, process_id, fraction, progress_message, progress_at, cancel_requested_at, ended_at, \
+         error_message, verdict, resolved_by, resolution_note, resolved_at FROM actions WHERE ",
     );
+    sql.push(wanted.condition());
     if let Some(agent) = agent {
         sql.push(" AND agent = ").push_bind(Key::from(agent));
     }
@@ -45,7 +84,11 @@ fn in_flight(agent: Option<&str>) -> QueryBuilder<Postgres> {
 
 impl ReadModel {
     /// The oldest [`MAX_ROWS`], of one agent or of all.
-    pub async fn actions_in_flight(&self, agent: Option<&str>) -> Result<Vec<ActionInFlight>, ReadError> {
-        Ok(in_flight(agent).build_query_as().fetch_all(&self.pool).await?)
+    pub async fn actions(
+        &self,
+        wanted: WantedActions,
+        agent: Option<&str>,
+    ) -> Result<Vec<UnfinishedAction>, ReadError> {
+        Ok(unfinished(wanted, agent).build_query_as().fetch_all(&self.pool).await?)
     }
 }

@@ -22,7 +22,10 @@ impl ReadModel {
     /// its `session_timeout_ms`. Queries are answered from what is there already.
     pub async fn rebuild(&self) -> Result<(), ReadError> {
         let mut transaction = self.pool.begin().await?;
-        sqlx::query(RESET).bind(PROJECTION).execute(&mut *transaction).await?;
+        if sqlx::query(RESET).bind(PROJECTION).execute(&mut *transaction).await?.rows_affected() == 0 {
+            // Emptied without its position, a schema of another version would stay empty.
+            return Err(sqlx::Error::RowNotFound.into());
+        }
         sqlx::query(EMPTY).execute(&mut *transaction).await?;
         Ok(transaction.commit().await?)
     }

@@ -210,6 +210,18 @@ fn refuse(error: CalendarError) -> ToolError {
     ToolError::invalid_arguments(error.to_string())
 }
 
+/// Start and end of what other tools are given as a date: an ISO 8601 date or time, or what `find` understands; the same
+/// twice for a moment. `now` says from when to look and in which time zone.
+pub(super) fn range(field: &str, text: &str, now: &Zoned) -> Result<(Zoned, Zoned), ToolError> {
+    let extent = match (grammar::parse_find(text), parse_base(text, now.time_zone())) {
+        (Some(find), _) => calendar::resolve(&find, now).map_err(refuse)?,
+        (None, Some(moment)) => Extent::Moment(moment),
+        (None, None) => return Err(not_understood(field, text, FIND_FORMS)),
+    };
+    let (start, end, _) = bounds(&extent).map_err(refuse)?;
+    Ok((start, end))
+}
+
 fn formatted(extent: &Extent, format: Format) -> Result<Extent, CalendarError> {
     let moment = extent.moment();
     let unit = match format {
@@ -223,13 +235,7 @@ fn formatted(extent: &Extent, format: Format) -> Result<Extent, CalendarError> {
 }
 
 fn describe(extent: &Extent) -> Result<Value, CalendarError> {
-    let (start, end, last) = match extent {
-        Extent::Moment(moment) => (moment.clone(), moment.clone(), moment.date()),
-        Extent::Window(start, end) => (start.clone(), end.clone(), end.date()),
-        Extent::Days { first, last, moment } => {
-            (calendar::start_of(*first, moment)?, calendar::start_of(calendar::day_after(*last)?, moment)?, *last)
-        }
-    };
+    let (start, end, last) = bounds(extent)?;
     let date = start.date();
     Ok(json!({
         "start": rfc3339(&start),
@@ -240,6 +246,17 @@ fn describe(extent: &Extent) -> Result<Value, CalendarError> {
         "time_zone": start.time_zone().iana_name(),
         "description": sentence(extent, date, last),
     }))
+}
+
+/// Where it begins, where it ends, and its last day.
+fn bounds(extent: &Extent) -> Result<(Zoned, Zoned, Date), CalendarError> {
+    Ok(match extent {
+        Extent::Moment(moment) => (moment.clone(), moment.clone(), moment.date()),
+        Extent::Window(start, end) => (start.clone(), end.clone(), end.date()),
+        Extent::Days { first, last, moment } => {
+            (calendar::start_of(*first, moment)?, calendar::start_of(calendar::day_after(*last)?, moment)?, *last)
+        }
+    })
 }
 
 fn sentence(extent: &Extent, first: Date, last: Date) -> String {

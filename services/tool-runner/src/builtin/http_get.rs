@@ -33,6 +33,9 @@ const REPORTED_HEADERS: [header::HeaderName; 9] = [
     header::LOCATION,
     header::RETRY_AFTER,
 ];
+/// Carries the action id, so that a server that does more than read does it once, however often a runner is lost and
+/// another one asks again.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Longest value of a header that is passed on, in characters.
 const MAX_HEADER_CHARS: usize = 1024;
 
@@ -84,12 +87,12 @@ impl HttpGet {
         })
     }
 
-    async fn get(&self, args: Args) -> CallResult {
+    async fn get(&self, args: Args, key: &str) -> CallResult {
         let mut url = Url::parse(&args.url)
             .map_err(|error| ToolError::invalid_arguments(format!("/url: {error}; write an absolute http(s) url")))?;
         for _ in 0..=self.max_redirects {
             self.allowed.check(&url).map_err(ToolError::failed)?;
-            let response = self.send(&url).await?;
+            let response = self.send(&url, key).await?;
             match redirect_target(&url, &response)? {
                 Some(target) => url = target,
                 None => return self.read(&url, response).await,
@@ -98,8 +101,8 @@ impl HttpGet {
         Err(ToolError::failed(format!("more than {} redirects; read the target directly", self.max_redirects)))
     }
 
-    async fn send(&self, url: &Url) -> Result<Response, ToolError> {
-        let response = self.client.get(url.clone()).send().await;
+    async fn send(&self, url: &Url, key: &str) -> Result<Response, ToolError> {
+        let response = self.client.get(url.clone()).header(IDEMPOTENCY_KEY, key).send().await;
         response.map_err(|error| ToolError::failed(explain(error)))
     }
 
@@ -146,7 +149,7 @@ impl Tool for HttpGet {
         Box::pin(async move {
             let args = parse_args(args)?;
             ctx.cancel
-                .run_until_cancelled(self.get(args))
+                .run_until_cancelled(self.get(args, &ctx.action_id))
                 .await
                 .unwrap_or_else(|| Err(ToolError::canceled("the request was given up")))
         })

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Far beyond what anything here takes: a test that reaches it hangs.
@@ -58,7 +58,7 @@ pub fn config(mcp: Vec<McpServerConfig>) -> ToolsConfig {
 }
 
 pub async fn start(servers: Vec<McpServerConfig>) -> Toolbox {
-    within_deadline(Toolbox::start(&config(servers))).await.unwrap()
+    within_deadline(Toolbox::start(&config(servers), Vec::new())).await.unwrap()
 }
 
 pub fn context() -> CallContext {
@@ -66,6 +66,8 @@ pub fn context() -> CallContext {
         action_id: uuid::Uuid::now_v7().to_string(),
         now: Timestamp::now(),
         agent: "tester".to_owned(),
+        target: None,
+        target_after: 0,
         cancel: CancellationToken::new(),
         progress: ProgressReporter::discard(),
     }
@@ -81,21 +83,21 @@ pub async fn killed_during_a_call(
     processes: &Processes,
     args: Value,
 ) -> Result<Value, ToolErrorKind> {
-    let (reporter, mut progress) = progress_channel();
+    let (reporter, mut progress) = ProgressReporter::watched();
     let mut ctx = context();
     ctx.progress = reporter;
     let running = toolbox.call("all.trigger-long-running-operation", args, ctx);
     let kill_after_progress = async {
-        progress.recv().await.unwrap();
+        first(&mut progress).await;
         processes.signal(Signal::KILL);
     };
     let (outcome, ()) = within_deadline(async { tokio::join!(running, kill_after_progress) }).await;
     outcome.map_err(|error| error.kind)
 }
 
-pub fn progress_channel() -> (ProgressReporter, mpsc::Receiver<Progress>) {
-    let (sender, receiver) = mpsc::channel(1);
-    (ProgressReporter::new(sender), receiver)
+/// What a call reports first, or a little later.
+pub async fn first(progress: &mut watch::Receiver<Option<Progress>>) -> Progress {
+    progress.wait_for(Option::is_some).await.unwrap().clone().unwrap()
 }
 
 /// The processes that a test's servers are, known by a variable in their environment.

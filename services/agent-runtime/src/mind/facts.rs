@@ -1,0 +1,76 @@
+//! What is in progress, as a model is told it: facts from the log, nothing remembered or guessed.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{
+    in_flight::{InFlight, Process, Progress, Started},
+    state::AgentState,
+};
+
+/// What the facts begin with.
+const TITLE: &str = "In progress now, from the event log:";
+
+/// What the agent has going for this user; `None` when it is nothing. `now` is the recorded time of the input.
+pub fn in_progress(state: &AgentState, user: &str, now: Timestamp) -> Option<String> {
+    let his = |thread_id: &str| state.threads.get(thread_id).is_some_and(|thread| thread.user == user);
+    let actions = state.in_flight.iter().filter(|(_, action)| his(&action.thread_id));
+    let processes = state.processes.running.values().filter(|process| his(&process.thread_id));
+    let actions = actions.map(|(id, action)| (action.since, of_action(*id, action, now)));
+    let mut facts: Vec<(Timestamp, Value)> =
+        actions.chain(processes.map(|process| (process.since, of_process(process, now)))).collect();
+    // The oldest first: a model reads them as a history.
+    facts.sort_by_key(|(since, _)| *since);
+    let lines: Vec<String> = facts.into_iter().map(|(_, fact)| fact.to_string()).collect();
+    (!lines.is_empty()).then(|| format!("{TITLE}\n{}", lines.join("\n")))
+}
+
+fn of_action(id: Uuid, action: &InFlight, now: Timestamp) -> Value {
+    let mut fact = fact(id, &action.tool, &action.arguments, action.since, now);
+    fact.insert("begun".to_owned(), json!(action.begun));
+    add(&mut fact, action.process.as_ref(), action.progress.as_ref(), action.cancel_requested);
+    Value::Object(fact)
+}
+
+fn of_process(process: &Process, now: Timestamp) -> Value {
+    let mut fact = fact(process.action, "process.spawn", &process.arguments, process.since, now);
+    fact.insert("begun".to_owned(), json!(true));
+    add(&mut fact, Some(&process.started), process.progress.as_ref(), process.cancel_requested);
+    Value::Object(fact)
+}
+
+fn fact(id: Uuid, tool: &str, arguments: &str, since: Timestamp, now: Timestamp) -> Map<String, Value> {
+    let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| json!(arguments));
+    let seconds = now.duration_since(since).as_secs().max(0);
+    Map::from_iter([
+        ("action_id".to_owned(), json!(id)),
+        ("tool".to_owned(), json!(tool)),
+        ("arguments".to_owned(), arguments),
+        ("since".to_owned(), json!(since)),
+        ("running_for_s".to_owned(), json!(seconds)),
+    ])
+}
+
+fn add(fact: &mut Map<String, Value>, process: Option<&Started>, progress: Option<&Progress>, cancel_requested: bool) {
+    let mut set = |key: &str, value: Value| fact.insert(key.to_owned(), value);
+    if let Some(process) = process {
+        set("process_id", json!(process.process_id));
+        set("pid", json!(process.pid));
+    }
+    if let Some(progress) = progress {
+        if let Some(fraction) = progress.fraction {
+            let percent = (fraction * 1_000.0).round() / 10.0;
+            set("percent", if percent.fract() == 0.0 { json!(percent as i64) } else { json!(percent) });
+        }
+        if !progress.message.is_empty() {
+            set("message", json!(progress.message));
+        }
+        if !progress.tail.is_empty() {
+            set("tail", json!(progress.tail));
+        }
+    }
+    if cancel_requested {
+        set("cancel_requested", json!(true));
+    }
+}

@@ -1,0 +1,204 @@
+//! What an agent has going: actions without a result, processes in the background, and what is in doubt.
+//!
+//! All of it is folded from the log, so an agent that was restarted knows it as well as one that was not.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use jiff::Timestamp;
+use kairo_proto::v1::{ProcessExited, ProcessProgress, ProcessSpawned, ToolProgress};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::thread::cut_to;
+
+/// Arguments shown of what is in flight, in bytes; the thread has them whole.
+const ARGUMENT_BYTES: usize = 2_048;
+/// Output shown of what is in flight, in bytes.
+const TAIL_BYTES: usize = 2_048;
+/// What is kept of a message about progress, in bytes.
+const MESSAGE_BYTES: usize = 512;
+/// Processes remembered after their end, the oldest forgotten first.
+const ENDED: usize = 64;
+/// Actions in doubt that a human may still say something about, the oldest forgotten first.
+const DOUBTS: usize = 256;
+
+/// An action that has no result yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InFlight {
+    pub turn: Uuid,
+    pub thread_id: String,
+    pub tool: String,
+    pub arguments: String,
+    pub since: Timestamp,
+    /// Nothing about it stands in the log up to here.
+    pub after: u64,
+    /// Whether the log says that it was begun.
+    pub begun: bool,
+    /// The process it became.
+    pub process: Option<Started>,
+    pub progress: Option<Progress>,
+    pub cancel_requested: bool,
+}
+
+/// A process that exists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    pub process_id: Uuid,
+    pub pid: u32,
+}
+
+/// How far something said it was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    pub at: Timestamp,
+    /// 0 to 1, where it said.
+    pub fraction: Option<f64>,
+    pub message: String,
+    /// The end of its output.
+    pub tail: String,
+}
+
+/// A process in the background, from `process.spawn`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    pub action: Uuid,
+    pub thread_id: String,
+    pub started: Started,
+    /// As the model wrote them.
+    pub arguments: String,
+    pub since: Timestamp,
+    pub after: u64,
+    pub progress: Option<Progress>,
+    pub cancel_requested: bool,
+}
+
+/// The processes in the background.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Processes {
+    /// By process id.
+    pub running: BTreeMap<Uuid, Process>,
+    /// Process, action, and how far back in the log they are; of those that ended lately.
+    ended: VecDeque<(Uuid, Target)>,
+}
+
+/// Another action that a call is about, and how far back in the log to look for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    pub action: Uuid,
+    pub after: u64,
+}
+
+/// An action of which nobody knows whether it happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Doubt {
+    pub action: Uuid,
+    pub thread_id: String,
+    pub tool: String,
+    pub arguments: String,
+}
+
+/// Actions in doubt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Doubts(VecDeque<Doubt>);
+
+impl InFlight {
+    /// As it is when it was just decided.
+    pub fn decided(turn: Uuid, thread_id: &str, tool: &str, arguments: &str, since: Timestamp, after: u64) -> Self {
+        Self {
+            turn,
+            thread_id: thread_id.to_owned(),
+            tool: tool.to_owned(),
+            arguments: cut_to(arguments, ARGUMENT_BYTES),
+            since,
+            after,
+            begun: false,
+            process: None,
+            progress: None,
+            cancel_requested: false,
+        }
+    }
+}
+
+impl Started {
+    pub fn of(spawned: &ProcessSpawned) -> Option<Self> {
+        Some(Self { process_id: Uuid::parse_str(&spawned.process_id).ok()?, pid: spawned.pid })
+    }
+}
+
+impl Progress {
+    pub fn of_tool(at: Timestamp, progress: &ToolProgress) -> Self {
+        let message = cut_to(&progress.message, MESSAGE_BYTES);
+        Self { at, fraction: progress.fraction, message, tail: String::new() }
+    }
+
+    pub fn of_process(at: Timestamp, progress: &ProcessProgress) -> Self {
+        let tail = &progress.tail;
+        let end = tail.get(tail.ceil_char_boundary(tail.len().saturating_sub(TAIL_BYTES))..).unwrap_or_default();
+        Self {
+            at,
+            fraction: progress.fraction,
+            message: cut_to(&progress.message, MESSAGE_BYTES),
+            tail: end.to_owned(),
+        }
+    }
+}
+
+impl Processes {
+    /// A process that goes on by itself from now on.
+    pub fn spawn(&mut self, spawned: &ProcessSpawned, of: &InFlight, since: Timestamp) {
+        let (Some(started), Ok(action)) = (Started::of(spawned), Uuid::parse_str(&spawned.action_id)) else { return };
+        let process = Process {
+            action,
+            thread_id: of.thread_id.clone(),
+            arguments: of.arguments.clone(),
+            since,
+            after: of.after,
+            progress: None,
+            cancel_requested: of.cancel_requested,
+            started,
+        };
+        self.running.insert(process.started.process_id, process);
+    }
+
+    /// A process is over; what it was, if it ran in the background.
+    pub fn end(&mut self, exited: &ProcessExited) -> Option<Process> {
+        let process = self.running.remove(&Uuid::parse_str(&exited.process_id).ok()?)?;
+        self.ended.push_back((process.started.process_id, process.target()));
+        if self.ended.len() > ENDED {
+            self.ended.pop_front();
+        }
+        Some(process)
+    }
+
+    /// How far back those that ended lately are.
+    pub fn oldest_ended(&self) -> Option<u64> {
+        self.ended.iter().map(|(_, target)| target.after).min()
+    }
+
+    /// The action that became this process, running or lately ended.
+    pub fn target(&self, process_id: Uuid) -> Option<Target> {
+        let ended = || self.ended.iter().rev().find(|(id, _)| *id == process_id).map(|(_, target)| *target);
+        self.running.get(&process_id).map(Process::target).or_else(ended)
+    }
+}
+
+impl Process {
+    pub fn target(&self) -> Target {
+        Target { action: self.action, after: self.after }
+    }
+}
+
+impl Doubts {
+    pub fn add(&mut self, doubt: Doubt) {
+        self.0.push_back(doubt);
+        if self.0.len() > DOUBTS {
+            self.0.pop_front();
+        }
+    }
+
+    /// Takes out what a human has a verdict on.
+    pub fn resolve(&mut self, action: Uuid) -> Option<Doubt> {
+        let at = self.0.iter().position(|doubt| doubt.action == action)?;
+        self.0.remove(at)
+    }
+}

@@ -1,0 +1,39 @@
+//! Which other action of the agent a call is about, and how far back in the log to look for it.
+//!
+//! The mind knows what it has going, so those who carry calls out need no index of all there ever was.
+
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::state::AgentState;
+
+/// What the arguments of such calls name.
+#[derive(Deserialize)]
+struct Named {
+    action_id: Option<Uuid>,
+    process_id: Option<Uuid>,
+}
+
+/// The action that a call of `tool` is about, if it names one that the agent knows, and where to begin looking: nothing
+/// about it stands in the log up to there. `cursor` is that of the decision which makes the call.
+pub fn of(state: &AgentState, tool: &str, arguments: &str, cursor: u64) -> (Option<Uuid>, u64) {
+    let named: Option<Named> = serde_json::from_str(arguments).ok();
+    let target = match (tool, named) {
+        // What runs already counts against the agent's limit.
+        ("process.run" | "process.spawn", _) => return (None, oldest_running(state).unwrap_or(cursor)),
+        ("process.list", _) => {
+            let oldest = oldest_running(state).into_iter().chain(state.processes.oldest_ended()).min();
+            return (None, oldest.unwrap_or(cursor));
+        }
+        ("action.cancel", Some(Named { action_id: Some(id), .. })) => state.action_target(id),
+        (tool, Some(Named { process_id: Some(id), .. })) if tool.starts_with("process.") => state.process_target(id),
+        _ => None,
+    };
+    target.map_or((None, 0), |target| (Some(target.action), target.after))
+}
+
+fn oldest_running(state: &AgentState) -> Option<u64> {
+    let background = state.processes.running.values().map(|process| process.after);
+    let waited_for = state.in_flight.values().filter(|known| known.process.is_some()).map(|known| known.after);
+    background.chain(waited_for).min()
+}

@@ -1,0 +1,147 @@
+//! A thread as a model is shown it: bounded, the oldest dropped first.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Text one thread keeps for the model, in bytes; the oldest entries make room.
+const THREAD_BYTES: usize = 256 * 1024;
+/// Text one entry keeps for the model, in bytes. The log has the whole.
+const ENTRY_BYTES: usize = 32 * 1024;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    pub user: String,
+    /// Whether the log says that it began.
+    pub announced: bool,
+    /// Sequence of what last happened in it.
+    pub touched: u64,
+    /// Text its entries keep.
+    pub(super) bytes: usize,
+    pub entries: VecDeque<Entry>,
+}
+
+/// What a model is shown of a thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Entry {
+    User {
+        turn: Uuid,
+        text: String,
+    },
+    Said {
+        turn: Uuid,
+        text: String,
+    },
+    Called {
+        turn: Uuid,
+        text: String,
+        calls: Vec<Call>,
+    },
+    /// Something that happened, and that nobody said.
+    Notice {
+        turn: Uuid,
+        text: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    pub action: Uuid,
+    pub tool: String,
+    pub arguments: String,
+    pub since: Timestamp,
+    /// Nothing about it stands in the log up to here.
+    pub after: u64,
+    /// Absent while it runs.
+    pub result: Option<String>,
+}
+
+impl Thread {
+    /// Adds an entry and keeps at most `limit`.
+    pub(super) fn push(&mut self, sequence: u64, entry: Entry, limit: usize) {
+        self.touched = sequence;
+        self.entries.push_back(entry);
+        self.trim(limit);
+    }
+
+    /// Calls of one decision are one entry, with the words said before them, as models expect it.
+    pub(super) fn push_call(&mut self, sequence: u64, turn: Uuid, call: Call, limit: usize) {
+        let same_decision = self.touched == sequence;
+        match self.entries.back_mut() {
+            Some(Entry::Called { turn: of, calls, .. }) if same_decision && *of == turn => calls.push(call),
+            Some(Entry::Said { turn: of, text }) if same_decision && *of == turn => {
+                let text = std::mem::take(text);
+                self.entries.pop_back();
+                self.push(sequence, Entry::Called { turn, text, calls: vec![call] }, limit);
+            }
+            _ => self.push(sequence, Entry::Called { turn, text: String::new(), calls: vec![call] }, limit),
+        }
+    }
+
+    /// Notes how a call ended.
+    pub(super) fn end_call(&mut self, sequence: u64, action: Uuid, result: &str, limit: usize) {
+        self.touched = sequence;
+        let calls = self.entries.iter_mut().rev().find_map(|entry| match entry {
+            Entry::Called { calls, .. } => calls.iter_mut().find(|call| call.action == action),
+            Entry::User { .. } | Entry::Said { .. } | Entry::Notice { .. } => None,
+        });
+        if let Some(call) = calls {
+            call.result = Some(cut(result));
+        }
+        self.trim(limit);
+    }
+
+    /// The call that is this action.
+    pub fn call(&self, action: Uuid) -> Option<&Call> {
+        self.entries.iter().rev().find_map(|entry| match entry {
+            Entry::Called { calls, .. } => calls.iter().find(|call| call.action == action),
+            Entry::User { .. } | Entry::Said { .. } | Entry::Notice { .. } => None,
+        })
+    }
+
+    /// Drops the oldest entries above the limits, always keeping the newest.
+    fn trim(&mut self, limit: usize) {
+        let mut bytes: usize = self.entries.iter().map(Entry::bytes).sum();
+        while self.entries.len() > 1 && (self.entries.len() > limit || bytes > THREAD_BYTES) {
+            bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes());
+        }
+        self.bytes = bytes;
+    }
+}
+
+impl Entry {
+    pub fn turn(&self) -> Uuid {
+        match self {
+            Entry::User { turn, .. }
+            | Entry::Said { turn, .. }
+            | Entry::Called { turn, .. }
+            | Entry::Notice { turn, .. } => *turn,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Entry::User { text, .. } | Entry::Said { text, .. } | Entry::Notice { text, .. } => text.len(),
+            Entry::Called { text, calls, .. } => {
+                let call = |call: &Call| call.arguments.len() + call.result.as_ref().map_or(0, String::len);
+                text.len() + calls.iter().map(call).sum::<usize>()
+            }
+        }
+    }
+}
+
+/// At most [`ENTRY_BYTES`] of a text, saying so when it was cut.
+pub(super) fn cut(text: &str) -> String {
+    cut_to(text, ENTRY_BYTES)
+}
+
+/// At most `bytes` of a text, saying so when it was cut.
+pub(super) fn cut_to(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let kept = text.get(..text.floor_char_boundary(bytes)).unwrap_or_default();
+    format!("{kept}… ({} bytes left out)", text.len() - kept.len())
+}

@@ -1,0 +1,171 @@
+//! `kairo processes`
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use kairo_core::ids::Name;
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{
+    Session,
+    id::{IdPrefix, short},
+    name,
+    orders::{Manner, STATUS},
+};
+use crate::{Error, chain::printable, client::NewCommand, lapse, table::table, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo processes
+  kairo processes --agent ops --all
+  kairo processes cancel 1f0c2ab4";
+
+/// Show the processes that agents run, or stop one
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Only of this agent
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+    /// Those that have ended, too
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Ask a process to end, and kill it if it does not
+    #[command(after_help = STATUS)]
+    Cancel(Cancel),
+}
+
+#[derive(Debug, Args)]
+struct Cancel {
+    /// The process, or the first digits of its id
+    #[arg(value_name = "ID")]
+    id: IdPrefix,
+    /// Whose process it is; only needed for one that kairo processes does not list
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+#[derive(Deserialize)]
+struct Processes {
+    processes: Vec<Process>,
+}
+
+#[derive(Deserialize)]
+struct Process {
+    process_id: Uuid,
+    agent: String,
+    program: Option<String>,
+    arguments: Option<Value>,
+    started_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
+    fraction: Option<f64>,
+    progress_message: Option<String>,
+    cancel_requested_at: Option<Timestamp>,
+    outcome: Option<String>,
+    code: Option<i32>,
+    signal: Option<i32>,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    match arguments.command {
+        None => list(arguments.agent, arguments.all, session).await,
+        Some(Command::Cancel(Cancel { id, agent, manner })) => {
+            let (agent, process) = find(&id, agent, session).await?;
+            let (user, command) = (manner.user.to_string(), "cancel".to_owned());
+            let process_id = Some(process);
+            manner.command(&NewCommand { user, agent, command, action_id: None, process_id }, session).await
+        }
+    }
+}
+
+async fn list(agent: Option<Name>, all: bool, session: &Session) -> Result<ExitCode, Error> {
+    let mut query: Vec<_> = agent.map(|agent| ("agent", agent.to_string())).into_iter().collect();
+    query.extend((!all).then(|| ("running", true.to_string())));
+    if let Some(Processes { processes }) = session.ask("v1/processes", &query).await? {
+        lines(&processes, Timestamp::now()).into_iter().try_for_each(terminal::row)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The process that is meant, and whose it is.
+async fn find(id: &IdPrefix, agent: Option<Name>, session: &Session) -> Result<(String, Uuid), Error> {
+    if let (Some(agent), Some(id)) = (&agent, id.whole()) {
+        return Ok((agent.to_string(), id));
+    }
+    let mut query = vec![("running", true.to_string())];
+    query.extend(agent.map(|agent| ("agent", agent.to_string())));
+    let Processes { processes } = session.client.get("v1/processes", &query).await?;
+    let process = id.find(processes, |process| process.process_id, "running process", "kairo processes")?;
+    Ok((process.agent, process.process_id))
+}
+
+fn lines(processes: &[Process], now: Timestamp) -> Vec<String> {
+    let rows = processes.iter().map(|process| {
+        let ran = process.started_at.map(|started| lapse::between(started, process.ended_at.unwrap_or(now)));
+        [
+            process.agent.clone(),
+            printable(process.program.as_deref().unwrap_or_default()),
+            state(process),
+            ran.unwrap_or_default(),
+            lapse::progress(process.fraction, process.progress_message.as_deref().unwrap_or_default()),
+            short(process.process_id),
+            printable(&process.arguments.as_ref().map(Value::to_string).unwrap_or_default()),
+        ]
+    });
+    table(["agent", "program", "state", "time", "progress", "process", "arguments"], rows)
+}
+
+fn state(process: &Process) -> String {
+    match (&process.outcome, process.code, process.signal) {
+        (None, ..) if process.cancel_requested_at.is_some() => "stopping".to_owned(),
+        (None, ..) => "running".to_owned(),
+        (Some(outcome), Some(code), _) => format!("{outcome} {code}"),
+        (Some(outcome), None, Some(signal)) => format!("{outcome} by {signal}"),
+        (Some(outcome), None, None) => outcome.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_process_runs_is_stopped_or_has_ended_somehow() {
+        let process = |more: Value| -> Process {
+            let mut process = json!({
+                "process_id": "1f0c2ab4-0000-0000-0000-000000000001", "agent": "ops", "program": "tar",
+                "arguments": ["-x"], "started_at": "2026-01-01T00:00:00Z",
+            });
+            process.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::from_value(process).unwrap()
+        };
+        let processes = [
+            process(json!({"fraction": 0.5})),
+            process(json!({"cancel_requested_at": "2026-01-01T00:00:03Z"})),
+            process(json!({"ended_at": "2026-01-01T00:00:09Z", "outcome": "exited", "code": 3})),
+            process(json!({"ended_at": "2026-01-01T00:00:09Z", "outcome": "signaled", "signal": 9})),
+        ];
+        let text = lines(&processes, "2026-01-01T00:01:05Z".parse().unwrap()).join("\n");
+        for part in [
+            "tar      running        1m 5s  50%       1f0c2ab4  [\"-x\"]",
+            "tar      stopping       1m 5s",
+            "tar      exited 3       9s",
+            "tar      signaled by 9  9s",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! `kairo watch`
+
+use std::{process::ExitCode, time::Duration};
+
+use clap::Args;
+use jiff::{Timestamp, tz::TimeZone};
+use kairo_core::ids::Name;
+use serde_json::json;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Session, name};
+use crate::{
+    Error,
+    client::{Client, ClientError, EventFilter, Follow, Told},
+    terminal,
+    watch::{Happening, Kind, News, Picture, Place, Screen, Written, report},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo watch --agent ops               until Ctrl-C
+  kairo watch --agent ops --once        what it does right now
+  kairo watch --agent ops --plain       a line for all that happens, for files and pipes
+
+The picture is made from the agent's events and what is said live, and from nothing else: whenever
+one begins to watch, and whatever was restarted meanwhile, it is the same.";
+
+/// Happenings of before that are shown when one begins to watch.
+const BEFORE: usize = 20;
+/// How long output that a running process may have written is waited for, when one looks only once. Nobody says that a
+/// process has written nothing.
+const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
+/// Newest events among which the last one of the agent's own is looked for.
+const NEWEST: u64 = 500;
+
+/// Watch an agent: what is said, decided and run
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The agent
+    #[arg(long, default_value = "default", value_parser = name, value_name = "NAME")]
+    agent: Name,
+    /// Begin with what happened after this place in the log, instead of the last 20 lines
+    #[arg(long, value_name = "PLACE", conflicts_with = "once")]
+    after: Option<Place>,
+    /// Show the present picture, and return
+    #[arg(long)]
+    once: bool,
+    /// A line for all that happens, also on a terminal
+    #[arg(long, conflicts_with = "once")]
+    plain: bool,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let filter = EventFilter { agent: Some(arguments.agent.clone()), after: Some(0), ..EventFilter::default() };
+    let mut watch =
+        Watch { picture: Picture::new(arguments.agent.as_str()), follow: session.client.follow(filter, true) };
+    let newest = newest(&session.client, &arguments.agent).await;
+    if arguments.once {
+        let newest = newest?;
+        if newest == Place::default() {
+            let agent = arguments.agent;
+            return Err(Error::Advice(format!("nothing is known of an agent named {agent}; see kairo agents")));
+        }
+        watch.catch_up(newest, |_| Ok(())).await?;
+        watch.hear_output().await?;
+        return show_once(&watch.picture, session.json);
+    }
+    // Without the read model nobody knows where the past ends: then all of it is shown.
+    watch.on(newest.unwrap_or_default(), arguments.after, view(arguments.plain, session.json)).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn view(plain: bool, json: bool) -> View {
+    match terminal::width() {
+        _ if json => View::Json,
+        Some(width) if !plain => View::Screen(Box::new(Screen::new(width))),
+        _ => View::Plain,
+    }
+}
+
+/// The place of the last event that a stream of this agent shows; the beginning of the log if there is none.
+async fn newest(client: &Client, agent: &Name) -> Result<Place, Error> {
+    let filter = EventFilter { agent: Some(agent.clone()), latest: Some(NEWEST), ..EventFilter::default() };
+    let page = client.events(&filter).await?;
+    // What users say to the agent is among these, but not among the agent's own.
+    let own = page.events.iter().rfind(|event| event.subject.split('.').nth(2) == Some(agent.as_str()));
+    Ok(own.map(Place::of).unwrap_or_default())
+}
+
+struct Watch {
+    picture: Picture,
+    follow: Follow,
+}
+
+impl Watch {
+    /// Waits for the next news, and takes them in.
+    async fn next(&mut self) -> Result<News, ClientError> {
+        Ok(match self.follow.next().await? {
+            Told::Event(event) => self.picture.take(&event),
+            Told::Live { name, data } => self.picture.hear(&name, &data),
+        })
+    }
+
+    /// Takes in all up to this place.
+    async fn catch_up(&mut self, newest: Place, mut each: impl FnMut(News) -> Result<(), Error>) -> Result<(), Error> {
+        while self.picture.place < newest {
+            each(self.next().await?)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the output of what runs, for so long as one may.
+    async fn hear_output(&mut self) -> Result<(), Error> {
+        let deadline = Instant::now() + OUTPUT_PATIENCE;
+        while self.picture.processes.iter().any(|process| !process.output.is_live()) {
+            match timeout_at(deadline, self.next()).await {
+                Ok(news) => drop(news?),
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows what happens, without end.
+    async fn on(&mut self, newest: Place, after: Option<Place>, mut view: View) -> Result<(), Error> {
+        let mut written = Vec::new();
+        self.catch_up(newest, |news| {
+            // Output of what runs; it is shown below what was before.
+            written.extend(news.written);
+            let wanted = news.happening.filter(|happening| after.is_some_and(|after| happening.place > after));
+            wanted.iter().try_for_each(|happening| view.happened(happening))
+        })
+        .await?;
+        if after.is_none() {
+            self.picture.recent(BEFORE).into_iter().try_for_each(|happening| view.happened(happening))?;
+        }
+        written.iter().try_for_each(|line| view.wrote(line))?;
+        loop {
+            view.refresh(&self.picture);
+            let news = self.next().await?;
+            news.written.iter().try_for_each(|line| view.wrote(line))?;
+            let shown = news.happening.filter(|happening| after.is_none_or(|after| happening.place > after));
+            shown.iter().try_for_each(|happening| view.happened(happening))?;
+        }
+    }
+}
+
+fn show_once(picture: &Picture, json: bool) -> Result<ExitCode, Error> {
+    if json {
+        terminal::json(picture)?;
+    } else {
+        report(picture, Timestamp::now(), &TimeZone::system()).into_iter().try_for_each(terminal::line)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How news are shown.
+enum View {
+    Screen(Box<Screen>),
+    Plain,
+    Json,
+}
+
+impl View {
+    fn happened(&mut self, happening: &Happening) -> Result<(), Error> {
+        match self {
+            // The bars show it.
+            View::Screen(_) if happening.kind == Kind::Progress => {}
+            View::Screen(screen) => screen.line(&happening.lines(&TimeZone::system()))?,
+            View::Plain => terminal::line(happening.line(&TimeZone::system()))?,
+            View::Json => terminal::json(happening)?,
+        }
+        Ok(())
+    }
+
+    fn wrote(&mut self, written: &Written) -> Result<(), Error> {
+        match self {
+            View::Screen(_) => {}
+            View::Plain => terminal::line(written.to_string())?,
+            View::Json => terminal::json(&json!({"kind": "output", "written": written}))?,
+        }
+        Ok(())
+    }
+
+    fn refresh(&mut self, picture: &Picture) {
+        if let View::Screen(screen) = self {
+            screen.show(picture, Timestamp::now());
+        }
+    }
+}

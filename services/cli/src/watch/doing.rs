@@ -1,0 +1,111 @@
+//! What is in flight, each with what a bar shows of it. Pure.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{action::Action, happening::short, output::marked, picture::Picture, process::Process};
+use crate::chain::printable;
+
+/// Something that goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Doing {
+    pub id: Uuid,
+    /// What it is.
+    pub title: String,
+    pub since: Timestamp,
+    pub fraction: Option<f64>,
+    /// What it says, and what is known of it.
+    pub note: String,
+    /// The last lines it wrote.
+    pub lines: Vec<String>,
+}
+
+/// All that is in flight: processes, and the calls that did not become one.
+pub fn doing(picture: &Picture, lines: usize) -> Vec<Doing> {
+    let runs = |id: Option<Uuid>| picture.processes.iter().any(|process| Some(process.process_id) == id);
+    let calls = picture.actions.iter().filter(|action| action.in_doubt.is_none() && !runs(action.process_id));
+    calls.map(call).chain(picture.processes.iter().map(|process| run(process, lines))).collect()
+}
+
+fn call(action: &Action) -> Doing {
+    let state = if action.begun { "" } else { "not begun" };
+    Doing {
+        id: action.action_id,
+        title: printable(&format!("{} {}", action.tool, brief(&action.arguments))),
+        since: action.asked_at,
+        fraction: action.fraction,
+        note: note([&printable(&action.message), state, stopping(action.cancel_requested)]),
+        lines: Vec::new(),
+    }
+}
+
+fn run(process: &Process, lines: usize) -> Doing {
+    let all = process.output.lines();
+    let newest = all.iter().skip(all.len().saturating_sub(lines));
+    let id = short(&process.process_id.to_string());
+    let program = process.program.rsplit('/').next().unwrap_or_default();
+    Doing {
+        id: process.process_id,
+        title: printable(&format!("{program} ({id}) {}", process.arguments.join(" "))).replace('\n', " "),
+        since: process.started_at,
+        fraction: process.fraction,
+        note: note([&printable(&process.message), "", stopping(process.cancel_requested)]),
+        lines: newest.map(marked).collect(),
+    }
+}
+
+fn stopping(requested: bool) -> &'static str {
+    if requested { "stopping" } else { "" }
+}
+
+fn note(parts: [&str; 3]) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// Arguments without what everybody knows: an empty object.
+fn brief(arguments: &Value) -> String {
+    match arguments {
+        Value::Object(fields) if fields.is_empty() => String::new(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::picture::tests::event, *};
+
+    #[test]
+    fn a_call_that_became_a_process_is_shown_as_the_process() {
+        let tool_call = |sequence, tool: &str, args: Value| {
+            let payload = json!({"type": "tool_call", "tool": tool, "args": args});
+            event(sequence, 0, "kairo.agent.action.v1", payload)
+        };
+        let mut picture = Picture::new("bob");
+        let run = tool_call(1, "process.run", json!({"program": "sh"}));
+        picture.take(&run);
+        picture.take(&tool_call(2, "http.get", json!({"url": "x\u{1b}"})));
+        let titles = |picture: &Picture| doing(picture, 2).into_iter().map(|doing| doing.title).collect::<Vec<_>>();
+        assert_eq!(titles(&picture), ["process.run {\"program\":\"sh\"}", "http.get {\"url\":\"x\\u001b\"}"]);
+
+        let id = Uuid::from_u128(1 << 120);
+        let spawned =
+            json!({"process_id": id, "action_id": run.event_id, "program": "sh", "arguments": ["-c", "a\nb"]});
+        picture.take(&event(3, 0, "kairo.process.spawned.v1", spawned));
+        for (sequence, stream) in [(0, "stdout"), (1, "stderr"), (2, "stdout")] {
+            let piece =
+                json!({"process_id": id, "stream": stream, "sequence": sequence, "text": format!("{sequence}\n")});
+            picture.hear("output", &piece);
+        }
+        picture.take(&event(4, 0, "kairo.process.canceled.v1", json!({"process_id": id})));
+        let all = doing(&picture, 2);
+        assert_eq!((all.len(), all[1].title.as_str()), (2, "sh (01000000) -c a b"));
+        assert_eq!(
+            (all[1].note.as_str(), all[1].lines.as_slice()),
+            ("stopping", ["! 1".to_owned(), "| 2".to_owned()].as_slice())
+        );
+        assert_eq!(all[0].note, "not begun");
+    }
+}

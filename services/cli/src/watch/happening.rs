@@ -1,0 +1,244 @@
+//! Events as things that happened, a line each. Pure.
+
+use std::{fmt, str::FromStr};
+
+use jiff::{Timestamp, tz::TimeZone};
+use kairo_core::event_json::EventJson;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{chain::printable, lapse};
+
+/// Characters kept of what is said.
+const TEXT: usize = 4_000;
+/// Digits of an id that are shown.
+const DIGITS: usize = 8;
+
+/// A place in the log: the sequence of a message, and the position of an event in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub sequence: u64,
+    pub position: u32,
+}
+
+impl Place {
+    pub fn of(event: &EventJson) -> Self {
+        Self { sequence: event.sequence, position: event.position }
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    /// A sequence alone is the place behind all events of its message.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (sequence, position) = text.split_once('.').unwrap_or((text, ""));
+        let position = if position.is_empty() { Ok(u32::MAX) } else { position.parse() };
+        match (sequence.parse(), position) {
+            (Ok(sequence), Ok(position)) => Ok(Self { sequence, position }),
+            _ => Err("expected a place in the log, such as 17 or 17.2".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{}", self.sequence, self.position)
+    }
+}
+
+impl Serialize for Place {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What kind of thing happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A user said, chose, approved or ordered something.
+    Heard,
+    /// The agent said something.
+    Said,
+    Thought,
+    Called,
+    /// The agent failed.
+    Failed,
+    /// The agent answers a message together with another.
+    Joined,
+    /// A tool call ended.
+    Result,
+    /// A process began, was asked to end, or ended.
+    Process,
+    /// Something says how far it is.
+    Progress,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Happening {
+    pub place: Place,
+    pub ts: Timestamp,
+    pub kind: Kind,
+    /// The user, the agent, the tool or the program.
+    pub who: String,
+    pub text: String,
+}
+
+impl Happening {
+    /// What an event says; `None` if it is nothing to people.
+    pub fn of(event: &EventJson, agent: &str) -> Option<Self> {
+        let (kind, who, text) = told(event, agent)?;
+        let (who, text) = (printable(who), printable(&text).chars().take(TEXT).collect());
+        Some(Self { place: Place::of(event), ts: event.ts, kind, who, text })
+    }
+
+    /// On lines of their own; the second and all after it are indented.
+    pub fn lines(&self, zone: &TimeZone) -> String {
+        let head = self.head(zone);
+        head.clone() + &self.text.trim().replace('\n', &format!("\n{}", " ".repeat(head.chars().count())))
+    }
+
+    /// On one line.
+    pub fn line(&self, zone: &TimeZone) -> String {
+        self.head(zone) + &self.text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn head(&self, zone: &TimeZone) -> String {
+        let time = self.ts.to_zoned(zone.clone()).strftime("%H:%M:%S");
+        let verb = match self.kind {
+            Kind::Heard | Kind::Said => "",
+            Kind::Thought => " thinks",
+            Kind::Called => " calls",
+            Kind::Failed => " failed",
+            Kind::Joined => " joins",
+            Kind::Result => " ended",
+            Kind::Process | Kind::Progress => "",
+        };
+        let who = format!("{}{verb}", self.who);
+        format!("{time}  {who:<16}  ")
+    }
+}
+
+fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, String)> {
+    let payload = &event.payload;
+    let text = event.text().to_owned();
+    let user = || field(payload, "user");
+    Some(match event.type_name.as_str() {
+        "kairo.agent.message.v1" => (Kind::Heard, user(), text),
+        "kairo.agent.choice.v1" => (Kind::Heard, user(), format!("chose {}", field(payload, "option"))),
+        "kairo.agent.approval.v1" => (Kind::Heard, user(), verdict(payload)),
+        "kairo.agent.command.v1" => (Kind::Heard, user(), command(payload)),
+        "kairo.agent.thought.v1" => (Kind::Thought, agent, text),
+        "kairo.agent.failed.v1" => (Kind::Failed, agent, text),
+        "kairo.agent.joined.v1" => {
+            let (one, other) = (field(payload, "message_id"), field(payload, "into_message_id"));
+            (Kind::Joined, agent, format!("message {one} is answered together with {other}"))
+        }
+        "kairo.agent.action.v1" if field(payload, "type") == "say" => (Kind::Said, agent, text),
+        "kairo.agent.action.v1" if field(payload, "type") == "tool_call" => (Kind::Called, agent, text),
+        "kairo.tool.result.v1" => (Kind::Result, field(payload, "tool"), text),
+        "kairo.tool.progress.v1" => (Kind::Progress, field(payload, "tool"), progress(payload)),
+        "kairo.process.progress.v1" => {
+            (Kind::Progress, "process", format!("{} {}", process(payload), progress(payload)))
+        }
+        "kairo.process.spawned.v1" => (Kind::Process, "process", format!("{} runs {text}", process(payload))),
+        "kairo.process.canceled.v1" => (Kind::Process, "process", format!("{} was asked to end", process(payload))),
+        "kairo.process.exited.v1" => (Kind::Process, "process", format!("{} {text}", process(payload))),
+        _ => return None,
+    })
+}
+
+fn verdict(payload: &Value) -> String {
+    let note = field(payload, "note");
+    let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
+    format!("says of action {}: {}{note}", short(field(payload, "action_id")), field(payload, "verdict"))
+}
+
+fn command(payload: &Value) -> String {
+    let (action, process) = (field(payload, "action_id"), field(payload, "process_id"));
+    let what =
+        if process.is_empty() { format!("action {}", short(action)) } else { format!("process {}", short(process)) };
+    format!("orders: {} {what}", field(payload, "command"))
+}
+
+fn process(payload: &Value) -> String {
+    short(field(payload, "process_id"))
+}
+
+fn progress(payload: &Value) -> String {
+    lapse::progress(payload.get("fraction").and_then(Value::as_f64), field(payload, "message"))
+}
+
+/// A text of a payload; empty if it says none.
+pub(super) fn field<'p>(payload: &'p Value, name: &str) -> &'p str {
+    payload.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// An id of a payload.
+pub(super) fn id(payload: &Value, name: &str) -> Option<Uuid> {
+    Uuid::parse_str(field(payload, name)).ok()
+}
+
+/// The first digits of an id.
+pub(super) fn short(id: &str) -> String {
+    id.chars().take(DIGITS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::picture::tests::event, *};
+
+    fn line(type_name: &str, payload: Value) -> Option<String> {
+        Happening::of(&event(7, 1, type_name, payload), "bob").map(|happening| happening.line(&TimeZone::UTC))
+    }
+
+    #[test]
+    fn what_happened_is_a_line() {
+        let id = "1f0c2ab4-0000-0000-0000-000000000001";
+        for (type_name, payload, shown) in [
+            ("agent.message", json!({"user": "ann", "text": "hi\n\u{1b}there"}), "ann               hi there"),
+            ("agent.action", json!({"type": "say", "text": "hello"}), "bob               hello"),
+            ("agent.action", json!({"type": "tool_call", "text": "t {}"}), "bob calls         t {}"),
+            ("tool.result", json!({"tool": "t", "text": "failed: no"}), "t ended           failed: no"),
+            (
+                "agent.approval",
+                json!({"user": "ann", "action_id": id, "verdict": "happened", "note": "seen"}),
+                "ann               says of action 1f0c2ab4: happened (seen)",
+            ),
+            (
+                "agent.command",
+                json!({"user": "ann", "process_id": id, "command": "cancel"}),
+                "ann               orders: cancel process 1f0c2ab4",
+            ),
+            (
+                "process.progress",
+                json!({"process_id": id, "fraction": 0.5, "message": "half"}),
+                "process           1f0c2ab4 50% half",
+            ),
+        ] {
+            let line = line(&format!("kairo.{type_name}.v1"), payload);
+            assert_eq!(line.as_deref(), Some(format!("00:00:07  {shown}").as_str()), "{type_name}");
+        }
+        assert_eq!(line("kairo.tool.invoke.v1", json!({"text": "t {}"})), None);
+    }
+
+    #[test]
+    fn words_of_several_lines_stand_below_each_other() {
+        let said = event(7, 1, "kairo.agent.action.v1", json!({"type": "say", "text": "one\ntwo"}));
+        let lines = Happening::of(&said, "bob").unwrap().lines(&TimeZone::UTC);
+        assert_eq!(lines, "00:00:07  bob               one\n                            two");
+    }
+
+    #[test]
+    fn places_are_read_as_they_are_shown() {
+        assert_eq!("17.2".parse(), Ok(Place { sequence: 17, position: 2 }));
+        assert!("17".parse::<Place>().unwrap() > "17.2".parse().unwrap());
+        assert!("17".parse::<Place>().unwrap() < "18.0".parse().unwrap());
+        assert!("x".parse::<Place>().is_err() && "1.x".parse::<Place>().is_err());
+    }
+}

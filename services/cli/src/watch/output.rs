@@ -1,0 +1,210 @@
+//! The last lines that a process wrote, put together from live pieces. Pure.
+
+use std::{collections::VecDeque, mem};
+
+use console::strip_ansi_codes;
+use serde::{Serialize, Serializer};
+
+use crate::chain::printable;
+
+/// Lines kept of one process.
+const LINES: usize = 20;
+/// Characters kept of a line; a longer one is cut there.
+const COLUMNS: usize = 1_000;
+/// Bytes after which a line is taken for one, though its end has not come.
+const UNFINISHED: usize = 8 * 1_024;
+/// Stands for pieces that were lost.
+const GAP: &str = "…";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Line {
+    pub stream: Stream,
+    pub text: String,
+}
+
+/// What is known of a process's output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// The piece that comes next; none as long as none has come.
+    next: Option<u64>,
+    lines: VecDeque<Line>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Output {
+    /// Whether live pieces have come.
+    pub fn is_live(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Takes in a live piece, and returns the lines that it finished. One that was told before changes nothing.
+    pub fn piece(&mut self, sequence: u64, stream: Stream, text: &str) -> Vec<Line> {
+        let expected = self.next.unwrap_or(sequence);
+        if sequence < expected {
+            return Vec::new();
+        }
+        let mut finished = Vec::new();
+        match self.next {
+            // The last lines that it said it had written are among what comes now.
+            None => self.lines.clear(),
+            Some(next) if sequence > next => {
+                finished.extend(self.finish());
+                finished.push(Line { stream, text: GAP.to_owned() });
+            }
+            Some(_) => {}
+        }
+        self.next = Some(sequence.saturating_add(1));
+        let unfinished = self.unfinished(stream);
+        unfinished.push_str(text);
+        while let Some((line, rest)) = unfinished.split_once('\n') {
+            let line = Line { stream, text: clean(line) };
+            *unfinished = rest.to_owned();
+            finished.push(line);
+        }
+        if unfinished.len() > UNFINISHED {
+            finished.push(Line { stream, text: clean(&mem::take(unfinished)) });
+        }
+        finished.iter().cloned().for_each(|line| self.keep(line));
+        finished
+    }
+
+    /// What it had written by some moment, which says less than live pieces do.
+    pub fn told(&mut self, tail: &str) {
+        if self.next.is_none() {
+            self.lines.clear();
+            tail.lines().for_each(|line| self.keep(Line { stream: Stream::Stdout, text: clean(line) }));
+        }
+    }
+
+    /// The end of what it wrote, now that it has ended. Returns the lines that were shown to nobody yet.
+    pub fn end(&mut self, stdout: &str, stderr: &str) -> Vec<Line> {
+        let rest = self.finish();
+        self.lines.clear();
+        for (stream, tail) in [(Stream::Stdout, stdout), (Stream::Stderr, stderr)] {
+            let lines: Vec<&str> = tail.lines().collect();
+            let newest = lines.iter().rev().take(LINES / 2).rev();
+            newest.for_each(|line| self.keep(Line { stream, text: clean(line) }));
+        }
+        rest
+    }
+
+    /// The last lines, those included whose end has not come.
+    pub fn lines(&self) -> Vec<Line> {
+        let unfinished = [(Stream::Stdout, &self.stdout), (Stream::Stderr, &self.stderr)];
+        let unfinished = unfinished.into_iter().filter(|(_, text)| !text.is_empty());
+        let unfinished = unfinished.map(|(stream, text)| Line { stream, text: clean(text) });
+        self.lines.iter().cloned().chain(unfinished).collect()
+    }
+
+    fn finish(&mut self) -> Vec<Line> {
+        let unfinished = [(Stream::Stdout, mem::take(&mut self.stdout)), (Stream::Stderr, mem::take(&mut self.stderr))];
+        let unfinished = unfinished.into_iter().filter(|(_, text)| !text.is_empty());
+        unfinished.map(|(stream, text)| Line { stream, text: clean(&text) }).collect()
+    }
+
+    fn unfinished(&mut self, stream: Stream) -> &mut String {
+        match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
+    }
+
+    fn keep(&mut self, line: Line) {
+        if self.lines.len() == LINES {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line);
+    }
+}
+
+impl Serialize for Output {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.lines().serialize(serializer)
+    }
+}
+
+/// A line of output, with a mark that tells which stream it is from.
+pub fn marked(line: &Line) -> String {
+    match line.stream {
+        Stream::Stdout => format!("| {}", line.text),
+        Stream::Stderr => format!("! {}", line.text),
+    }
+}
+
+/// A line as it may be shown: what it became after all carriage returns, without colours, and without what could steer
+/// the terminal.
+fn clean(line: &str) -> String {
+    let line = line.trim_end_matches('\r');
+    let line = line.rsplit('\r').next().unwrap_or_default();
+    printable(&strip_ansi_codes(line)).replace('\t', "    ").chars().take(COLUMNS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Stream::{Stderr, Stdout},
+        *,
+    };
+
+    fn texts(lines: &[Line]) -> Vec<&str> {
+        lines.iter().map(|line| line.text.as_str()).collect()
+    }
+
+    #[test]
+    fn pieces_become_lines_of_their_stream() {
+        let mut output = Output::default();
+        assert_eq!(texts(&output.piece(0, Stdout, "one\ntw")), ["one"]);
+        assert_eq!(output.piece(1, Stderr, "oh\n"), [Line { stream: Stderr, text: "oh".into() }]);
+        assert_eq!(texts(&output.lines()), ["one", "oh", "tw"]);
+        assert_eq!(texts(&output.piece(2, Stdout, "o\n")), ["two"]);
+        assert_eq!(texts(&output.lines()), ["one", "oh", "two"]);
+    }
+
+    #[test]
+    fn pieces_told_again_change_nothing_and_lost_ones_leave_a_gap() {
+        let mut output = Output::default();
+        output.piece(3, Stdout, "three\n");
+        output.piece(4, Stdout, "four\n");
+        let before = output.clone();
+        assert!(output.piece(3, Stdout, "three\n").is_empty() && output.piece(4, Stdout, "four\n").is_empty());
+        assert_eq!(output, before);
+        assert_eq!(texts(&output.piece(9, Stdout, "nine\n")), ["…", "nine"]);
+    }
+
+    #[test]
+    fn live_pieces_say_more_than_a_tail_and_the_end_more_than_both() {
+        let mut output = Output::default();
+        output.told("early\nlater\n");
+        assert_eq!(texts(&output.lines()), ["early", "later"]);
+        output.piece(7, Stdout, "live\nun");
+        output.told("early\nlater\nlive\n");
+        assert_eq!(texts(&output.lines()), ["live", "un"]);
+        assert_eq!(texts(&output.end("live\nunfinished", "oh")), ["un"]);
+        assert_eq!(texts(&output.lines()), ["live", "unfinished", "oh"]);
+    }
+
+    #[test]
+    fn neither_many_lines_nor_one_endless_line_are_kept_whole() {
+        let mut output = Output::default();
+        output.piece(0, Stdout, &"line\n".repeat(100));
+        assert_eq!(output.lines().len(), LINES);
+        let endless = output.piece(1, Stderr, &"x".repeat(10_000));
+        assert_eq!(endless[0].text.len(), COLUMNS);
+        output.end(&"a\n".repeat(100), &"b\n".repeat(100));
+        assert_eq!(output.lines().iter().filter(|line| line.stream == Stderr).count(), LINES / 2);
+    }
+
+    #[test]
+    fn no_line_steers_the_terminal() {
+        assert_eq!(clean("10%\r 50%\r\u{1b}[32m100%\u{1b}[0m\u{7}\r"), "100%");
+        assert_eq!(clean("\u{1b}]0;title\u{7}a\tb\u{9b}2J"), "a    b");
+    }
+}

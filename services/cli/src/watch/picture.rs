@@ -1,0 +1,292 @@
+//! What an agent does right now, folded from its events and from what is said live. Pure.
+//!
+//! The same events give the same picture. One that was told before changes nothing, be it after a connection was lost
+//! or because it stands in the log twice.
+
+use std::collections::{HashSet, VecDeque};
+
+use kairo_core::event_json::EventJson;
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{
+    action::Action,
+    happening::{Happening, Kind, Place, field, id},
+    output::{Output, Stream},
+    process::{Process, Written},
+};
+
+/// Lines kept of what was said, and as many of each other kind.
+const LINES: usize = 200;
+/// Actions kept that are in flight or in doubt. There are fewer, unless nobody ever resolves one.
+const ACTIONS: usize = 1_000;
+/// Processes kept that have ended.
+const ENDED: usize = 10;
+/// Processes whose output may come before it is known that they run.
+const EARLY: usize = 64;
+/// Events that are known again when they are told again under another place.
+const REMEMBERED: usize = 10_000;
+/// Bytes kept of an answer that is being written.
+const WRITING: usize = 4_000;
+
+/// What an agent does.
+#[derive(Clone, Debug, Serialize)]
+pub struct Picture {
+    pub agent: String,
+    /// The last event taken in.
+    pub place: Place,
+    /// What users and the agent said.
+    pub conversation: VecDeque<Happening>,
+    /// What the agent thought, called and failed at.
+    pub decisions: VecDeque<Happening>,
+    /// How calls and processes ended.
+    pub outcomes: VecDeque<Happening>,
+    /// In flight, or in doubt and not resolved; in the order they were asked for.
+    pub actions: VecDeque<Action>,
+    /// Running, in the order they began.
+    pub processes: Vec<Process>,
+    /// The last that ended.
+    pub ended: VecDeque<Process>,
+    /// The end of the answer that a model is writing, which is worth nothing once the decision is there.
+    #[serde(skip)]
+    pub writing: String,
+    #[serde(skip)]
+    early: VecDeque<(Uuid, Output)>,
+    #[serde(skip)]
+    remembered: Remembered,
+}
+
+/// What is new in a picture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    pub written: Vec<Written>,
+    pub happening: Option<Happening>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Remembered {
+    order: VecDeque<Uuid>,
+    ids: HashSet<Uuid>,
+}
+
+impl Remembered {
+    /// False if it is known already.
+    fn insert(&mut self, id: Uuid) -> bool {
+        if !self.ids.insert(id) {
+            return false;
+        }
+        self.order.push_back(id);
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+        true
+    }
+}
+
+impl Picture {
+    pub fn new(agent: &str) -> Self {
+        Self {
+            agent: agent.to_owned(),
+            place: Place::default(),
+            conversation: VecDeque::new(),
+            decisions: VecDeque::new(),
+            outcomes: VecDeque::new(),
+            actions: VecDeque::new(),
+            processes: Vec::new(),
+            ended: VecDeque::new(),
+            writing: String::new(),
+            early: VecDeque::new(),
+            remembered: Remembered::default(),
+        }
+    }
+
+    /// Takes in an event of the agent; they are to be told in the order of the log.
+    pub fn take(&mut self, event: &EventJson) -> News {
+        let place = Place::of(event);
+        if place <= self.place {
+            return News::default();
+        }
+        self.place = place;
+        if !self.remembered.insert(event.event_id) {
+            return News::default();
+        }
+        let written = self.change(event);
+        let happening = Happening::of(event, &self.agent);
+        if let Some(happening) = happening.clone() {
+            self.shelve(happening);
+        }
+        News { written, happening }
+    }
+
+    /// Takes in what is said live, under the name that the gateway gives it.
+    pub fn hear(&mut self, name: &str, data: &Value) -> News {
+        match name {
+            "output" => News { written: self.wrote(data).unwrap_or_default(), happening: None },
+            "token" => {
+                self.write(data);
+                News::default()
+            }
+            _ => News::default(),
+        }
+    }
+
+    /// The newest of all that happened, in the order of the log.
+    pub fn recent(&self, count: usize) -> Vec<&Happening> {
+        let all = self.conversation.iter().chain(&self.decisions).chain(&self.outcomes);
+        let mut all: Vec<&Happening> = all.collect();
+        all.sort_by_key(|happening| happening.place);
+        all.split_off(all.len().saturating_sub(count))
+    }
+
+    fn shelve(&mut self, happening: Happening) {
+        let shelf = match happening.kind {
+            Kind::Heard | Kind::Said => &mut self.conversation,
+            Kind::Thought | Kind::Called | Kind::Failed | Kind::Joined => &mut self.decisions,
+            Kind::Result | Kind::Process => &mut self.outcomes,
+            Kind::Progress => return,
+        };
+        push(shelf, happening, LINES);
+    }
+
+    fn change(&mut self, event: &EventJson) -> Vec<Written> {
+        let payload = &event.payload;
+        match event.type_name.as_str() {
+            "kairo.agent.action.v1" => self.acted(event),
+            "kairo.agent.approval.v1" => self.resolved(payload),
+            "kairo.tool.invoke.v1" => {
+                self.with_action(payload, |action| action.begun = true);
+            }
+            "kairo.tool.progress.v1" => self.with_action(payload, |action| action.advance(payload)),
+            "kairo.tool.result.v1" => self.result(payload),
+            "kairo.process.spawned.v1" => self.spawned(event),
+            "kairo.process.progress.v1" => {
+                self.with_action(payload, |action| action.advance(payload));
+                self.with_process(payload, |process| process.advance(payload));
+            }
+            "kairo.process.canceled.v1" => {
+                self.with_action(payload, |action| action.cancel_requested = true);
+                self.with_process(payload, |process| process.cancel_requested = true);
+            }
+            "kairo.process.exited.v1" => return self.exited(event).unwrap_or_default(),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn acted(&mut self, event: &EventJson) {
+        self.writing.clear();
+        let payload = &event.payload;
+        if field(payload, "type") != "tool_call" {
+            return;
+        }
+        if matches!(field(payload, "tool"), "action.cancel" | "process.cancel")
+            && let Some(arguments) = payload.get("args")
+        {
+            self.with_action(arguments, |action| action.cancel_requested = true);
+            self.with_process(arguments, |process| process.cancel_requested = true);
+        }
+        push(&mut self.actions, Action::of(event), ACTIONS);
+    }
+
+    fn resolved(&mut self, payload: &Value) {
+        if matches!(field(payload, "verdict"), "happened" | "did_not_happen") {
+            let action = id(payload, "action_id");
+            self.actions.retain(|known| known.in_doubt.is_none() || Some(known.action_id) != action);
+        }
+    }
+
+    fn result(&mut self, payload: &Value) {
+        if field(payload, "error") == "in_doubt" {
+            let why = field(payload, "message").to_owned();
+            return self.with_action(payload, |action| action.in_doubt = Some(why));
+        }
+        let action = id(payload, "action_id");
+        self.actions.retain(|known| Some(known.action_id) != action);
+    }
+
+    fn spawned(&mut self, event: &EventJson) {
+        let Some(mut process) = Process::of(event) else { return };
+        if let Some(place) = self.early.iter().position(|(id, _)| *id == process.process_id)
+            && let Some((_, output)) = self.early.remove(place)
+        {
+            process.output = output;
+        }
+        self.with_action(&event.payload, |action| action.process_id = Some(process.process_id));
+        self.processes.push(process);
+    }
+
+    /// Takes the process off those that run; one that was never run was not among them.
+    fn exited(&mut self, event: &EventJson) -> Option<Vec<Written>> {
+        let payload = &event.payload;
+        let process_id = id(payload, "process_id")?;
+        let running = self.processes.iter().position(|process| process.process_id == process_id);
+        let mut process = running.map(|place| self.processes.remove(place)).or_else(|| Process::of(event))?;
+        let rest = process.end(event);
+        push(&mut self.ended, process, ENDED);
+        Some(rest.into_iter().map(|line| Written { process_id, line }).collect())
+    }
+
+    fn wrote(&mut self, data: &Value) -> Option<Vec<Written>> {
+        let process_id = id(data, "process_id")?;
+        if self.ended.iter().any(|process| process.process_id == process_id) {
+            return None;
+        }
+        // A number too large for other languages is a text in JSON, and 0 is not said.
+        let sequence = match data.get("sequence") {
+            Some(Value::String(text)) => text.parse().ok()?,
+            Some(number) => number.as_u64()?,
+            None => 0,
+        };
+        let stream = if field(data, "stream") == "stderr" { Stream::Stderr } else { Stream::Stdout };
+        let lines = self.output_of(process_id)?.piece(sequence, stream, field(data, "text"));
+        Some(lines.into_iter().map(|line| Written { process_id, line }).collect())
+    }
+
+    fn output_of(&mut self, process_id: Uuid) -> Option<&mut Output> {
+        if let Some(place) = self.processes.iter().position(|process| process.process_id == process_id) {
+            return self.processes.get_mut(place).map(|process| &mut process.output);
+        }
+        if !self.early.iter().any(|(id, _)| *id == process_id) {
+            push(&mut self.early, (process_id, Output::default()), EARLY);
+        }
+        self.early.iter_mut().find(|(id, _)| *id == process_id).map(|(_, output)| output)
+    }
+
+    fn write(&mut self, data: &Value) {
+        if data.get("index").and_then(Value::as_u64).unwrap_or_default() == 0 {
+            self.writing.clear();
+        }
+        if data.get("reasoning").and_then(Value::as_bool) != Some(true) && self.writing.len() < WRITING {
+            self.writing.push_str(field(data, "text"));
+        }
+    }
+
+    fn with_action(&mut self, payload: &Value, change: impl FnOnce(&mut Action)) {
+        let Some(id) = id(payload, "action_id") else { return };
+        if let Some(action) = self.actions.iter_mut().find(|action| action.action_id == id) {
+            change(action);
+        }
+    }
+
+    fn with_process(&mut self, payload: &Value, change: impl FnOnce(&mut Process)) {
+        let Some(id) = id(payload, "process_id") else { return };
+        if let Some(process) = self.processes.iter_mut().find(|process| process.process_id == id) {
+            change(process);
+        }
+    }
+}
+
+/// Adds to what is kept; the oldest go.
+fn push<T>(kept: &mut VecDeque<T>, new: T, most: usize) {
+    if kept.len() >= most {
+        kept.pop_front();
+    }
+    kept.push_back(new);
+}
+
+#[cfg(test)]
+#[path = "picture/tests.rs"]
+pub(super) mod tests;

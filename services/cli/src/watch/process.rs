@@ -1,0 +1,99 @@
+//! A process, running or ended. Pure.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use kairo_core::event_json::EventJson;
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{
+    happening::{field, id, short},
+    output::{Line, Output, marked},
+};
+
+/// A process.
+#[derive(Clone, Debug, Serialize)]
+pub struct Process {
+    pub process_id: Uuid,
+    pub action_id: Option<Uuid>,
+    pub program: String,
+    pub arguments: Vec<String>,
+    pub pid: u64,
+    pub background: bool,
+    pub started_at: Timestamp,
+    pub fraction: Option<f64>,
+    pub message: String,
+    pub cancel_requested: bool,
+    /// The last lines.
+    pub output: Output,
+    pub ended: Option<Ended>,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ended {
+    pub at: Timestamp,
+    pub outcome: String,
+    pub code: Option<i64>,
+    pub signal: Option<i64>,
+    pub reason: String,
+}
+
+/// A line that a process wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Written {
+    pub process_id: Uuid,
+    #[serde(flatten)]
+    pub line: Line,
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}", short(&self.process_id.to_string()), marked(&self.line))
+    }
+}
+
+impl Process {
+    /// A process as the first event about it tells.
+    pub(super) fn of(event: &EventJson) -> Option<Self> {
+        let payload = &event.payload;
+        let arguments = payload.get("arguments").and_then(Value::as_array);
+        let arguments = arguments.into_iter().flatten().filter_map(Value::as_str);
+        Some(Self {
+            process_id: id(payload, "process_id")?,
+            action_id: id(payload, "action_id"),
+            program: field(payload, "program").to_owned(),
+            arguments: arguments.map(str::to_owned).collect(),
+            pid: payload.get("pid").and_then(Value::as_u64).unwrap_or_default(),
+            background: payload.get("background").and_then(Value::as_bool).unwrap_or_default(),
+            started_at: event.ts,
+            fraction: None,
+            message: String::new(),
+            cancel_requested: false,
+            output: Output::default(),
+            ended: None,
+        })
+    }
+
+    /// Takes in how far it says it is.
+    pub(super) fn advance(&mut self, payload: &Value) {
+        self.fraction = payload.get("fraction").and_then(Value::as_f64);
+        self.message = field(payload, "message").to_owned();
+        self.output.told(field(payload, "tail"));
+    }
+    /// Takes in how it ended, and returns the lines that were shown to nobody yet.
+    pub(super) fn end(&mut self, event: &EventJson) -> Vec<Line> {
+        let payload = &event.payload;
+        let number = |name| payload.get(name).and_then(Value::as_i64);
+        self.ended = Some(Ended {
+            at: event.ts,
+            outcome: field(payload, "outcome").to_owned(),
+            code: number("code"),
+            signal: number("signal"),
+            reason: field(payload, "reason").to_owned(),
+        });
+        self.output.end(field(payload, "stdout_tail"), field(payload, "stderr_tail"))
+    }
+}

@@ -1,0 +1,88 @@
+//! `POST /v1/approvals`: a human's verdict on an action.
+
+use kairo_core::{
+    ids::Name,
+    subjects::{Route, USER_APPROVAL},
+};
+use kairo_proto::{Body, v1::UserApproval};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::entering::Entering;
+use crate::{
+    config::GatewayConfig,
+    fields::{CLIENT_ID, Fields, NAME, UUID, at_most, client_id, name, one_of, parsed, text},
+    problem::Problem,
+};
+
+/// What was found out about an action in doubt.
+const VERDICTS: [&str; 2] = ["happened", "did_not_happen"];
+
+#[derive(Debug)]
+pub struct Approval {
+    user: Name,
+    agent: Name,
+    action_id: Uuid,
+    verdict: &'static str,
+    note: Option<String>,
+    approval_id: Option<String>,
+}
+
+impl Entering for Approval {
+    const KIND: &'static str = "approval";
+    const ID: &'static str = "approval_id";
+    const ROUTE: Route = USER_APPROVAL;
+
+    fn read(mut fields: Fields<Value>, limits: &GatewayConfig) -> Result<Self, Problem> {
+        let user = fields.required("user", NAME, text(name));
+        let agent = fields.required("agent", NAME, text(name));
+        let action_id = fields.required("action_id", UUID, text(parsed));
+        let verdict = fields.required("verdict", VERDICTS.join(" or "), text(one_of(&VERDICTS)));
+        let longest = limits.max_text_bytes;
+        let note = fields.optional("note", format!("text of 1 to {longest} bytes"), text(at_most(longest)));
+        let approval_id = fields.optional("approval_id", CLIENT_ID, text(client_id));
+        fields.complete(|| {
+            let (user, agent, action_id, verdict) = (user?, agent?, action_id?, verdict?);
+            Some(Self { user, agent, action_id, verdict, note, approval_id })
+        })
+    }
+
+    fn user(&self) -> &Name {
+        &self.user
+    }
+
+    fn id(&self) -> Option<&str> {
+        self.approval_id.as_deref()
+    }
+
+    fn body(self, id: &str) -> Body {
+        UserApproval {
+            approval_id: id.to_owned(),
+            user: self.user.to_string(),
+            agent: self.agent.to_string(),
+            action_id: self.action_id.to_string(),
+            verdict: self.verdict.to_owned(),
+            note: self.note.unwrap_or_default(),
+        }
+        .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong_fields(body: &str) -> Vec<String> {
+        let fields = Fields::from_json(body.as_bytes()).unwrap();
+        let problem = Approval::read(fields, &GatewayConfig::default()).unwrap_err();
+        problem.errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[test]
+    fn everything_wrong_is_named() {
+        assert_eq!(wrong_fields("{}"), ["user", "agent", "action_id", "verdict"]);
+        let body =
+            r#"{"user": 1, "agent": "", "action_id": "x", "verdict": "maybe", "note": "", "approval_id": "", "x": 1}"#;
+        assert_eq!(wrong_fields(body), ["user", "agent", "action_id", "verdict", "note", "approval_id", "x"]);
+    }
+}

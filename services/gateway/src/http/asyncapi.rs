@@ -1,0 +1,113 @@
+//! `GET /asyncapi.yaml`: what goes over the WebSocket and through NATS, for machines and for those who generate clients.
+//!
+//! The WebSocket's part is written by hand and held to [`super::ws`] by tests; that of NATS is made from the table of
+//! subjects.
+
+use std::{fmt::Write, sync::LazyLock};
+
+use axum::http::header;
+use kairo_core::subjects::{DLQ_STREAM, EVENTS_STREAM, Emitter, Route, Store, TABLE};
+
+const TEMPLATE: &str = include_str!("../asyncapi.yaml");
+
+pub async fn get() -> ([(header::HeaderName, &'static str); 1], &'static str) {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(document);
+    // As AsyncAPI registers it.
+    ([(header::CONTENT_TYPE, "application/vnd.aai.asyncapi+yaml;version=3.0.0")], DOCUMENT.as_str())
+}
+
+fn document() -> String {
+    TEMPLATE
+        .replacen("VERSION", env!("CARGO_PKG_VERSION"), 1)
+        .replacen("  # channels of NATS\n", &each(channel), 1)
+        .replacen("  # operations of NATS\n", &each(operation), 1)
+        .replacen("    # messages of NATS\n", &each(messages), 1)
+}
+
+fn each(part: impl Fn(&Route) -> String) -> String {
+    TABLE.iter().map(part).collect()
+}
+
+/// What the third token of a subject stands for.
+fn owner(route: &Route) -> &'static str {
+    match route.noun {
+        "user" => "user",
+        "system" | "dlq" => "service",
+        _ => "agent",
+    }
+}
+
+fn channel(route: &Route) -> String {
+    let Route { noun, verb, says, .. } = route;
+    let owner = owner(route);
+    let stored = match route.store {
+        Store::Events => format!("Kept in {EVENTS_STREAM}."),
+        Store::DeadLetters => format!("Kept in {DLQ_STREAM}."),
+        Store::Live => "Never stored.".to_owned(),
+    };
+    let consumers: Vec<&str> = route.consumers.iter().map(|consumer| consumer.name()).collect();
+    let consumers = match consumers.as_slice() {
+        [] => String::new(),
+        some => format!(" Delivered to {}.", some.join(", ")),
+    };
+    let description = quoted(&format!("{says}. {stored}{consumers}"));
+    let mut text = format!(
+        "  kairo.{noun}.{verb}:
+    address: kairo.{noun}.{{{owner}}}.{verb}
+    description: {description}
+    servers:
+      - $ref: '#/servers/nats'
+    parameters:
+      {owner}: {{ $ref: '#/components/parameters/{owner}' }}
+    messages:
+"
+    );
+    for type_name in route.types {
+        let _ = writeln!(text, "      {type_name}: {{ $ref: '#/components/messages/{type_name}' }}");
+    }
+    text
+}
+
+fn operation(route: &Route) -> String {
+    let Route { noun, verb, .. } = route;
+    let emitter = match route.emitter {
+        Emitter::Only(service) => service.name(),
+        Emitter::Owner => "the service",
+    };
+    let mut text = format!(
+        "  emit.{noun}.{verb}:
+    action: send
+    channel: {{ $ref: '#/channels/kairo.{noun}.{verb}' }}
+    summary: Emitted by {emitter}.
+    messages:
+"
+    );
+    for type_name in route.types {
+        let _ = writeln!(text, "      - $ref: '#/channels/kairo.{noun}.{verb}/messages/{type_name}'");
+    }
+    text
+}
+
+fn messages(route: &Route) -> String {
+    let summary = quoted(route.says);
+    let message = |type_name| {
+        format!(
+            "    {type_name}:
+      name: {type_name}
+      summary: {summary}
+      contentType: application/protobuf
+      headers: {{ $ref: '#/components/schemas/CloudEvent' }}
+      payload: {{ $ref: '#/components/schemas/Body' }}
+"
+        )
+    };
+    route.types.iter().map(message).collect()
+}
+
+/// A JSON string is one of YAML too.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! The document says what the code says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kairo_core::{event_json::EventJson, subjects::TABLE};
+use serde_json::{Value, json};
+
+use super::document;
+use crate::{
+    config::GatewayConfig,
+    http::ws::frames::{self, FROM_CLIENT, Sent},
+};
+
+fn parsed() -> Value {
+    serde_saphyr::from_str(&document()).unwrap()
+}
+
+/// The frames that the operation names, with their descriptions.
+fn frames_of(document: &Value, operation: &str) -> BTreeMap<String, Value> {
+    let named = document["operations"][operation]["messages"].as_array().unwrap();
+    let names = named.iter().map(|message| {
+        let pointer = message["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
+        let target = document.pointer(pointer).unwrap()["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
+        let message = document.pointer(target).unwrap();
+        (message["name"].as_str().unwrap().to_owned(), message.clone())
+    });
+    names.collect()
+}
+
+fn properties(frame: &Value) -> BTreeSet<String> {
+    frame["payload"]["properties"].as_object().unwrap().keys().cloned().collect()
+}
+
+/// The fields that the gateway knows of a frame, as it tells a client that names one it does not know.
+fn known_fields(kind: &str) -> BTreeSet<String> {
+    let frame = json!({ "type": kind, "no_such_field": 1 }).to_string();
+    let (_, received) = frames::read(frame.as_bytes(), &GatewayConfig::default());
+    let problem = received.unwrap_err();
+    let unknown = problem.errors.iter().find(|error| error.field == "no_such_field").unwrap();
+    unknown.expected.strip_prefix("one of the fields ").unwrap().split(", ").map(str::to_owned).collect()
+}
+
+/// The fields without which the gateway does not take a frame.
+fn required_fields(kind: &str) -> BTreeSet<String> {
+    let (_, received) = frames::read(json!({ "type": kind }).to_string().as_bytes(), &GatewayConfig::default());
+    let errors = received.err().map(|problem| problem.errors).unwrap_or_default();
+    errors.into_iter().map(|error| error.field).chain(["type".to_owned()]).collect()
+}
+
+#[test]
+fn every_frame_of_a_client_is_described_with_the_fields_that_are_read() {
+    let described = frames_of(&parsed(), "fromClient");
+    assert_eq!(described.keys().map(String::as_str).collect::<BTreeSet<_>>(), BTreeSet::from(FROM_CLIENT));
+    for (kind, frame) in &described {
+        assert_eq!(properties(frame), known_fields(kind), "{kind}");
+        let mut required: BTreeSet<String> = serde_json::from_value(frame["payload"]["required"].clone()).unwrap();
+        if kind == "command" {
+            // One of two, of which the first is named.
+            required.insert("action_id".to_owned());
+        }
+        assert_eq!(required, required_fields(kind), "{kind}");
+    }
+}
+
+#[test]
+fn every_example_of_a_clients_frame_is_taken() {
+    for (kind, frame) in frames_of(&parsed(), "fromClient") {
+        let examples = frame["examples"].as_array().unwrap();
+        assert!(!examples.is_empty(), "{kind}");
+        for example in examples {
+            let text = example["payload"].to_string();
+            let (_, received) = frames::read(text.as_bytes(), &GatewayConfig::default());
+            assert!(received.is_ok(), "{text}: {received:?}");
+        }
+    }
+}
+
+#[test]
+fn every_frame_for_a_client_is_described_with_the_fields_that_are_written() {
+    let document = parsed();
+    let described = frames_of(&document, "toClient");
+    let written = frames::samples();
+    let kinds: BTreeSet<&str> = written.iter().map(|frame| frame["type"].as_str().unwrap()).collect();
+    assert_eq!(described.keys().map(String::as_str).collect::<BTreeSet<_>>(), kinds);
+    for frame in &written {
+        let kind = frame["type"].as_str().unwrap();
+        let keys: BTreeSet<String> = frame.as_object().unwrap().keys().cloned().collect();
+        let properties = properties(&described[kind]);
+        assert!(keys.is_subset(&properties), "{frame}: {properties:?}");
+        let required: BTreeSet<String> =
+            serde_json::from_value(described[kind]["payload"]["required"].clone()).unwrap();
+        assert!(required.is_subset(&keys), "{frame}: {required:?}");
+        assert!(!described[kind]["examples"].as_array().unwrap().is_empty(), "{kind}");
+    }
+}
+
+#[test]
+fn the_example_of_an_event_is_one() {
+    let described = frames_of(&parsed(), "toClient");
+    let example = &described["event"]["examples"][0]["payload"];
+    let event: EventJson = serde_json::from_value(example["event"].clone()).unwrap();
+    let shown = Sent::shown("cook", crate::watch::Shown::Event(&event)).to_json();
+    assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), *example);
+}
+
+#[test]
+fn every_subject_has_a_channel_and_every_reference_leads_somewhere() {
+    let document = parsed();
+    for route in TABLE {
+        let channel = &document["channels"][format!("kairo.{}.{}", route.noun, route.verb)];
+        assert!(channel["address"].as_str().unwrap().starts_with(&format!("kairo.{}.{{", route.noun)), "{channel}");
+        for type_name in route.types {
+            assert_eq!(document["components"]["messages"][type_name]["name"], *type_name);
+        }
+    }
+    assert_eq!(document["channels"].as_object().unwrap().len(), TABLE.len() + 1);
+    let mut references = Vec::new();
+    collect(&document, &mut references);
+    assert!(references.len() > 100);
+    for reference in references {
+        assert!(document.pointer(reference.strip_prefix('#').unwrap()).is_some(), "{reference}");
+    }
+}
+
+fn collect(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|value| collect(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(value, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,73 @@
+//! `POST /v1/choices`: a user's answer to something an agent put to them.
+
+use kairo_core::{
+    ids::Name,
+    subjects::{Route, USER_CHOICE},
+};
+use kairo_proto::{Body, v1::UserChoice};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::entering::Entering;
+use crate::{
+    config::GatewayConfig,
+    fields::{CLIENT_ID, Fields, NAME, UUID, at_most, client_id, name, parsed, text},
+    problem::Problem,
+};
+
+#[derive(Debug)]
+pub struct Choice {
+    user: Name,
+    agent: Name,
+    offer_id: Uuid,
+    option: String,
+    choice_id: Option<String>,
+}
+
+impl Entering for Choice {
+    const KIND: &'static str = "choice";
+    const ID: &'static str = "choice_id";
+    const ROUTE: Route = USER_CHOICE;
+
+    fn read(mut fields: Fields<Value>, limits: &GatewayConfig) -> Result<Self, Problem> {
+        let user = fields.required("user", NAME, text(name));
+        let agent = fields.required("agent", NAME, text(name));
+        let offer_id = fields.required("offer_id", UUID, text(parsed));
+        let longest = limits.max_text_bytes;
+        let option = fields.required("option", format!("text of 1 to {longest} bytes"), text(at_most(longest)));
+        let choice_id = fields.optional("choice_id", CLIENT_ID, text(client_id));
+        fields.complete(|| Some(Self { user: user?, agent: agent?, offer_id: offer_id?, option: option?, choice_id }))
+    }
+
+    fn user(&self) -> &Name {
+        &self.user
+    }
+
+    fn id(&self) -> Option<&str> {
+        self.choice_id.as_deref()
+    }
+
+    fn body(self, id: &str) -> Body {
+        UserChoice {
+            choice_id: id.to_owned(),
+            user: self.user.to_string(),
+            agent: self.agent.to_string(),
+            offer_id: self.offer_id.to_string(),
+            option: self.option,
+        }
+        .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_wrong_is_named() {
+        let body = br#"{"user": "Ann", "offer_id": "7", "option": "", "choice_id": "a b", "mood": "good"}"#;
+        let problem = Choice::read(Fields::from_json(body).unwrap(), &GatewayConfig::default()).unwrap_err();
+        let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, ["user", "agent", "offer_id", "option", "choice_id", "mood"]);
+    }
+}

@@ -1,0 +1,125 @@
+//! What a user says enters the log, over whatever it came: one acknowledged publish, and nothing else, when the gateway
+//! chose its id. When the client did, it may be saying it again: see [`Entering::known`].
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+};
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{BusError, append::Outgoing},
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    subjects::{Route, Service},
+};
+use kairo_proto::Body;
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Gateway, body::JsonBody, span::traceparent};
+use crate::{config::GatewayConfig, fields::Fields, problem::Problem};
+
+/// A kind of thing that a user can say.
+pub trait Entering: Sized + Send + Sync {
+    /// What ids of this kind are named after.
+    const KIND: &'static str;
+    /// The field in which the client may choose an id; the same id is the same thing, however often it is said.
+    const ID: &'static str;
+    const ROUTE: Route;
+
+    /// Reads what a client sent. Fields that were read before count as known.
+    fn read(fields: Fields<Value>, limits: &GatewayConfig) -> Result<Self, Problem>;
+
+    fn user(&self) -> &Name;
+
+    /// The id, if the client chose one.
+    fn id(&self) -> Option<&str>;
+
+    /// The thread it names; empty for none.
+    fn thread(&self) -> &str {
+        ""
+    }
+
+    fn body(self, id: &str) -> Body;
+
+    /// Where it stands in the log, if somebody knows it better than the log, which drops what is said again within its
+    /// duplicate window. What is said again later still, the agent drops: it remembers.
+    fn known(&self, _gateway: &Gateway, _id: &str) -> impl Future<Output = Option<(Uuid, u64)>> + Send {
+        std::future::ready(None)
+    }
+}
+
+/// The answer: it is in the log.
+#[derive(Debug)]
+pub struct Accepted {
+    id_field: &'static str,
+    id: String,
+    event_id: Uuid,
+    sequence: u64,
+}
+
+#[cfg(test)]
+impl Accepted {
+    pub fn sample(id_field: &'static str) -> Self {
+        Self { id_field, id: "x-1".to_owned(), event_id: Uuid::nil(), sequence: 7 }
+    }
+}
+
+impl Serialize for Accepted {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        let mut fields = out.serialize_map(Some(4))?;
+        fields.serialize_entry(self.id_field, &self.id)?;
+        fields.serialize_entry("event_id", &self.event_id)?;
+        fields.serialize_entry("sequence", &self.sequence)?;
+        // What it leads to carries the id of what entered.
+        fields.serialize_entry("correlation_id", &self.event_id)?;
+        fields.end()
+    }
+}
+
+/// The endpoint of a kind.
+pub async fn post<E: Entering>(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody,
+) -> Result<(StatusCode, Json<Accepted>), Problem> {
+    let said = E::read(Fields::from_json(&body)?, &gateway.config)?;
+    let accepted = enter(&gateway, traceparent(&headers), said).await?;
+    Ok((StatusCode::ACCEPTED, Json(accepted)))
+}
+
+/// Writes it.
+pub async fn enter<E: Entering>(gateway: &Gateway, traceparent: Option<String>, said: E) -> Result<Accepted, Problem> {
+    let (id, known) = match said.id() {
+        Some(chosen) => (chosen.to_owned(), said.known(gateway, chosen).await),
+        None => (ids::entering().to_string(), None),
+    };
+    let (event_id, sequence) = match known {
+        Some(known) => known,
+        None => publish(gateway, traceparent, said, &id).await?,
+    };
+    Ok(Accepted { id_field: E::ID, id, event_id, sequence })
+}
+
+async fn publish<E: Entering>(
+    gateway: &Gateway,
+    traceparent: Option<String>,
+    said: E,
+    id: &str,
+) -> Result<(Uuid, u64), Problem> {
+    let user = said.user().clone();
+    let event_id = ids::named(E::KIND, &[user.as_str(), id]);
+    let envelope = Envelope::entering(event_id, Service::Gateway, Origin::User, Timestamp::now());
+    let envelope = Envelope { traceparent, ..envelope.in_thread(said.thread()) };
+    match gateway.bus.publish(&Outgoing::new(&E::ROUTE, &user, envelope, said.body(id))).await {
+        Ok(written) => Ok((event_id, written.sequence)),
+        // It may have been written all the same, or may yet be.
+        Err(error @ BusError::Unavailable { .. }) => Err(Problem {
+            detail: format!("nats did not confirm the {}; send it again with the {} {id}", E::KIND, E::ID),
+            ..Problem::from(error)
+        }),
+        Err(error) => Err(error.into()),
+    }
+}

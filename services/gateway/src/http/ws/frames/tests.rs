@@ -1,0 +1,87 @@
+use kairo_core::ids::Name;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn read_json(frame: Value) -> (About, Result<Received, Problem>) {
+    read(frame.to_string().as_bytes(), &GatewayConfig::default())
+}
+
+fn wrong_fields(frame: Value) -> (About, Vec<String>) {
+    let (about, received) = read_json(frame);
+    (about, received.unwrap_err().errors.into_iter().map(|error| error.field).collect())
+}
+
+fn about(id: &str, reference: &str) -> About {
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    About { id: text(id), reference: text(reference) }
+}
+
+/// One of each frame that the gateway sends; a new kind does not compile until it is here.
+pub fn samples() -> Vec<Value> {
+    let limits = GatewayConfig::default();
+    let event: EventJson = serde_json::from_value(json!({
+        "event_id": uuid::Uuid::nil(), "ts": "2026-11-21T10:00:00Z", "source": "user", "modality": "text",
+        "payload": {}, "meta": { "tags": [] }, "type": "t", "sequence": 7, "position": 1, "subject": "s",
+        "correlation_id": uuid::Uuid::nil(), "causation_id": null, "thread_id": null,
+    }))
+    .unwrap();
+    let (problem, said) = (Problem::unknown_path(), about("", "r-1"));
+    let accepted: Vec<Accepted> = ["message_id", "choice_id", "approval_id", "command_id"].map(Accepted::sample).into();
+    let mut samples = vec![
+        Sent::hello(&limits),
+        Sent::shown("a", Shown::Start(Place::whole(7))),
+        Sent::Unsubscribed { id: "a" },
+        Sent::shown("a", Shown::Event(&event)),
+        Sent::shown("a", Shown::Live("token", json!({}))),
+        Sent::Error { about: &said, problem: &problem },
+        Sent::Pong,
+        Sent::Closing { reason: "because" },
+    ];
+    samples.extend(accepted.iter().map(|accepted| Sent::Accepted { about: &said, accepted }));
+    for sample in &samples {
+        match sample {
+            Sent::Hello { .. }
+            | Sent::Subscribed { .. }
+            | Sent::Unsubscribed { .. }
+            | Sent::Event { .. }
+            | Sent::Live { .. }
+            | Sent::Accepted { .. }
+            | Sent::Error { .. }
+            | Sent::Pong
+            | Sent::Closing { .. } => {}
+        }
+    }
+    samples.iter().map(|sample| serde_json::from_str(&sample.to_json()).unwrap()).collect()
+}
+
+#[test]
+fn a_subscription_says_what_to_watch() {
+    let frame = json!({ "type": "subscribe", "id": "s", "agent": "cook", "after": "7.1", "live": true });
+    let (about, Ok(Received::Subscribe(wish))) = read_json(frame) else { panic!() };
+    assert_eq!((about.id.as_deref(), wish.filter.agent.as_ref().map(Name::as_str)), (Some("s"), Some("cook")));
+    assert_eq!((wish.after, wish.live), (Some(Place { sequence: 7, position: 1 }), true));
+}
+
+#[test]
+fn what_is_wrong_with_a_frame_is_told_with_what_it_is_about() {
+    let frame = json!({ "type": "subscribe", "id": "s", "agent": "A", "after": 7, "live": "yes", "colour": "red" });
+    assert_eq!(wrong_fields(frame), (about("s", ""), ["agent", "after", "live", "colour"].map(String::from).into()));
+    let frame = json!({ "type": "message", "ref": "r", "id": "x" });
+    assert_eq!(wrong_fields(frame), (about("", "r"), ["user", "text", "id"].map(String::from).into()));
+    let frame = json!({ "type": "message", "ref": 7, "user": "ann", "text": "hi" });
+    assert_eq!(wrong_fields(frame), (about("", ""), vec!["ref".to_owned()]));
+    assert_eq!(wrong_fields(json!({ "type": "unsubscribe" })), (about("", ""), vec!["id".to_owned()]));
+    assert_eq!(wrong_fields(json!({ "type": "ping", "text": "?" })), (about("", ""), vec!["text".to_owned()]));
+    let frame = json!({ "type": "dance", "ref": "r", "to": "the music" });
+    assert_eq!(wrong_fields(frame), (about("", "r"), vec!["type".to_owned()]));
+    assert_eq!(wrong_fields(json!({ "text": "hi" })), (about("", ""), vec!["type".to_owned()]));
+}
+
+#[test]
+fn what_is_no_object_is_malformed() {
+    for frame in ["", "[]", "7", "\"ping\"", "{", "{\"type\": \"ping\"} {}"] {
+        let (_, received) = read(frame.as_bytes(), &GatewayConfig::default());
+        assert_eq!(received.unwrap_err().status.as_u16(), 400, "{frame}");
+    }
+}

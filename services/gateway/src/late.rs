@@ -1,0 +1,167 @@
+//! Coming late to processes that run already: putting the tail of what they wrote before what they write now, each
+//! piece once and in order. Pure.
+//!
+//! Two sources overlap and come in any order: what is said live, and the tail that the supervisors were asked for.
+//! Pieces of a process are counted from 0. Until the tail has had its time, a live piece that something may still come
+//! before is held back.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// Processes that are kept apart while the tail may come; of more, pieces are shown once it has had its time.
+const MAX_PROCESSES: usize = 1_024;
+/// Pieces that are held back at most; what comes on top is left out, as with a slow client.
+const MAX_HELD: usize = 1_024;
+
+/// Where a piece comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Live,
+    /// It is in the tail: what lies before it is gone, or came already.
+    Tail,
+}
+
+/// What became of the processes' pieces so far.
+#[derive(Debug)]
+pub struct LateJoin<P> {
+    /// Whether the tail may still come.
+    waiting: bool,
+    processes: HashMap<String, Process<P>>,
+    /// Pieces held back, over all processes.
+    held: usize,
+}
+
+#[derive(Debug)]
+struct Process<P> {
+    /// The next piece that is due; none until a first one was shown.
+    due: Option<u64>,
+    held: BTreeMap<u64, P>,
+}
+
+impl<P> LateJoin<P> {
+    /// Joins with a tail to come, or where none was asked for.
+    pub fn new(waiting: bool) -> Self {
+        Self { waiting, processes: HashMap::new(), held: 0 }
+    }
+
+    /// Takes the piece of a process with this sequence, and returns what is to be shown now, in order.
+    pub fn take(&mut self, process: &str, sequence: u64, source: Source, piece: P) -> Vec<P> {
+        if !self.processes.contains_key(process) {
+            // When the tail has had its time nothing can come twice from a process of which nothing came before.
+            if !self.waiting {
+                return vec![piece];
+            }
+            if self.processes.len() >= MAX_PROCESSES {
+                return Vec::new();
+            }
+        }
+        let known = self.processes.entry(process.to_owned()).or_insert(Process { due: None, held: BTreeMap::new() });
+        let is_due = match known.due {
+            Some(due) if sequence < due => return Vec::new(),
+            Some(due) => sequence == due,
+            None => sequence == 0,
+        };
+        if is_due || source == Source::Tail || !self.waiting {
+            let shown = known.show(sequence, piece);
+            self.held -= shown.len() - 1;
+            return shown;
+        }
+        if self.held < MAX_HELD && known.held.insert(sequence, piece).is_none() {
+            self.held += 1;
+        }
+        Vec::new()
+    }
+
+    /// The tail has had its time: returns what was held back, each process's in order.
+    pub fn no_more_tail(&mut self) -> Vec<P> {
+        self.waiting = false;
+        self.held = 0;
+        let release = |process: &mut Process<P>| {
+            let held = std::mem::take(&mut process.held);
+            process.due = held.last_key_value().map(|(last, _)| last + 1).or(process.due);
+            held.into_values()
+        };
+        self.processes.values_mut().flat_map(release).collect()
+    }
+}
+
+impl<P> Process<P> {
+    /// The piece, and those held back that follow it without a gap.
+    fn show(&mut self, sequence: u64, piece: P) -> Vec<P> {
+        let mut shown = vec![piece];
+        let mut due = sequence + 1;
+        while let Some(next) = self.held.remove(&due) {
+            shown.push(next);
+            due += 1;
+        }
+        self.due = Some(due);
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Source::{Live, Tail},
+        *,
+    };
+
+    fn join(pieces: &[(u64, Source)]) -> (LateJoin<u64>, Vec<u64>) {
+        let mut join = LateJoin::new(true);
+        let shown =
+            pieces.iter().flat_map(|(sequence, source)| join.take("p", *sequence, *source, *sequence)).collect();
+        (join, shown)
+    }
+
+    #[test]
+    fn the_tail_comes_before_what_is_live_however_they_arrive() {
+        let orders: [&[(u64, Source)]; 5] = [
+            &[(3, Tail), (4, Tail), (5, Live), (6, Live)],
+            &[(4, Live), (5, Live), (3, Tail), (4, Tail), (6, Live)],
+            &[(5, Live), (3, Tail), (4, Tail), (5, Tail), (6, Live)],
+            &[(5, Live), (6, Live), (3, Tail), (4, Tail)],
+            &[(3, Tail), (5, Live), (4, Tail), (5, Tail), (6, Tail), (6, Live)],
+        ];
+        for order in orders {
+            assert_eq!(join(order).1, [3, 4, 5, 6], "{order:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_begins_is_shown_at_once() {
+        assert_eq!(join(&[(0, Live), (1, Live), (0, Tail), (1, Tail), (2, Live)]).1, [0, 1, 2]);
+        assert_eq!(join(&[(0, Tail), (0, Live), (1, Live)]).1, [0, 1]);
+    }
+
+    #[test]
+    fn what_is_missing_for_good_is_waited_for_until_the_tail_has_had_its_time() {
+        let (mut late, shown) = join(&[(0, Live), (2, Live), (3, Live)]);
+        assert_eq!(shown, [0]);
+        assert_eq!(late.no_more_tail(), [2, 3]);
+        assert_eq!(late.take("p", 3, Live, 3), [0; 0]);
+        assert_eq!(late.take("p", 5, Live, 5), [5]);
+        assert_eq!(late.take("other", 9, Live, 9), [9]);
+        // A supervisor keeps a piece of which it could not tell anybody.
+        assert_eq!(join(&[(2, Tail), (4, Tail), (5, Live)]).1, [2, 4, 5]);
+    }
+
+    #[test]
+    fn where_there_is_no_tail_everything_is_shown() {
+        let mut late = LateJoin::new(false);
+        assert_eq!(late.take("p", 7, Live, 7), [7]);
+        assert!(late.processes.is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut late = LateJoin::new(true);
+        for sequence in 1..=2 * MAX_HELD as u64 {
+            assert!(late.take("p", sequence, Live, sequence).is_empty());
+        }
+        for process in 0..2 * MAX_PROCESSES {
+            late.take(&process.to_string(), 0, Live, 0);
+        }
+        assert_eq!((late.held, late.processes.len()), (MAX_HELD, MAX_PROCESSES));
+        assert_eq!(late.take("p", 0, Live, 0).len(), 1 + MAX_HELD);
+        assert_eq!(late.held, 0);
+    }
+}

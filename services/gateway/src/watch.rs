@@ -1,0 +1,209 @@
+//! What a client watches: the log as it grows, and what is said live, whatever it goes over.
+//!
+//! It comes straight from the log, so it goes on while the read model is away. A client that comes back with the place
+//! of the last event it saw misses nothing and is told nothing twice.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures::{
+    Stream, StreamExt,
+    future::ready,
+    stream::{self, BoxStream},
+};
+use kairo_core::{event_json::EventJson, ids::Name, record::Record, subjects};
+use kairo_proto::Body;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use crate::{
+    fields::Fields,
+    follow,
+    http::Gateway,
+    live::{self, Piece},
+    place::Place,
+    problem::Problem,
+    tail::Said,
+};
+
+/// What a client wants to see.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wish {
+    pub filter: Filter,
+    /// After this place; none for what comes from now on.
+    pub after: Option<Place>,
+    pub live: bool,
+}
+
+/// Which events a client wants to see.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    pub agent: Option<Name>,
+    pub thread: Option<Name>,
+    pub correlation: Option<Uuid>,
+}
+
+/// What a client is shown.
+pub enum Shown<'a> {
+    /// What follows begins behind this place.
+    Start(Place),
+    Event(&'a EventJson),
+    Live(&'static str, Value),
+}
+
+/// A watch that has begun, in the client's form `T`.
+pub struct Watch<T> {
+    start: T,
+    events: BoxStream<'static, T>,
+    /// Of what is live, and whether it can wait.
+    pieces: BoxStream<'static, (T, bool)>,
+}
+
+impl<T: Send + 'static> Watch<T> {
+    /// Begins. `frame` puts what is shown into the client's form.
+    pub async fn begin(
+        gateway: &Gateway,
+        wish: Wish,
+        frame: impl Fn(Shown<'_>) -> T + Clone + Send + 'static,
+    ) -> Result<Self, Problem> {
+        let start = wish.start(follow::end_of_log(&gateway.bus).await?)?;
+        let said = gateway.tail.join(wish.filter.agent.clone(), start.complete()).await?;
+        let pieces = if wish.live {
+            let wait = Duration::from_millis(gateway.config.tail_wait_ms);
+            let pieces = live::pieces(&gateway.bus, wish.filter.agent.as_ref(), wait).await?;
+            shown_pieces(pieces, wish.filter.clone(), frame.clone()).boxed()
+        } else {
+            stream::empty().boxed()
+        };
+        let first = frame(Shown::Start(start));
+        let events = shown_events(said, wish.filter, start, frame).boxed();
+        Ok(Self { start: first, events, pieces })
+    }
+
+    /// Hands over what is to be seen until the client is gone.
+    pub async fn forward(self, client: mpsc::Sender<T>) {
+        if client.send(self.start).await.is_ok() {
+            forward(self.pieces, self.events, client).await;
+        }
+    }
+}
+
+/// Hands over both. The log waits for a slow client, and so do tails; other pieces do not, and what it cannot take of
+/// them is left out. Pieces go first: one that is there was said before the event that makes it worthless.
+async fn forward<T>(pieces: impl Stream<Item = (T, bool)>, events: impl Stream<Item = T>, client: mpsc::Sender<T>) {
+    let (mut pieces, mut events) = (pin!(pieces), pin!(events));
+    let mut waiting = None;
+    loop {
+        tokio::select! {
+            biased;
+            () = client.closed() => return,
+            Some((piece, waits)) = pieces.next() => match waits {
+                true => drop(client.send(piece).await),
+                false => drop(client.try_send(piece)),
+            },
+            Ok(place) = client.reserve(), if waiting.is_some() => {
+                if let Some(event) = waiting.take() {
+                    place.send(event);
+                }
+            }
+            event = events.next(), if waiting.is_none() => waiting = event,
+        }
+    }
+}
+
+/// The log's events that the client wants.
+fn shown_events<T: Send + 'static>(
+    said: impl Stream<Item = Arc<Said>> + Send + 'static,
+    filter: Filter,
+    start: Place,
+    frame: impl Fn(Shown<'_>) -> T + Send + 'static,
+) -> impl Stream<Item = T> + Send + 'static {
+    said.flat_map(move |said| {
+        let wanted = said.events.iter().filter(|event| Place::of(event) > start && filter.takes(event));
+        stream::iter(wanted.map(|event| frame(Shown::Event(event))).collect::<Vec<_>>())
+    })
+}
+
+/// The pieces that the client wants.
+fn shown_pieces<T: Send + 'static>(
+    pieces: impl Stream<Item = Piece> + Send + 'static,
+    filter: Filter,
+    frame: impl Fn(Shown<'_>) -> T + Send + 'static,
+) -> impl Stream<Item = (T, bool)> + Send + 'static {
+    pieces.filter_map(move |Piece { record, waits }| {
+        let wanted = filter.fits(record.envelope.thread_id.as_deref(), record.envelope.correlation_id);
+        let shown = wanted.then(|| live_fields(&record)).flatten();
+        ready(shown.map(|(name, data)| (frame(Shown::Live(name, data)), waits)))
+    })
+}
+
+/// What kind of piece it is, and what it says.
+fn live_fields(piece: &Record) -> Option<(&'static str, Value)> {
+    let name = match piece.body {
+        Body::LiveToken(_) => "token",
+        Body::LiveOutput(_) => "output",
+        _ => return None,
+    };
+    let mut data = piece.body.to_json();
+    let (_, agent) = subjects::route(&piece.subject)?;
+    let fields = data.as_object_mut()?;
+    fields.insert("agent".to_owned(), Value::String(agent.to_string()));
+    fields.insert("correlation_id".to_owned(), Value::String(piece.envelope.correlation_id.to_string()));
+    Some((name, data))
+}
+
+impl Filter {
+    fn takes(&self, event: &EventJson) -> bool {
+        self.fits(event.thread_id.as_deref(), event.correlation_id)
+    }
+
+    fn fits(&self, thread: Option<&str>, correlation: Uuid) -> bool {
+        let wanted = self.thread.as_ref().map(Name::as_str);
+        (wanted.is_none() || thread == wanted) && self.correlation.is_none_or(|wanted| correlation == wanted)
+    }
+}
+
+impl Wish {
+    /// Where to begin in a log that ends at `end`. A place beyond it belongs to another log: following from there would
+    /// show nothing, and never say why.
+    fn start(&self, end: u64) -> Result<Place, Problem> {
+        let mut fields = Fields::from_query(None);
+        match self.after {
+            None => return Ok(Place::whole(end)),
+            Some(after) if after.sequence <= end => return Ok(after),
+            Some(_) => fields.reject("after", format!("a place up to {end}, where the log ends")),
+        }
+        fields.complete(|| None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_log_and_tails_wait_for_a_slow_client_and_live_pieces_do_not() {
+        let (client, mut received) = mpsc::channel(2);
+        let pieces = [("t1", true), ("t2", true), ("t3", true), ("p1", false), ("p2", false), ("p3", false)];
+        let pieces = stream::iter(pieces).chain(stream::pending());
+        let events = stream::iter(["e1", "e2", "e3"]).chain(stream::pending());
+        let forwarding = tokio::spawn(forward(pieces, events, client));
+        let mut all = Vec::new();
+        while all.last() != Some(&"e3") {
+            all.extend(received.recv().await);
+        }
+        assert_eq!(all.iter().filter(|said| said.starts_with('t')).collect::<Vec<_>>(), [&"t1", &"t2", &"t3"]);
+        assert_eq!(all.iter().filter(|said| said.starts_with('e')).collect::<Vec<_>>(), [&"e1", &"e2", &"e3"]);
+        assert!(!all.contains(&"p3"), "{all:?}");
+        drop(received);
+        forwarding.await.unwrap();
+    }
+
+    #[test]
+    fn a_place_beyond_the_end_is_an_error() {
+        let wish = |after| Wish { filter: Filter::default(), after, live: false };
+        assert_eq!(wish(None).start(9), Ok(Place::whole(9)));
+        assert_eq!(wish(Some(Place::whole(9))).start(9), Ok(Place::whole(9)));
+        assert!(wish(Some(Place::whole(10))).start(9).is_err());
+    }
+}

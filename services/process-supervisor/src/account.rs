@@ -1,0 +1,142 @@
+//! What is known of what a process has written: the ends of it, how much it was, and how far it says it is.
+
+use crate::{
+    events::Tails,
+    progress::{Lines, Progress},
+    protocol::{Output, OutputTotals, Stream},
+    tail::Tail,
+};
+
+/// Bytes of output that go along with progress: an event a second is no place for more.
+const PROGRESS_TAIL_BYTES: usize = 1 << 10;
+
+/// The books of one process.
+#[derive(Debug)]
+pub struct Account {
+    stdout: Lines,
+    stderr: Lines,
+    tails: Tails,
+    /// Of both streams in one.
+    end: Tail,
+    written: OutputTotals,
+    progress: Option<Progress>,
+}
+
+impl Account {
+    /// Keeps at most `tail_bytes` of each stream.
+    pub fn new(tail_bytes: usize) -> Self {
+        Self {
+            stdout: Lines::default(),
+            stderr: Lines::default(),
+            tails: Tails::new(tail_bytes),
+            end: Tail::new(tail_bytes.min(PROGRESS_TAIL_BYTES)),
+            written: OutputTotals::default(),
+            progress: None,
+        }
+    }
+
+    /// Takes in what the process wrote. What of it is output comes back; `progress` is added to `found`.
+    pub fn take(&mut self, frame: Output, found: &mut Vec<Progress>) -> Output {
+        let before = found.len();
+        let text = self.lines(frame.stream).push(&frame.text, found);
+        if found.len() > before {
+            self.progress = found.last().cloned();
+        }
+        self.output(Output { text, ..frame })
+    }
+
+    /// What is left of both streams when the process has ended.
+    pub fn finish(&mut self) -> Vec<Output> {
+        let rest = [Stream::Stdout, Stream::Stderr].map(|stream| {
+            let text = self.lines(stream).finish();
+            self.output(Output { stream, seq: 0, text })
+        });
+        rest.into_iter().filter(|output| !output.text.is_empty()).collect()
+    }
+
+    /// `totals`, as the guard counted them, without the progress lines.
+    pub fn without_progress(&self, totals: OutputTotals) -> OutputTotals {
+        OutputTotals {
+            stdout_bytes: totals.stdout_bytes.saturating_sub(self.stdout.taken_bytes()),
+            stderr_bytes: totals.stderr_bytes.saturating_sub(self.stderr.taken_bytes()),
+            ..totals
+        }
+    }
+
+    /// Output so far, of what was passed on by the guard.
+    pub fn written(&self) -> OutputTotals {
+        self.written
+    }
+
+    pub fn tails(&self) -> &Tails {
+        &self.tails
+    }
+
+    /// The end of both streams, in the order they were read.
+    pub fn end(&self) -> &str {
+        self.end.end()
+    }
+
+    /// What it said last.
+    pub fn progress(&self) -> Option<&Progress> {
+        self.progress.as_ref()
+    }
+
+    fn output(&mut self, output: Output) -> Output {
+        let bytes = output.text.len() as u64;
+        match output.stream {
+            Stream::Stdout => self.written.stdout_bytes += bytes,
+            Stream::Stderr => self.written.stderr_bytes += bytes,
+        }
+        self.tails.push(output.stream, &output.text);
+        self.end.push(&output.text);
+        output
+    }
+
+    fn lines(&mut self, stream: Stream) -> &mut Lines {
+        match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(stream: Stream, text: &str) -> Output {
+        Output { stream, seq: 0, text: text.to_owned() }
+    }
+
+    #[test]
+    fn progress_is_no_output_wherever_output_is_looked_at() {
+        let mut account = Account::new(100);
+        let mut found = Vec::new();
+        let out = account.take(frame(Stream::Stdout, "a\n::progress 1/2 x\n::pro"), &mut found);
+        let err = account.take(frame(Stream::Stderr, "gress 1%\n::progress 1/1 y\n"), &mut found);
+        assert_eq!((out.text.as_str(), err.text.as_str()), ("a\n", "gress 1%\n"), "streams do not mix");
+        assert_eq!(found.len(), 2);
+        assert_eq!(account.progress().map(|progress| progress.message.as_str()), Some("y"));
+        assert_eq!(account.end(), "a\ngress 1%\n");
+        assert_eq!((account.tails().stdout(), account.tails().stderr()), ("a\n", "gress 1%\n"));
+        assert_eq!((account.written().stdout_bytes, account.written().stderr_bytes), (2, 9));
+    }
+
+    #[test]
+    fn what_was_held_back_is_output_in_the_end() {
+        let mut account = Account::new(100);
+        account.take(frame(Stream::Stderr, "::progress 50%"), &mut Vec::new());
+        assert_eq!(account.finish(), [frame(Stream::Stderr, "::progress 50%")]);
+        assert_eq!(account.finish(), []);
+        assert_eq!(account.tails().stderr(), "::progress 50%");
+    }
+
+    #[test]
+    fn what_the_guard_counted_is_put_right() {
+        let mut account = Account::new(100);
+        account.take(frame(Stream::Stdout, "::progress 50%\nabc"), &mut Vec::new());
+        let totals = OutputTotals { stdout_bytes: 18, stderr_bytes: 0, discarded_bytes: 0 };
+        assert_eq!(account.without_progress(totals).stdout_bytes, 3);
+    }
+}

@@ -1,0 +1,116 @@
+//! Answering what others ask about the processes that run here.
+//!
+//! Questions come as core NATS requests: to this supervisor by name or, to stop a process, to whichever supervisor is
+//! given it. Every one gets an answer. Late listeners ask for the end of what an agent's processes wrote.
+
+use std::{sync::Arc, time::Duration};
+
+use async_nats::{Message, Subscriber};
+use futures::{Stream, StreamExt, stream};
+use kairo_core::{
+    bus::BusError,
+    ids::Name,
+    subjects::{SUPERVISORS_CONTROL, Service, control_of},
+};
+use kairo_proto::v1::{ProcessAnswer, ProcessRequest};
+use prost::Message as _;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use crate::desk::{Desk, refused};
+
+/// Where the ends of all agents' output are asked for; [`kairo_core::subjects::tail_of`] names one.
+const TAILS: &str = "kairo.live.*.tail";
+/// Questions dealt with at once, as a stop is answered when it is over. More are refused.
+const QUESTIONS: usize = 1_024;
+/// How long answers that are due may take when the service stops.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Answers until it is dropped or finished.
+pub struct Answering {
+    listening: AbortOnDropHandle<()>,
+    answers: TaskTracker,
+}
+
+impl Answering {
+    pub async fn begin(desk: Desk) -> Result<Self, BusError> {
+        let client = &desk.bus.client;
+        let group = Service::ProcessSupervisor.name().to_owned();
+        let own = subscribed(client.subscribe(control_of(desk.bus.instance.as_str())).await)?;
+        let any = subscribed(client.queue_subscribe(SUPERVISORS_CONTROL, group).await)?;
+        let tails = subscribed(client.subscribe(TAILS).await)?;
+        let answers = TaskTracker::new();
+        let listening = listen(Arc::new(desk), stream::select(own, any), tails, answers.clone());
+        Ok(Self { listening: AbortOnDropHandle::new(tokio::spawn(listening)), answers })
+    }
+
+    /// Takes no more questions, and gives the answers that are due.
+    pub async fn finish(self) {
+        drop(self.listening);
+        self.answers.close();
+        if timeout(LAST_WORDS, self.answers.wait()).await.is_err() {
+            tracing::warn!(left = self.answers.len(), "questions were left unanswered");
+        }
+    }
+}
+
+fn subscribed<E: Into<async_nats::Error>>(subscriber: Result<Subscriber, E>) -> Result<Subscriber, BusError> {
+    subscriber.map_err(|error| BusError::Unavailable { doing: "subscribing", source: error.into() })
+}
+
+async fn listen(
+    desk: Arc<Desk>,
+    mut questions: impl Stream<Item = Message> + Unpin,
+    mut tails: Subscriber,
+    answers: TaskTracker,
+) {
+    let room = Arc::new(Semaphore::new(QUESTIONS));
+    loop {
+        // Each is dealt with by a task of its own: a stop takes its time.
+        tokio::select! {
+            Some(question) = questions.next() => {
+                answers.spawn(answer(desk.clone(), question, room.clone().try_acquire_owned().ok()));
+            }
+            Some(question) = tails.next() => {
+                answers.spawn(repeat(desk.clone(), question, room.clone().try_acquire_owned().ok()));
+            }
+            else => return,
+        }
+    }
+}
+
+async fn answer(desk: Arc<Desk>, question: Message, room: Option<OwnedSemaphorePermit>) {
+    let Some(reply) = question.reply else {
+        tracing::debug!(subject = %question.subject, "a question without a reply subject was passed over");
+        return;
+    };
+    let answer = match ProcessRequest::decode(question.payload) {
+        _ if room.is_none() => refused("this supervisor is asked too much at once; ask again in a moment"),
+        Ok(request) => desk.answer(request).await,
+        Err(error) => refused(&format!("this is no ProcessRequest: {error}")),
+    };
+    say(&desk, reply, answer).await;
+}
+
+async fn say(desk: &Desk, reply: async_nats::Subject, answer: ProcessAnswer) {
+    if let Err(error) = desk.bus.client.publish(reply, answer.encode_to_vec().into()).await {
+        tracing::debug!(%error, "an answer went nowhere");
+    }
+}
+
+/// The agent is the one that the subject names.
+async fn repeat(desk: Arc<Desk>, question: Message, room: Option<OwnedSemaphorePermit>) {
+    let agent = question.subject.split('.').nth(2).and_then(|agent| Name::parse(agent).ok());
+    let (Some(reply), Some(agent), Some(_room)) = (question.reply, agent, room) else {
+        tracing::debug!(subject = %question.subject, "a request for a tail was passed over");
+        return;
+    };
+    for process in desk.registry.of(&agent) {
+        if let Some(live) = &process.live {
+            live.repeat(&reply).await;
+        }
+    }
+}

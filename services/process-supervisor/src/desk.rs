@@ -1,0 +1,243 @@
+//! What becomes of a question about a process.
+
+use std::{sync::Arc, time::Duration};
+
+use async_nats::Request;
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{Bus, BusError, append::Outgoing},
+    envelope::{Envelope, Origin},
+    ids::Name,
+    subjects::{PROCESS_CANCELED, Service, control_of},
+};
+use kairo_proto::v1::{self, ProcessAnswer, ProcessExited, ProcessRequest, ProcessState, process_request::Ask};
+use prost::Message;
+use serde::{Deserialize, de::value::StrDeserializer};
+use uuid::Uuid;
+
+use crate::{
+    events::{self, canceled_id},
+    ledgers::{Begun, Ledgers, Target},
+    process::{NotDone, Process},
+    protocol::Signal,
+    registry::Registry,
+};
+
+/// How long it may take beyond the grace period until the end of a process that is stopped is in the log.
+const RECORDING: Duration = Duration::from_secs(10);
+
+/// Where questions are dealt with.
+pub struct Desk {
+    pub bus: Bus,
+    pub registry: Arc<Registry>,
+    pub ledgers: Arc<Ledgers>,
+    /// Between asking a process to end and killing it, at most.
+    pub grace: Duration,
+}
+
+/// Why a question is no question.
+#[derive(Debug, thiserror::Error, PartialEq)]
+enum Malformed {
+    #[error("{field}: expected {expected}, found {found:?}")]
+    Field { field: &'static str, expected: &'static str, found: String },
+    #[error("nothing is asked: expected look, signal, write or stop")]
+    Nothing,
+}
+
+/// What is asked for.
+#[derive(Debug)]
+enum Wish {
+    Look,
+    Signal(Uuid, Signal),
+    Write(Uuid, v1::ProcessWrite),
+    Stop(Uuid, v1::ProcessStop),
+}
+
+impl Wish {
+    fn read(request: &ProcessRequest) -> Result<Self, Malformed> {
+        let by = || uuid("by_action_id", &request.by_action_id);
+        Ok(match &request.ask {
+            None => return Err(Malformed::Nothing),
+            Some(Ask::Look(_)) => Self::Look,
+            Some(Ask::Signal(asked)) => Self::Signal(by()?, signal(&asked.name)?),
+            Some(Ask::Write(write)) => Self::Write(by()?, write.clone()),
+            Some(Ask::Stop(stop)) => Self::Stop(by()?, *stop),
+        })
+    }
+}
+
+impl Desk {
+    pub async fn answer(&self, request: ProcessRequest) -> ProcessAnswer {
+        match self.deal_with(&request).await {
+            Ok(answer) => answer,
+            Err(malformed) => refused(&malformed.to_string()),
+        }
+    }
+
+    async fn deal_with(&self, request: &ProcessRequest) -> Result<ProcessAnswer, Malformed> {
+        let agent = Name::parse(&request.agent)
+            .map_err(|_| field("agent", "a name of characters a-z 0-9 _ -", &request.agent))?;
+        let action = uuid("action_id", &request.action_id)?;
+        let wish = Wish::read(request)?;
+        if let Wish::Stop(by, stop) = wish {
+            let target = Target { agent: &agent, action, after: request.after };
+            let stopped = self.stop(request, target, by, self.grace_within(stop.grace_ms)).await;
+            return Ok(stopped.unwrap_or_else(|error| refused(&format!("{error}; ask again in a moment"))));
+        }
+        let Some(process) = self.registry.find(&agent, action) else {
+            return Ok(not_here("this supervisor does not run it; the log says who does, or how it ended"));
+        };
+        let outcome = match wish {
+            Wish::Signal(by, signal) => process.signal(by, signal).await,
+            Wish::Write(by, write) => process.write(by, write.text, write.close).await,
+            Wish::Look | Wish::Stop(..) => Ok(()),
+        };
+        Ok(after(outcome, &process))
+    }
+
+    fn grace_within(&self, asked_ms: u64) -> Duration {
+        match asked_ms {
+            0 => self.grace,
+            asked_ms => self.grace.min(Duration::from_millis(asked_ms)),
+        }
+    }
+
+    /// Sees to it that the process ends, or never begins, and that the log says so.
+    async fn stop(
+        &self,
+        request: &ProcessRequest,
+        target: Target<'_>,
+        by: Uuid,
+        grace: Duration,
+    ) -> Result<ProcessAnswer, BusError> {
+        if let Some(end) = self.ledgers.end(target).await? {
+            return Ok(done(ended(end)));
+        }
+        let begun = self.ledgers.begun(target).await?;
+        self.ledgers.cancel(target, &self.canceled_event(target, by, grace, begun.as_ref())).await?;
+        // Whoever begins it from now on finds that out before its program runs; who did before is found here.
+        let begun = match begun {
+            Some(begun) => Some(begun),
+            None => self.ledgers.begun(target).await?,
+        };
+        match begun.map(|begun| begun.spawned.supervisor) {
+            None => Ok(not_begun()),
+            Some(supervisor) if supervisor == self.bus.instance.as_str() => self.stop_here(target, grace).await,
+            Some(supervisor) => Ok(self.forward(&supervisor, request, grace).await),
+        }
+    }
+
+    fn canceled_event(&self, target: Target<'_>, by: Uuid, grace: Duration, begun: Option<&Begun>) -> Outgoing {
+        let (id, now) = (canceled_id(target.action), Timestamp::now());
+        let (emitter, origin) = (Service::ProcessSupervisor, Origin::System);
+        let envelope = match begun {
+            Some(begun) => begun.record.envelope.follow(id, emitter, origin, now),
+            // Of a process that nobody began, only who asked is known.
+            None => Envelope { correlation_id: by, ..Envelope::entering(id, emitter, origin, now) },
+        };
+        let envelope = Envelope { causation_id: Some(by), ..envelope };
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let body = events::canceled(target.action, self.bus.instance.as_str(), by, grace_ms);
+        Outgoing::new(&PROCESS_CANCELED, target.agent, envelope, body)
+    }
+
+    async fn stop_here(&self, target: Target<'_>, grace: Duration) -> Result<ProcessAnswer, BusError> {
+        if let Some(process) = self.registry.find(target.agent, target.action) {
+            process.cancel(grace).await;
+            process.over().await;
+        }
+        Ok(match self.ledgers.end(target).await? {
+            Some(end) => done(ended(end)),
+            None => not_here("it is over, but its end is not in the log yet; wait for it there"),
+        })
+    }
+
+    /// Passes a stop on to the supervisor that has the process, and its answer back.
+    async fn forward(&self, supervisor: &str, request: &ProcessRequest, grace: Duration) -> ProcessAnswer {
+        let forwarded = Request::new().payload(request.encode_to_vec().into()).timeout(Some(grace + RECORDING));
+        match self.bus.client.send_request(control_of(supervisor), forwarded).await {
+            Ok(answer) => ProcessAnswer::decode(answer.payload)
+                .unwrap_or_else(|error| not_here(&format!("{supervisor} gave an answer that cannot be read: {error}"))),
+            Err(error) => not_here(&format!(
+                "{supervisor}, which had it, does not answer ({error}); if it is gone, so is the process, and its end \
+                 will be in the log soon"
+            )),
+        }
+    }
+}
+
+/// The answer after something was done to `process`, or not.
+fn after(outcome: Result<(), NotDone>, process: &Process) -> ProcessAnswer {
+    match outcome {
+        Ok(()) => done(process.state()),
+        Err(NotDone::Over) => not_here("it has ended; its end is in the log"),
+        Err(error) => refused(&error.to_string()),
+    }
+}
+
+fn ended(end: ProcessExited) -> ProcessState {
+    ProcessState {
+        process_id: end.process_id,
+        running_ms: end.usage.map(|usage| usage.wall_ms).unwrap_or_default(),
+        stdout_tail: end.stdout_tail,
+        stderr_tail: end.stderr_tail,
+        stdout_bytes: end.stdout_bytes,
+        stderr_bytes: end.stderr_bytes,
+        outcome: end.outcome,
+        code: end.code,
+        signal: end.signal,
+        ..Default::default()
+    }
+}
+
+fn done(state: ProcessState) -> ProcessAnswer {
+    ProcessAnswer { outcome: "done".to_owned(), reason: String::new(), state: Some(state) }
+}
+
+pub fn refused(reason: &str) -> ProcessAnswer {
+    ProcessAnswer { outcome: "refused".to_owned(), reason: reason.to_owned(), state: None }
+}
+
+fn not_here(reason: &str) -> ProcessAnswer {
+    ProcessAnswer { outcome: "not_here".to_owned(), reason: reason.to_owned(), state: None }
+}
+
+fn not_begun() -> ProcessAnswer {
+    let reason = "nobody had begun it, and now nobody will run it".to_owned();
+    ProcessAnswer { outcome: "not_begun".to_owned(), reason, state: None }
+}
+
+fn field(field: &'static str, expected: &'static str, found: &str) -> Malformed {
+    Malformed::Field { field, expected, found: found.chars().take(80).collect() }
+}
+
+fn uuid(name: &'static str, text: &str) -> Result<Uuid, Malformed> {
+    Uuid::parse_str(text).map_err(|_| field(name, "a UUID", text))
+}
+
+fn signal(name: &str) -> Result<Signal, Malformed> {
+    let read: Result<_, serde::de::value::Error> = Signal::deserialize(StrDeserializer::new(name));
+    read.map_err(|_| field("signal.name", "HUP, INT, QUIT, USR1, USR2, TERM, KILL, STOP or CONT", name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_called_by_their_names() {
+        for name in ["HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "KILL", "STOP", "CONT"] {
+            assert!(signal(name).is_ok(), "{name}");
+        }
+        for name in ["", "term", "SIGTERM", "SEGV", "9"] {
+            let reason = signal(name).expect_err("no name of a signal").to_string();
+            assert!(reason.contains("HUP") && reason.contains(name), "{reason}");
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_quoted_in_part_only() {
+        let reason = uuid("action_id", &"x".repeat(1_000)).expect_err("no UUID").to_string();
+        assert!(reason.starts_with("action_id: expected a UUID") && reason.len() < 200, "{reason}");
+    }
+}

@@ -1,0 +1,73 @@
+//! An invoke, and the events that follow from it.
+
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use kairo_core::{
+    bus::append::Outgoing,
+    envelope::{Envelope, Origin},
+    event_json::invocation_id,
+    ids::Name,
+    record::Record,
+    subjects::{PROCESS_EXITED, PROCESS_SPAWNED, Service},
+};
+use tokio::sync::SemaphorePermit;
+use uuid::Uuid;
+
+use crate::{
+    events::{self, End, exited_id, spawned_id},
+    ledgers::Target,
+    plan::Asked,
+    protocol::Spec,
+};
+
+/// An invoke that is worked on.
+pub struct Job<'a> {
+    pub agent: Name,
+    pub invoke: &'a Record,
+    /// The decision that asked for it: nothing about its actions stands in the log up to here. Not the invoke's own
+    /// sequence: the one delivered may be a copy that somebody published again.
+    pub since: u64,
+    /// The replica that works on it.
+    pub supervisor: &'a Name,
+    /// Room for one process, for whichever action takes it.
+    room: Mutex<Option<SemaphorePermit<'a>>>,
+}
+
+impl<'a> Job<'a> {
+    pub fn new(agent: Name, invoke: &'a Record, since: u64, supervisor: &'a Name) -> Self {
+        Self { agent, invoke, since, supervisor, room: Mutex::default() }
+    }
+
+    pub fn give_room(&mut self, room: SemaphorePermit<'a>) {
+        self.room = Mutex::new(Some(room));
+    }
+
+    pub fn take_room(&self) -> Option<SemaphorePermit<'a>> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub fn target(&self, asked: &Asked) -> Target<'_> {
+        Target { agent: &self.agent, action: asked.action, after: self.since }
+    }
+
+    /// That the process of an action exists.
+    pub fn spawned(&self, asked: &Asked, pid: u32, spec: &Spec) -> Outgoing {
+        let envelope = self.envelope(asked, spawned_id(asked.action), invocation_id(asked.action));
+        let body = events::spawned(asked, self.since, self.supervisor.as_str(), pid, spec);
+        Outgoing::new(&PROCESS_SPAWNED, &self.agent, envelope, body)
+    }
+
+    /// How the process of an action ended; it follows from the event `because`.
+    pub fn exited(&self, asked: &Asked, because: Uuid, program: String, end: End) -> Outgoing {
+        let envelope = self.envelope(asked, exited_id(asked.action), because);
+        let body = events::exited(asked, self.since, self.supervisor.as_str(), program, end);
+        Outgoing::new(&PROCESS_EXITED, &self.agent, envelope, body)
+    }
+
+    fn envelope(&self, asked: &Asked, id: Uuid, because: Uuid) -> Envelope {
+        let cause = &self.invoke.envelope;
+        let envelope = cause.follow(id, Service::ProcessSupervisor, Origin::System, Timestamp::now());
+        Envelope { causation_id: Some(because), ..envelope }.in_thread(&asked.thread_id)
+    }
+}

@@ -1,0 +1,157 @@
+//! What the log says of processes: which were begun, which were asked to end, which have ended.
+
+use std::collections::BTreeMap;
+
+use futures::try_join;
+use kairo_core::{
+    bus::{
+        Bus, BusError,
+        append::Outgoing,
+        ledger::{Entered, Entry, Ledger},
+        patience::Patience,
+    },
+    ids::Name,
+    record::Record,
+    subjects::{PROCESS_CANCELED, PROCESS_EXITED, PROCESS_SPAWNED, Route},
+};
+use kairo_proto::{
+    Body,
+    v1::{ProcessExited, ProcessSpawned},
+};
+use uuid::Uuid;
+
+use crate::events::End;
+
+/// The ledgers of processes, shared by all that look into them.
+pub struct Ledgers {
+    bus: Bus,
+    pub spawned: Ledger,
+    pub canceled: Ledger,
+    pub exited: Ledger,
+}
+
+/// Where to look for an action.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    pub agent: &'a Name,
+    pub action: Uuid,
+    /// Nothing about it stands in the log up to here.
+    pub after: u64,
+}
+
+/// A process that exists or existed.
+pub struct Begun {
+    pub spawned: ProcessSpawned,
+    pub record: Record,
+}
+
+impl Ledgers {
+    pub fn new(bus: &Bus) -> Self {
+        Self {
+            bus: bus.clone(),
+            spawned: Ledger::new(bus, &PROCESS_SPAWNED),
+            canceled: Ledger::new(bus, &PROCESS_CANCELED),
+            exited: Ledger::new(bus, &PROCESS_EXITED),
+        }
+    }
+
+    pub async fn begun(&self, target: Target<'_>) -> Result<Option<Begun>, BusError> {
+        let Some(record) = self.find(&self.spawned, &PROCESS_SPAWNED, target).await? else { return Ok(None) };
+        Ok(match &record.body {
+            Body::ProcessSpawned(spawned) => Some(Begun { spawned: spawned.clone(), record }),
+            _ => None,
+        })
+    }
+
+    pub async fn end(&self, target: Target<'_>) -> Result<Option<ProcessExited>, BusError> {
+        let record = self.find(&self.exited, &PROCESS_EXITED, target).await?;
+        Ok(record.and_then(|record| match record.body {
+            Body::ProcessExited(exited) => Some(exited),
+            _ => None,
+        }))
+    }
+
+    async fn is_canceled(&self, target: Target<'_>) -> Result<bool, BusError> {
+        let entries = self.canceled.entries(target.agent, target.after, &[target.action]).await?;
+        Ok(!entries.is_empty())
+    }
+
+    /// Writes that an action was asked to end, unless that is in the log.
+    pub async fn cancel(&self, target: Target<'_>, event: &Outgoing) -> Result<(), BusError> {
+        if let Entered::Written { .. } = self.canceled.enter(target.agent, target.after, event).await? {
+            tracing::info!(agent = %target.agent, action = %target.action, "to end, on request");
+        }
+        Ok(())
+    }
+
+    /// Why the gate of a process that stands in the log at `sequence` stays closed. The agent's other processes are
+    /// looked for above `others_after`, where that is known. While the server is away it keeps asking for as long as
+    /// `hold_ms` says: whether something is in the way is not to be guessed.
+    pub async fn obstacle(
+        &self,
+        target: Target<'_>,
+        others_after: u64,
+        sequence: u64,
+        per_agent: usize,
+    ) -> Result<Option<End>, BusError> {
+        let after = match others_after {
+            0 => target.after,
+            others_after => others_after.min(target.after),
+        };
+        let mut patience = Patience::new(&self.bus.limits);
+        let (canceled, others) = loop {
+            match try_join!(self.is_canceled(target), self.running(target.agent, after, sequence)) {
+                Ok(known) => break known,
+                Err(error) => patience.after(error).await?,
+            }
+        };
+        Ok(match canceled {
+            true => Some(End::Withdrawn),
+            false => (others >= per_agent).then(|| End::too_many(others, per_agent)),
+        })
+    }
+
+    /// The agent's processes above sequence `after` that were begun before `sequence` and have not ended.
+    async fn running(&self, agent: &Name, after: u64, sequence: u64) -> Result<usize, BusError> {
+        let (spawned, exited) = try_join!(self.spawned.all(agent, after), self.exited.all(agent, after))?;
+        Ok(running(&spawned, &exited, sequence))
+    }
+
+    async fn find(&self, ledger: &Ledger, row: &Route, target: Target<'_>) -> Result<Option<Record>, BusError> {
+        let entries = ledger.entries(target.agent, target.after, &[target.action]).await?;
+        let Some(entry) = entries.get(&target.action) else { return Ok(None) };
+        let page = self.bus.read(&row.of(target.agent), entry.sequence - 1).await?;
+        let raw = page.messages.into_iter().find(|raw| raw.sequence == entry.sequence);
+        match raw.map(|raw| raw.read(self.bus.limits.max_body_bytes)) {
+            Some(Ok(record)) => Ok(Some(record)),
+            // A server that is behind the others, or a reader that is.
+            _ => Err(BusError::Unavailable { doing: "reading the log", source: "an entry is not there yet".into() }),
+        }
+    }
+}
+
+fn running(spawned: &BTreeMap<Uuid, Entry>, exited: &BTreeMap<Uuid, Entry>, sequence: u64) -> usize {
+    let before = spawned.iter().filter(|(_, entry)| entry.sequence < sequence);
+    before.filter(|(action, _)| !exited.contains_key(action)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(entries: &[(u128, u64)]) -> BTreeMap<Uuid, Entry> {
+        let entry = |(action, sequence): &(u128, u64)| {
+            (Uuid::from_u128(*action), Entry { sequence: *sequence, by: "s-1".to_owned() })
+        };
+        entries.iter().map(entry).collect()
+    }
+
+    #[test]
+    fn what_came_later_or_has_ended_does_not_count() {
+        let spawned = entries(&[(1, 10), (2, 11), (3, 14), (4, 15)]);
+        let exited = entries(&[(2, 12)]);
+        assert_eq!(running(&spawned, &exited, 14), 1, "the one at 14 is the one that asks");
+        assert_eq!(running(&spawned, &exited, 99), 3);
+        assert_eq!(running(&entries(&[]), &exited, 99), 0);
+    }
+}

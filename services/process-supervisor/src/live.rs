@@ -1,0 +1,99 @@
+//! What a process writes, for whoever listens now, and the end of it for whoever comes late.
+
+use std::time::Duration;
+
+use async_nats::{Subject, connection::State};
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{Bus, append::Outgoing},
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    subjects::{LIVE_OUTPUT, Service},
+};
+use kairo_proto::v1;
+use tokio::{sync::Mutex, time::timeout};
+use uuid::Uuid;
+
+use crate::{
+    events::process_id,
+    kept::Kept,
+    pieces::{Piece, pieces},
+    protocol::Output,
+};
+
+/// Most text in one live message, in bytes.
+const PIECE_BYTES: usize = 8 << 10;
+/// How long live messages may wait for the connection to take them; then they are dropped, so that output which nobody
+/// hears does not hold up the process.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The voice of one process.
+pub struct Live {
+    bus: Bus,
+    agent: Name,
+    action: Uuid,
+    /// The event the process follows from.
+    cause: Envelope,
+    /// Whoever speaks holds it: what is said after the end so far was repeated has a higher sequence than all of that.
+    said: Mutex<Said>,
+}
+
+struct Said {
+    /// Of the next message.
+    sequence: u64,
+    kept: Kept<Outgoing>,
+}
+
+impl Live {
+    /// Keeps the last `tail_bytes` for whoever comes late.
+    pub fn new(bus: &Bus, agent: &Name, action: Uuid, cause: Envelope, tail_bytes: usize) -> Self {
+        let said = Mutex::new(Said { sequence: 0, kept: Kept::new(tail_bytes) });
+        Self { bus: bus.clone(), agent: agent.clone(), action, cause, said }
+    }
+
+    pub async fn say(&self, frames: Vec<Output>) {
+        let mut said = self.said.lock().await;
+        // What is given to a client without a connection fills its queue, and comes out late.
+        let mut taken = self.bus.client.connection_state() == State::Connected;
+        for piece in pieces(frames, PIECE_BYTES) {
+            let bytes = piece.text.len();
+            let event = self.event(said.sequence, piece);
+            // Dropped pieces are counted too: whoever listens sees that some are missing.
+            said.sequence += 1;
+            if taken {
+                taken = timeout(PATIENCE, self.bus.say_live(&event)).await.is_ok();
+            }
+            said.kept.push(bytes, event);
+        }
+    }
+
+    /// Says what was kept again, to one listener.
+    pub async fn repeat(&self, to: &Subject) {
+        let said = self.said.lock().await;
+        let repeating = async {
+            for event in said.kept.iter() {
+                let body = event.body.encode().into();
+                if let Err(error) = self.bus.client.publish_with_headers(to.clone(), event.headers(), body).await {
+                    tracing::debug!(%error, action = %self.action, "a tail went nowhere");
+                    return;
+                }
+            }
+        };
+        if timeout(PATIENCE, repeating).await.is_err() {
+            tracing::debug!(action = %self.action, "the connection takes too long for a tail");
+        }
+    }
+
+    fn event(&self, sequence: u64, piece: Piece) -> Outgoing {
+        let id = ids::derived(self.action, &format!("output/{sequence}"));
+        let envelope = self.cause.follow(id, Service::ProcessSupervisor, Origin::System, Timestamp::now());
+        let body = v1::LiveOutput {
+            process_id: process_id(self.action).to_string(),
+            action_id: self.action.to_string(),
+            stream: piece.stream.as_str().to_owned(),
+            sequence,
+            text: piece.text,
+        };
+        Outgoing::new(&LIVE_OUTPUT, &self.agent, envelope, body)
+    }
+}

@@ -1,0 +1,171 @@
+//! A process that runs here: what is known of it, and what can be done to it.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use kairo_core::{envelope::Envelope, ids::Name};
+use kairo_proto::v1::ProcessState;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::{
+    account::Account,
+    events::process_id,
+    guarded::{Control, GuardedError, InputError},
+    live::Live,
+    once::Once,
+    protocol::Signal,
+};
+
+/// One process, from the moment that it waits at its gate until its end is in the log.
+pub struct Process {
+    pub agent: Name,
+    pub action: Uuid,
+    /// The event that says it exists, from which all it does follows.
+    pub cause: Envelope,
+    /// Where its output goes while it runs, if anywhere.
+    pub live: Option<Live>,
+    control: Control,
+    phase: watch::Sender<Phase>,
+    account: Mutex<Account>,
+    asked: Mutex<Once>,
+    canceled: AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    AtGate,
+    Running { since: Instant },
+    Over,
+}
+
+/// Why something was not done to a process.
+#[derive(Debug, thiserror::Error)]
+pub enum NotDone {
+    #[error("the process has ended")]
+    Over,
+    #[error(transparent)]
+    Guarded(#[from] GuardedError),
+    #[error(transparent)]
+    Input(#[from] InputError),
+}
+
+impl Process {
+    pub fn new(
+        agent: &Name,
+        action: Uuid,
+        cause: Envelope,
+        live: Option<Live>,
+        control: Control,
+        tail_bytes: usize,
+    ) -> Self {
+        Self {
+            agent: agent.clone(),
+            action,
+            cause,
+            live,
+            control,
+            phase: watch::Sender::new(Phase::AtGate),
+            account: Mutex::new(Account::new(tail_bytes)),
+            asked: Mutex::default(),
+            canceled: AtomicBool::new(false),
+        }
+    }
+
+    /// What is known of what it wrote.
+    pub fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its gate is open.
+    pub fn opened(&self) {
+        self.phase.send_replace(Phase::Running { since: Instant::now() });
+    }
+
+    /// Nothing is left of it, and its end is in the log, unless that could not be written.
+    pub fn is_over(&self) {
+        self.phase.send_replace(Phase::Over);
+    }
+
+    /// Returns when it is over.
+    pub async fn over(&self) {
+        // It cannot fail: the sender is our own.
+        let _ = self.phase.subscribe().wait_for(|phase| matches!(phase, Phase::Over)).await;
+    }
+
+    /// For how long it has been running.
+    pub fn running(&self) -> Duration {
+        match *self.phase.borrow() {
+            Phase::Running { since } => since.elapsed(),
+            Phase::AtGate | Phase::Over => Duration::ZERO,
+        }
+    }
+
+    /// Asks it to end, and has it killed when `grace` is over. At its gate it ends there.
+    pub async fn cancel(&self, grace: Duration) {
+        self.canceled.store(true, Ordering::Relaxed);
+        // A guard that is gone has killed already.
+        self.control.cancel(grace).await.ok();
+    }
+
+    /// Whether it was asked to end.
+    pub fn is_canceled(&self) -> bool {
+        self.canceled.load(Ordering::Relaxed)
+    }
+
+    /// Sends it a signal, once for each `request`.
+    pub async fn signal(&self, request: Uuid, signal: Signal) -> Result<(), NotDone> {
+        self.once(request, self.control.signal(signal)).await
+    }
+
+    /// Writes to its standard input, once for each `request`.
+    pub async fn write(&self, request: Uuid, text: String, close: bool) -> Result<(), NotDone> {
+        self.once(request, self.control.write(text, close)).await
+    }
+
+    async fn once<E: Into<NotDone>>(
+        &self,
+        request: Uuid,
+        doing: impl Future<Output = Result<(), E>>,
+    ) -> Result<(), NotDone> {
+        // At the gate there is no program yet that it could reach.
+        let begun = self.phase.subscribe().wait_for(|phase| !matches!(phase, Phase::AtGate)).await.map(|phase| *phase);
+        if !matches!(begun, Ok(Phase::Running { .. })) {
+            return Err(NotDone::Over);
+        }
+        if !self.asked().begin(request) {
+            return Ok(());
+        }
+        let done = doing.await;
+        if done.is_err() {
+            self.asked().fail(request);
+        }
+        done.map_err(E::into)
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Once> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it is doing.
+    pub fn state(&self) -> ProcessState {
+        let account = self.account();
+        let written = account.written();
+        ProcessState {
+            process_id: process_id(self.action).to_string(),
+            running_ms: u64::try_from(self.running().as_millis()).unwrap_or(u64::MAX),
+            fraction: account.progress().and_then(|progress| progress.fraction),
+            message: account.progress().map(|progress| progress.message.clone()).unwrap_or_default(),
+            stdout_tail: account.tails().stdout().to_owned(),
+            stderr_tail: account.tails().stderr().to_owned(),
+            stdout_bytes: written.stdout_bytes,
+            stderr_bytes: written.stderr_bytes,
+            ..Default::default()
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Room for processes: how many may run here at once, and who waits.
+
+use std::time::Duration;
+
+use kairo_core::ids::Name;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_util::sync::CancellationToken;
+
+/// What is left of `limits.concurrent`.
+pub struct Room {
+    permits: Semaphore,
+    concurrent: usize,
+    patience: Duration,
+    /// Cancelled when nothing more shall be begun.
+    shutdown: CancellationToken,
+}
+
+impl Room {
+    /// Room for `concurrent` processes, which an invoke waits for no longer than `patience`.
+    pub fn new(concurrent: usize, patience: Duration, shutdown: CancellationToken) -> Self {
+        Self { permits: Semaphore::new(concurrent), concurrent, patience, shutdown }
+    }
+
+    /// Room for one process of an invoke of which nothing has begun here. `None` when it is for others to run: nothing
+    /// more shall be begun here, or it has waited so long that another replica may well have room by now.
+    pub async fn for_first(&self, agent: &Name) -> Option<SemaphorePermit<'_>> {
+        if self.permits.available_permits() == 0 {
+            let concurrent = self.concurrent;
+            tracing::warn!(%agent, concurrent, "no room for another process, it waits (limits.concurrent)");
+        }
+        tokio::time::timeout(self.patience, self.for_more()).await.unwrap_or_default()
+    }
+
+    /// Room for one process of an invoke that stays here. `None` when nothing more shall be begun.
+    pub async fn for_more(&self) -> Option<SemaphorePermit<'_>> {
+        tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => None,
+            permit = self.permits.acquire() => permit.ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent() -> Name {
+        Name::parse("ann").unwrap()
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_gets_what_becomes_free() {
+        let room = Room::new(1, Duration::from_secs(60), CancellationToken::new());
+        let agent = agent();
+        let first = room.for_first(&agent).await.expect("room");
+        let (second, ()) = tokio::join!(room.for_first(&agent), async { drop(first) });
+        assert!(second.is_some());
+    }
+
+    #[tokio::test]
+    async fn without_room_it_is_for_others() {
+        let room = Room::new(1, Duration::ZERO, CancellationToken::new());
+        let agent = agent();
+        let _first = room.for_first(&agent).await.expect("room");
+        assert!(room.for_first(&agent).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_begun_after_shutdown() {
+        let shutdown = CancellationToken::new();
+        let room = Room::new(1, Duration::from_secs(60), shutdown.clone());
+        shutdown.cancel();
+        assert!(room.for_first(&agent()).await.is_none());
+        assert!(room.for_more().await.is_none());
+    }
+}

@@ -1,0 +1,116 @@
+//! Which files a program may open. Needs a kernel with Landlock; says so where there is none.
+
+use std::fs;
+use std::path::Path;
+
+use kairo_process_supervisor::protocol::{Access, Outcome, Spec};
+use landlock::{ABI, Access as _, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
+use tempfile::{TempDir, tempdir};
+
+use crate::{run, shell};
+
+/// Whether this kernel enforces what the tests check.
+fn enforced() -> bool {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let enforced = ruleset.handle_access(AccessFs::from_all(ABI::V3)).and_then(Ruleset::create).is_ok();
+    if !enforced {
+        eprintln!("SKIPPED: this kernel has no Landlock (Linux 6.2), so there is nothing to test");
+    }
+    enforced
+}
+
+/// A folder with two agents' folders, of which the first is where a program runs.
+fn folders() -> TempDir {
+    let root = tempdir().expect("a folder");
+    for agent in ["ann", "bob"] {
+        fs::create_dir(root.path().join(agent)).expect("a folder");
+        fs::write(root.path().join(agent).join("secret"), agent).expect("written");
+    }
+    root
+}
+
+fn restricted(root: &Path, script: &str) -> Spec {
+    let read = ["/usr", "/bin", "/lib", "/lib64", "/etc", "/nowhere"].map(Into::into).into();
+    let mut spec = shell(script);
+    spec.cwd = root.join("ann");
+    spec.access = Some(Access { required: true, read, write: Vec::new() });
+    spec
+}
+
+#[tokio::test]
+async fn a_program_works_in_its_folder_and_nowhere_else() {
+    if !enforced() {
+        return;
+    }
+    let root = folders();
+    let script = "cat secret && echo new > file && mkdir deep && mv file deep/file && cat deep/file > /dev/null && ls \
+                  deep";
+    let works = run(restricted(root.path(), script)).await;
+    assert_eq!((works.exit.outcome, works.stderr.as_str()), (Outcome::Exited { code: 0 }, ""));
+    assert_eq!(works.stdout, "annfile\n");
+
+    let bob = root.path().join("bob");
+    let bob = bob.display();
+    for script in [
+        "ls /root".to_owned(),
+        "ls ..".to_owned(),
+        format!("cat {bob}/secret"),
+        "cat ../bob/secret".to_owned(),
+        format!("echo x > {bob}/secret"),
+        format!("rm {bob}/secret"),
+        format!("ln {bob}/secret stolen"),
+        format!("truncate -s 0 {bob}/secret"),
+        "echo x > /etc/kairo-was-here".to_owned(),
+        "cat /proc/1/cmdline".to_owned(),
+    ] {
+        let refused = run(restricted(root.path(), &script)).await;
+        assert_ne!(refused.exit.outcome, Outcome::Exited { code: 0 }, "{script}");
+        // A link to what one may not reach would cross from one tree of files into another.
+        let complaint = if script.starts_with("ln") { "cross-device link" } else { "ermission denied" };
+        assert!(refused.stderr.contains(complaint), "{script}: {}", refused.stderr);
+        // It is the restriction that it fails for.
+        if script.starts_with("cat") || script.starts_with("ls") {
+            let mut free = restricted(root.path(), &script);
+            free.access = None;
+            assert_eq!(run(free).await.exit.outcome, Outcome::Exited { code: 0 }, "{script}");
+        }
+    }
+    assert_eq!(fs::read_to_string(root.path().join("bob/secret")).expect("still there"), "bob");
+}
+
+#[tokio::test]
+async fn what_is_configured_may_be_written_and_the_program_itself_executed() {
+    if !enforced() {
+        return;
+    }
+    let root = folders();
+    let shared = root.path().join("bob");
+    let mut spec = restricted(root.path(), &format!("echo new > {}/secret", shared.display()));
+    spec.access.as_mut().expect("restricted").write.push(shared.clone());
+    assert_eq!(run(spec).await.exit.outcome, Outcome::Exited { code: 0 });
+    assert_eq!(fs::read_to_string(shared.join("secret")).expect("still there"), "new\n");
+
+    // In a folder that is not listed; and as little as any kernel enforces will do.
+    let program = root.path().join("true");
+    fs::copy("/bin/true", &program).expect("copied");
+    let mut spec = restricted(root.path(), "");
+    spec.program = program;
+    spec.access.as_mut().expect("restricted").required = false;
+    assert_eq!(run(spec).await.exit.outcome, Outcome::Exited { code: 0 });
+}
+
+#[tokio::test]
+async fn a_program_cannot_kill_its_guard() {
+    let scoped = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .scope(landlock::Scope::Signal)
+        .and_then(Ruleset::create);
+    if scoped.is_err() {
+        eprintln!("SKIPPED: this kernel's Landlock has no signal scopes (Linux 6.12), so there is nothing to test");
+        return;
+    }
+    let root = folders();
+    let killer = run(restricted(root.path(), "kill -9 $PPID; tail -f /dev/null & kill $! && exit 7")).await;
+    assert_eq!(killer.exit.outcome, Outcome::Exited { code: 7 }, "its own children it may signal");
+    assert!(killer.stderr.contains("not permitted"), "{}", killer.stderr);
+}

@@ -1,0 +1,157 @@
+//! What users say, as the agents it is for are told. Pure.
+
+use kairo_core::{
+    ids,
+    subjects::{AGENT_APPROVAL, AGENT_CHOICE, AGENT_COMMAND, AGENT_MESSAGE, Route},
+};
+use kairo_proto::{
+    Body,
+    v1::{AgentApproval, AgentChoice, AgentCommand, AgentMessage},
+};
+use uuid::Uuid;
+
+use crate::address::{self, Address};
+
+/// Something a user said to an agent.
+#[derive(Debug, PartialEq)]
+pub struct Input {
+    /// What its sender calls it.
+    pub id: String,
+    pub user: String,
+    /// The agent as the sender named it.
+    pub named: String,
+    /// The agent it is for or, for the sender, what is wrong with the one that was named.
+    pub to: Address,
+    /// The thread it belongs to; empty where the agent knows better.
+    pub thread_id: String,
+    /// What the agent is told.
+    pub told: Body,
+}
+
+/// Reads what entered with the event `id`; none if it is not for an agent.
+pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
+    Some(match body {
+        Body::UserMessage(said) => {
+            let message_id = ids::message_id(&said.message_id, id);
+            let (to, text) = address::of_message(said, default_agent);
+            let (user, thread_id) = (said.user.clone(), said.thread_id.clone());
+            let told = AgentMessage { message_id: message_id.clone(), user, text, thread_id: thread_id.clone() };
+            Input { thread_id, ..input(message_id, &said.user, &said.agent, to, told) }
+        }
+        Body::UserChoice(said) => {
+            let told = AgentChoice {
+                choice_id: ids::message_id(&said.choice_id, id),
+                user: said.user.clone(),
+                offer_id: said.offer_id.clone(),
+                option: said.option.clone(),
+            };
+            input(told.choice_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
+        }
+        Body::UserApproval(said) => {
+            let told = AgentApproval {
+                approval_id: ids::message_id(&said.approval_id, id),
+                user: said.user.clone(),
+                action_id: said.action_id.clone(),
+                verdict: said.verdict.clone(),
+                note: said.note.clone(),
+            };
+            input(told.approval_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
+        }
+        Body::UserCommand(said) => {
+            let told = AgentCommand {
+                command_id: ids::message_id(&said.command_id, id),
+                user: said.user.clone(),
+                command: said.command.clone(),
+                action_id: said.action_id.clone(),
+                process_id: said.process_id.clone(),
+            };
+            input(told.command_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
+        }
+        _ => return None,
+    })
+}
+
+fn input(id: String, user: &str, named: &str, to: Address, told: impl Into<Body>) -> Input {
+    Input { id, user: user.to_owned(), named: named.to_owned(), to, thread_id: String::new(), told: told.into() }
+}
+
+impl Input {
+    /// Where the agent is told, and what the id of the telling is derived from.
+    pub fn route(&self) -> (Route, &'static str) {
+        match self.told {
+            Body::AgentChoice(_) => (AGENT_CHOICE, "agent.choice"),
+            Body::AgentApproval(_) => (AGENT_APPROVAL, "agent.approval"),
+            Body::AgentCommand(_) => (AGENT_COMMAND, "agent.command"),
+            _ => (AGENT_MESSAGE, "agent.message"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_proto::v1::{ToolResult, UserApproval, UserChoice, UserCommand};
+
+    use super::*;
+
+    fn told(body: impl Into<Body>) -> (String, String, Body) {
+        let input = read(&body.into(), Uuid::from_u128(7), "default").unwrap();
+        (input.to.unwrap().to_string(), input.id, input.told)
+    }
+
+    #[test]
+    fn agents_are_told_what_users_say() {
+        let (user, agent) = (String::from("ann"), String::from("cook"));
+        let choice = UserChoice {
+            choice_id: "c".into(),
+            user: user.clone(),
+            agent: agent.clone(),
+            offer_id: "o".into(),
+            option: "soup".into(),
+        };
+        let expected =
+            AgentChoice { choice_id: "c".into(), user: user.clone(), offer_id: "o".into(), option: "soup".into() };
+        assert_eq!(told(choice), ("cook".into(), "c".into(), expected.into()));
+
+        let approval = UserApproval {
+            approval_id: "p".into(),
+            user: user.clone(),
+            agent: agent.clone(),
+            action_id: "a".into(),
+            verdict: "happened".into(),
+            note: "I saw it".into(),
+        };
+        let expected = AgentApproval {
+            approval_id: "p".into(),
+            user: user.clone(),
+            action_id: "a".into(),
+            verdict: "happened".into(),
+            note: "I saw it".into(),
+        };
+        assert_eq!(told(approval), ("cook".into(), "p".into(), expected.into()));
+
+        let command = UserCommand {
+            command_id: String::new(),
+            user: user.clone(),
+            agent,
+            command: "cancel".into(),
+            action_id: "a".into(),
+            process_id: String::new(),
+        };
+        let id = Uuid::from_u128(7).to_string();
+        let expected = AgentCommand {
+            command_id: id.clone(),
+            user,
+            command: "cancel".into(),
+            action_id: "a".into(),
+            process_id: String::new(),
+        };
+        assert_eq!(told(command), ("cook".into(), id, expected.into()));
+    }
+
+    #[test]
+    fn only_messages_may_leave_the_agent_to_the_router() {
+        let input = read(&UserChoice::default().into(), Uuid::nil(), "default").unwrap();
+        assert!(input.to.unwrap_err().contains("expected 1 to 64"));
+        assert_eq!(read(&ToolResult::default().into(), Uuid::nil(), "default"), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! Writing a new entry as an iCalendar file.
+
+use calcard::common::{IanaString as _, PartialDateTime};
+use calcard::icalendar::{
+    ICalendar, ICalendarComponent, ICalendarComponentType, ICalendarEntry, ICalendarParameter, ICalendarProperty,
+    ICalendarRecurrenceRule, ICalendarValue, ICalendarValueType, Uri,
+};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+use super::entry::Guest;
+use super::expand::partial;
+use super::ics::recurrence;
+
+/// Years for which the rules of a time zone are written into the file of an entry that recurs.
+const RECURRING_ZONE_YEARS: i64 = 10;
+const YEAR_SECONDS: i64 = 366 * 86_400;
+
+/// An entry to be written.
+#[derive(Debug)]
+pub struct Draft {
+    pub uid: String,
+    pub title: String,
+    pub start: Zoned,
+    pub end: Zoned,
+    pub all_day: bool,
+    pub location: Option<String>,
+    pub description: Option<String>,
+    pub category: Option<String>,
+    pub guests: Vec<Guest>,
+    pub rule: Option<ICalendarRecurrenceRule>,
+}
+
+impl Draft {
+    /// The file's text. `now` is when it was decided on; the same draft always gives the same text.
+    pub fn to_ics(&self, now: Timestamp) -> String {
+        let mut root = ICalendarComponent::new(ICalendarComponentType::VCalendar);
+        root.add_property(ICalendarProperty::Version, "2.0");
+        root.add_property(ICalendarProperty::Prodid, "-//Kairo//tool-runner//EN");
+        root.component_ids.push(1);
+        let mut file = ICalendar { components: vec![root, self.event(now)] };
+        if let Some(zone) = self.zone() {
+            let from = self.start.timestamp().as_second();
+            let years = if self.rule.is_some() { RECURRING_ZONE_YEARS } else { 1 };
+            file.add_timezone(&zone, from, from + years * YEAR_SECONDS);
+        }
+        file.to_string()
+    }
+
+    /// The name of the zone that times are written in; none for days, and for UTC, which needs no rules.
+    fn zone(&self) -> Option<String> {
+        let named = |zone: &TimeZone| zone.iana_name().filter(|name| *name != "UTC").map(str::to_owned);
+        named(self.start.time_zone()).filter(|_| !self.all_day)
+    }
+
+    fn event(&self, now: Timestamp) -> ICalendarComponent {
+        let mut event = ICalendarComponent::new(ICalendarComponentType::VEvent);
+        event.add_uid(&self.uid);
+        event.add_dtstamp(PartialDateTime::from_utc_timestamp(now.as_second()));
+        event.entries.extend(self.time(ICalendarProperty::Dtstart, &self.start));
+        event.entries.extend(self.time(ICalendarProperty::Dtend, &self.end));
+        event.add_property(ICalendarProperty::Summary, self.title.as_str());
+        for (property, text) in [
+            (ICalendarProperty::Location, &self.location),
+            (ICalendarProperty::Description, &self.description),
+            (ICalendarProperty::Categories, &self.category),
+        ] {
+            if let Some(text) = text {
+                event.add_property(property, text.as_str());
+            }
+        }
+        if let Some(rule) = &self.rule {
+            event.add_property(ICalendarProperty::Rrule, rule.clone());
+        }
+        event.entries.extend(self.guests.iter().map(attendee));
+        event
+    }
+
+    fn time(&self, property: ICalendarProperty, moment: &Zoned) -> Option<ICalendarEntry> {
+        let entry = ICalendarEntry::new(property);
+        if self.all_day {
+            let day = partial(moment.datetime())?;
+            let day = PartialDateTime { hour: None, minute: None, second: None, ..day };
+            return Some(entry.with_param(ICalendarParameter::value(ICalendarValueType::Date)).with_value(day));
+        }
+        Some(match self.zone() {
+            Some(zone) => entry.with_param(ICalendarParameter::tzid(zone)).with_value(partial(moment.datetime())?),
+            None => entry.with_value(PartialDateTime::from_utc_timestamp(moment.timestamp().as_second())),
+        })
+    }
+}
+
+fn attendee(guest: &Guest) -> ICalendarEntry {
+    let address = match &guest.email {
+        Some(email) => format!("mailto:{email}"),
+        // What calendars write for somebody without an address, which the property cannot do without.
+        None => "invalid:nomail".to_owned(),
+    };
+    let name = guest.name.clone().map(ICalendarParameter::cn);
+    ICalendarEntry::new(ICalendarProperty::Attendee)
+        .with_param_opt(name)
+        .with_value(ICalendarValue::Uri(Uri::Location(address)))
+}
+
+/// Reads a rule as RFC 5545 writes it, or one of a few words. None when it is neither.
+pub fn parse_rule(text: &str) -> Option<ICalendarRecurrenceRule> {
+    let text = text.trim();
+    let rule = match text.to_lowercase().as_str() {
+        "daily" | "every day" => "FREQ=DAILY".to_owned(),
+        "weekdays" | "every weekday" => "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR".to_owned(),
+        "weekly" | "every week" => "FREQ=WEEKLY".to_owned(),
+        "monthly" | "every month" => "FREQ=MONTHLY".to_owned(),
+        "yearly" | "every year" => "FREQ=YEARLY".to_owned(),
+        _ => text.to_uppercase().trim_start_matches("RRULE:").to_owned(),
+    };
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "=;,+-".contains(c);
+    let parts = || rule.split(';').filter_map(|part| part.split_once('='));
+    if !rule.chars().all(allowed)
+        || !parts().any(|(name, _)| name == "FREQ")
+        || rule.split(';').count() != parts().count()
+    {
+        return None;
+    }
+    let event = format!("BEGIN:VEVENT\r\nRRULE:{rule}\r\nEND:VEVENT\r\n");
+    let read = recurrence(ICalendar::parse(event).ok()?.components.first()?).cloned()?;
+    // The parser passes over values it does not know, and a rule without its frequency would be a daily one.
+    let known = parts().all(|(name, value)| name != "FREQ" || read.freq.as_str() == value);
+    known.then_some(read)
+}
+
+/// The time on the wall that `text` names, should it name one without an offset.
+pub fn wall_time(text: &str) -> Option<DateTime> {
+    if text.parse::<Timestamp>().is_ok() { None } else { text.parse().ok() }
+}

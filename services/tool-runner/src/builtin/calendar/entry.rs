@@ -1,0 +1,124 @@
+//! Calendar entries as the project thinks of them: with real time zones, whatever the file calls them.
+
+use std::sync::Arc;
+
+use calcard::icalendar::ICalendarRecurrenceRule;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{ToSpan as _, Zoned};
+
+use crate::builtin::workspace::matches_words;
+
+/// A date or time as a calendar gives it: what clock and calendar on the wall of `zone` show.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moment {
+    pub civil: DateTime,
+    pub zone: TimeZone,
+    /// A date only, which in every zone is that zone's own day; here that of the agent's.
+    pub all_day: bool,
+}
+
+impl Moment {
+    /// When that is. A time that the clock skips is as much later; of one that it shows twice it is the first. None
+    /// outside the years of the calendar.
+    pub fn zoned(&self) -> Option<Zoned> {
+        self.civil.to_zoned(self.zone.clone()).ok()
+    }
+
+    /// Whether an exception given as this moment means the occurrence at `start`. Some programs give a date for it.
+    pub fn means(&self, start: &Zoned) -> bool {
+        if self.all_day {
+            self.civil.date() == start.date()
+        } else {
+            self.zoned().is_some_and(|moment| moment == *start)
+        }
+    }
+}
+
+/// How long an entry takes: days of the calendar, then seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Length {
+    pub days: i64,
+    pub seconds: i64,
+}
+
+impl Length {
+    /// The end of what begins at `start`; the start itself beyond the calendar's years.
+    pub fn after(self, start: &Zoned) -> Zoned {
+        let end = start.checked_add(self.days.days()).and_then(|end| end.checked_add(self.seconds.seconds()));
+        end.unwrap_or_else(|_| start.clone())
+    }
+}
+
+/// Somebody who takes part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guest {
+    pub name: Option<String>,
+    pub email: Option<String>,
+}
+
+/// What an entry says besides its time.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Details {
+    pub uid: String,
+    pub title: String,
+    pub location: Option<String>,
+    pub description: Option<String>,
+    pub organizer: Option<Guest>,
+    pub guests: Vec<Guest>,
+    /// The name of its calendar.
+    pub calendar: Option<String>,
+    pub tentative: bool,
+    pub canceled: bool,
+    /// Whether one is not free meanwhile.
+    pub busy: bool,
+}
+
+impl Details {
+    pub fn mentions(&self, query: &str) -> bool {
+        let optional = [&self.location, &self.description, &self.calendar];
+        let texts = optional.into_iter().flatten().map(String::as_str).chain([self.title.as_str()]);
+        let people = self.people().flat_map(|guest| [&guest.name, &guest.email]).flatten().map(String::as_str);
+        matches_words(query, texts.chain(people))
+    }
+
+    /// Whether one of these people, by name or address, takes part, or it is in a calendar called like one of them.
+    pub fn involves(&self, people: &[String]) -> bool {
+        people.iter().any(|person| {
+            let same = |text: &String| text.eq_ignore_ascii_case(person);
+            let named = |text: &String| matches_words(person, [text.as_str()]);
+            self.people().any(|guest| guest.email.as_ref().is_some_and(same) || guest.name.as_ref().is_some_and(named))
+                || self.calendar.as_ref().is_some_and(named)
+        })
+    }
+
+    fn people(&self) -> impl Iterator<Item = &Guest> {
+        self.organizer.iter().chain(&self.guests)
+    }
+}
+
+/// One entry of a calendar with all its recurrences.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub start: Moment,
+    pub length: Length,
+    pub details: Arc<Details>,
+    pub rule: Option<ICalendarRecurrenceRule>,
+    /// Further occurrences.
+    pub also: Vec<Moment>,
+    /// Occurrences that do not take place.
+    pub except: Vec<Moment>,
+    pub changes: Vec<Change>,
+}
+
+/// How one occurrence of an entry differs.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// When it would have begun.
+    pub of: Moment,
+    /// Whether all later ones differ in the same way.
+    pub onward: bool,
+    pub start: Moment,
+    pub length: Length,
+    pub details: Arc<Details>,
+}

@@ -1,0 +1,68 @@
+//! All that takes place within a stretch of time, from all files of the agent's calendar.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::entry::Entry;
+use super::expand::{Occurrence, occurrences};
+use super::ics;
+use crate::builtin::workspace::{Desk, Read, Span, add};
+use crate::tool::ToolError;
+
+/// The agent's calendar.
+pub const FOLDER: &str = "calendar";
+/// Occurrences that one call holds in memory.
+const MAX_HELD: usize = 20_000;
+
+/// What was found.
+pub struct Gathered {
+    /// In order.
+    pub occurrences: Vec<Occurrence>,
+    read: Read,
+    unknown_zones: BTreeSet<String>,
+}
+
+/// Goes through the files and keeps what `wanted` says.
+pub fn gather(desk: &Desk<'_>, within: &Span, wanted: impl Fn(&Occurrence) -> bool) -> Result<Gathered, ToolError> {
+    let (mut found, mut cut, mut unknown_zones) = (Vec::new(), false, BTreeSet::new());
+    let mut read = desk.each_file(FOLDER, ".ics", |name, file| {
+        let name = name.strip_suffix(".ics").unwrap_or(name);
+        let go_on = || desk.go_on().is_ok();
+        let calendar = ics::read(&file.text(), name, desk.zone(), &go_on);
+        for entry in calendar.entries.iter().take_while(|_| go_on()) {
+            cut |= keep(entry, within, desk.limits.max_occurrences, &wanted, &mut found);
+        }
+        unknown_zones.extend(calendar.unknown_zones);
+        !calendar.broken
+    })?;
+    read.incomplete |= cut;
+    found.sort_by(|a, b| (&a.start, &a.details.title).cmp(&(&b.start, &b.details.title)));
+    Ok(Gathered { occurrences: found, read, unknown_zones })
+}
+
+/// Returns whether a limit kept something out.
+fn keep(
+    entry: &Entry,
+    within: &Span,
+    max: usize,
+    wanted: impl Fn(&Occurrence) -> bool,
+    found: &mut Vec<Occurrence>,
+) -> bool {
+    let (occurrences, more) = occurrences(entry, within, max);
+    let room = MAX_HELD.saturating_sub(found.len());
+    let mut wanted = occurrences.into_iter().filter(wanted);
+    found.extend(wanted.by_ref().take(room));
+    more || wanted.next().is_some()
+}
+
+impl Gathered {
+    /// Adds to a result what could not be taken into account.
+    pub fn say_what_is_missing(&self, result: &mut Value) {
+        add(result, "unreadable", self.read.unreadable);
+        add(result, "incomplete", self.read.incomplete);
+        if !self.unknown_zones.is_empty() {
+            add(result, "unknown_zones", json!(self.unknown_zones.iter().take(10).collect::<Vec<_>>()));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! `document.create`: a Markdown file, an HTML page or a deck of slides in the agent's `documents/`.
+
+mod html;
+mod markdown;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::parse_args;
+use super::workspace::{About, Desk, add, beginning};
+use crate::tool::CallResult;
+
+const FOLDER: &str = "documents";
+/// Longest part of a file's name that comes from the title, in bytes.
+const MAX_SLUG_BYTES: usize = 60;
+/// Digits of the action's key in a file's name, which keep documents of one title apart.
+const KEY_DIGITS: usize = 12;
+
+pub const TOOLS: [About; 1] = [About {
+    name: "document.create",
+    description: "Writes a document from Markdown: format markdown (a file as it is), html (a page) or slides (a deck to show in a browser; a new slide begins at a line of --- and at headings of level 1 and 2). Returns path, format, bytes and, of a deck, the number of slides.",
+    schema,
+    work,
+}];
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["title", "content"],
+        "properties": {
+            "title": {"type": "string", "minLength": 1, "maxLength": 300, "description": "Title, also part of the file's name"},
+            "content": {"type": "string", "maxLength": 500_000, "description": "Markdown; HTML in it is shown as text"},
+            "format": {"enum": ["markdown", "html", "slides"], "description": "Default by type, else markdown"},
+            "type": {"type": "string", "maxLength": 50, "description": "What it is: a presentation becomes slides, a page html"},
+        },
+        "additionalProperties": false,
+    })
+}
+
+#[derive(Deserialize)]
+struct Args {
+    title: String,
+    content: String,
+    format: Option<Format>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    Markdown,
+    Html,
+    Slides,
+}
+
+impl Format {
+    fn of_kind(kind: &str) -> Self {
+        match kind.to_lowercase().as_str() {
+            "presentation" | "slides" | "deck" | "slide deck" => Self::Slides,
+            "page" | "web page" | "html" => Self::Html,
+            _ => Self::Markdown,
+        }
+    }
+
+    /// The name in results, and how files of it end.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Markdown => ("markdown", "md"),
+            Self::Html => ("html", "html"),
+            Self::Slides => ("slides", "html"),
+        }
+    }
+}
+
+fn work(desk: &Desk<'_>, args: Value) -> CallResult {
+    let args: Args = parse_args(args)?;
+    let format = args.format.unwrap_or_else(|| args.kind.as_deref().map_or(Format::Markdown, Format::of_kind));
+    let title = args.title.trim();
+    let (text, slides) = match format {
+        Format::Markdown => (markdown::file(title, &args.content), None),
+        Format::Html => (html::page(title, &args.content), None),
+        Format::Slides => {
+            let (deck, slides) = html::deck(title, &args.content);
+            (deck, Some(slides))
+        }
+    };
+    let (name, ending) = format.names();
+    let key = desk.key().simple().to_string();
+    let key = key.get(..KEY_DIGITS).unwrap_or(&key);
+    let file = format!("{}-{key}.{ending}", slug(title));
+    let folder = desk.folder(FOLDER)?;
+    // Called again it has the same name and the same text; what was done to the file since is kept.
+    if !folder.has(&file)? {
+        folder.write(&file, text.as_bytes())?;
+    }
+    let mut result = json!({"path": format!("{FOLDER}/{file}"), "format": name, "bytes": text.len()});
+    if let Some(slides) = slides {
+        add(&mut result, "slides", slides);
+    }
+    Ok(result)
+}
+
+/// The title as it can stand in a file's name: letters and digits of any script, and dashes.
+fn slug(title: &str) -> String {
+    let words = title.to_lowercase();
+    let words = words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let slug = words.collect::<Vec<_>>().join("-");
+    match beginning(&slug, MAX_SLUG_BYTES).0.trim_end_matches('-') {
+        "" => "document".to_owned(),
+        slug => slug.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_of_files() {
+        assert_eq!(slug("Q2 — Product Launch!"), "q2-product-launch");
+        assert_eq!(slug("../../etc/passwd"), "etc-passwd");
+        assert_eq!(slug("发布 计划"), "发布-计划");
+        assert_eq!(slug("!!!"), "document");
+    }
+
+    #[test]
+    fn what_it_is_decides_how_it_is_written() {
+        assert_eq!(Format::of_kind("Presentation"), Format::Slides);
+        assert_eq!(Format::of_kind("report"), Format::Markdown);
+    }
+
+    proptest! {
+        #[test]
+        fn no_title_makes_a_name_that_leads_elsewhere(title in "\\PC{0,200}") {
+            let slug = slug(&title);
+            prop_assert!(!slug.is_empty() && slug.len() <= MAX_SLUG_BYTES);
+            prop_assert!(!slug.contains(['/', '.', '\\', '\0']) && !slug.starts_with('-'));
+        }
+    }
+}

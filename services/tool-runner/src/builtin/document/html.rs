@@ -1,0 +1,76 @@
+//! Pages that need nothing but a browser: they run no script and load nothing but the pictures they name.
+
+use pulldown_cmark::Event;
+
+use super::markdown::{events, slides, to_html};
+
+/// Should something dangerous ever get past the conversion, the browser does not run it.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src https: http: 'self'";
+const PAGE_STYLE: &str = include_str!("page.css");
+const DECK_STYLE: &str = include_str!("deck.css");
+
+/// A page, under its title unless the content begins with a heading of its own.
+pub fn page(title: &str, content: &str) -> String {
+    let content_html = to_html(events(content).into_iter());
+    let heading = if content.trim_start().starts_with("# ") { String::new() } else { heading(title) };
+    document(title, PAGE_STYLE, &format!("<main>\n{heading}{content_html}</main>\n"))
+}
+
+/// A deck to scroll or page through, and the number of its slides. The title has a slide of its own unless the content
+/// begins with it.
+pub fn deck(title: &str, content: &str) -> (String, usize) {
+    let mut all = slides(content);
+    let has_title = all.first().is_some_and(|first| first.starts_with("<h1>"));
+    if !has_title {
+        all.insert(0, heading(title));
+    }
+    let total = all.len();
+    let slide = |(index, slide): (usize, &String)| {
+        let number = index + 1;
+        format!("<section id=\"slide-{number}\">\n{slide}<footer>{number} / {total}</footer>\n</section>\n")
+    };
+    let body: String = all.iter().enumerate().map(slide).collect();
+    (document(title, DECK_STYLE, &body), total)
+}
+
+fn document(title: &str, style: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <title>{}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
+        escaped(title)
+    )
+}
+
+fn heading(title: &str) -> String {
+    format!("<h1>{}</h1>\n", escaped(title))
+}
+
+/// A text as HTML shows it.
+fn escaped(text: &str) -> String {
+    to_html(std::iter::once(Event::Text(text.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_its_title_once_and_escaped() {
+        let text = page("A <b> & \"c\"", "text");
+        assert_eq!(text.matches("<h1>").count(), 1);
+        assert!(text.contains("<title>A &lt;b&gt; &amp;"), "{text}");
+        assert!(!text.contains("<b>") && text.contains("<p>text</p>"));
+        assert_eq!(page("A", "# Own\n\ntext").matches("<h1>").count(), 1);
+    }
+
+    #[test]
+    fn a_deck_counts_its_slides() {
+        let (text, slides) = deck("Pricing", "## One\n\n- a\n\n## Two\n");
+        assert_eq!((slides, text.matches("<section").count()), (3, 3));
+        assert!(text.contains("<footer>3 / 3</footer>") && text.contains("<h1>Pricing</h1>"));
+        assert_eq!(deck("Pricing", "# Pricing\n\na\n\n---\n\nb").1, 2);
+        assert_eq!(deck("Empty", "").1, 1);
+    }
+}

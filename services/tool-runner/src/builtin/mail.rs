@@ -1,0 +1,216 @@
+//! `email.search` and `email.read`: the agent's Maildir.
+
+mod filter;
+mod maildir;
+mod message;
+
+use std::num::NonZeroUsize;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use self::filter::Filter;
+use self::maildir::Entry;
+use self::message::{Mail, Person};
+use super::now::rfc3339;
+use super::parse_args;
+use super::workspace::{About, Desk, Folder, add, beginning, limit, moment, span};
+use crate::tool::{CallResult, ToolError};
+
+/// Messages found when a call does not say how many.
+const DEFAULT_RESULTS: usize = 20;
+/// Length of the beginning of a text that a search shows, in bytes.
+const SNIPPET_BYTES: usize = 240;
+
+pub const TOOLS: [About; 2] = [
+    About {
+        name: "email.search",
+        description: "Searches the mailbox, newest first. All conditions given must hold; texts match anywhere and in any case. Returns messages (id, from, to, subject, date, unread, snippet, attachments), how many matched in all (total), and how many files were unreadable. email.read with an id gives the whole text.",
+        schema: search_schema,
+        work: search,
+    },
+    About {
+        name: "email.read",
+        description: "Reads one message by the id that email.search returned: headers, text (HTML is turned into text) and the names of attachments. truncated says that a limit cut it off.",
+        schema: read_schema,
+        work: read,
+    },
+];
+
+fn search_schema() -> Value {
+    let text =
+        |description: &str| json!({"type": "string", "minLength": 1, "maxLength": 500, "description": description});
+    json!({
+        "type": "object",
+        "properties": {
+            "query": text("Words that all occur in subject, text, people or names of attachments"),
+            "from": text("Part of the sender's name or address"),
+            "to": text("Part of a recipient's name or address, copies included"),
+            "subject": text("Part of the subject"),
+            "since": text("Not older: a date, a time or a phrase such as \"last monday\""),
+            "until": text("Not newer; of a day or a longer stretch, its end"),
+            "days": {"type": "integer", "minimum": 1, "maximum": 36500, "description": "Of today and so many days before"},
+            "unread": {"type": "boolean", "description": "Only unread (true) or only read messages (false)"},
+            "limit": {"type": "integer", "minimum": 1, "description": "Messages returned, default 20"},
+        },
+        "additionalProperties": false,
+    })
+}
+
+fn read_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["id"],
+        "properties": {
+            "id": {"type": "string", "minLength": 1, "maxLength": 500, "description": "As email.search returned it"},
+        },
+        "additionalProperties": false,
+    })
+}
+
+#[derive(Deserialize)]
+struct SearchArgs {
+    query: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+    subject: Option<String>,
+    since: Option<String>,
+    until: Option<String>,
+    days: Option<i64>,
+    unread: Option<bool>,
+    limit: Option<NonZeroUsize>,
+}
+
+fn search(desk: &Desk<'_>, args: Value) -> CallResult {
+    let args: SearchArgs = parse_args(args)?;
+    let most = limit(args.limit, DEFAULT_RESULTS, desk);
+    let unread = args.unread;
+    let filter = filter(args, desk)?;
+    let mailbox = desk.folder("mail")?;
+    let (mut entries, mut incomplete) = maildir::entries(&mailbox, desk.limits.max_files)?;
+    entries.retain(|entry| unread.is_none_or(|unread| entry.unread == unread));
+    let mut found = Found::default();
+    for entry in entries {
+        desk.go_on()?;
+        let Some(file) = entry.read(&mailbox, desk.limits.max_file_bytes)? else { continue };
+        incomplete |= file.truncated && filter.looks_at_text();
+        let Some(head) = Mail::head(&file.bytes) else {
+            found.unreadable += 1;
+            continue;
+        };
+        let date = head.date.unwrap_or_else(|| entry.arrived(&file));
+        if !filter.fits_head(&head, date) {
+            continue;
+        }
+        let Some(mail) = Mail::whole(&file.bytes).filter(|mail| filter.fits_text(mail)) else { continue };
+        found.add(Hit { entry, mail: summary(&mail), date }, most);
+    }
+    let messages = desk.list(found.newest.iter().map(|hit| hit.to_json(desk.zone())), most);
+    Ok(json!({
+        "messages": messages,
+        "total": found.total,
+        "unreadable": found.unreadable,
+        "incomplete": incomplete,
+    }))
+}
+
+fn filter(args: SearchArgs, desk: &Desk<'_>) -> Result<Filter, ToolError> {
+    let since = args.since.map(|text| moment("since", &text, &desk.now)).transpose()?;
+    let until = args.until.map(|text| span("until", &Value::from(text), &desk.now)).transpose()?;
+    let recent = args.days.map(|days| moment("days", &format!("{days} days ago"), &desk.now)).transpose()?;
+    Ok(Filter {
+        query: args.query,
+        from: args.from,
+        to: args.to,
+        subject: args.subject,
+        since: since.into_iter().chain(recent).map(|time| time.timestamp()).max(),
+        until: until.map(|span| span.end.timestamp()),
+    })
+}
+
+/// The newest of what was found; no more of it is held in memory than is returned.
+#[derive(Default)]
+struct Found {
+    newest: Vec<Hit>,
+    total: usize,
+    unreadable: usize,
+}
+
+struct Hit {
+    entry: Entry,
+    mail: Value,
+    date: Timestamp,
+}
+
+impl Found {
+    fn add(&mut self, hit: Hit, most: usize) {
+        self.total += 1;
+        let place = self.newest.partition_point(|other| (other.date, &other.entry.id) > (hit.date, &hit.entry.id));
+        self.newest.insert(place, hit);
+        self.newest.truncate(most);
+    }
+}
+
+impl Hit {
+    fn to_json(&self, zone: &TimeZone) -> Value {
+        let mut json = self.mail.clone();
+        add(&mut json, "id", self.entry.id.as_str());
+        add(&mut json, "date", rfc3339(&self.date.to_zoned(zone.clone())));
+        add(&mut json, "unread", self.entry.unread);
+        json
+    }
+}
+
+fn summary(mail: &Mail) -> Value {
+    let text = mail.text.split_whitespace().take(SNIPPET_BYTES).collect::<Vec<_>>().join(" ");
+    json!({
+        "from": people(&mail.from),
+        "to": people(&mail.to),
+        "subject": mail.subject,
+        "snippet": beginning(&text, SNIPPET_BYTES).0,
+        "attachments": mail.attachments,
+    })
+}
+
+fn people(people: &[Person]) -> Vec<String> {
+    people.iter().map(Person::to_string).collect()
+}
+
+#[derive(Deserialize)]
+struct ReadArgs {
+    id: String,
+}
+
+fn read(desk: &Desk<'_>, args: Value) -> CallResult {
+    let args: ReadArgs = parse_args(args)?;
+    let mailbox = desk.folder("mail")?;
+    let (entry, file) = open(&mailbox, &args.id, desk)?;
+    let mail = Mail::whole(&file.bytes).ok_or_else(|| {
+        ToolError::failed(format!("the file of the message {:?} is no readable mail; look at others", args.id))
+    })?;
+    let (text, cut) = beginning(&mail.text, desk.limits.max_text_bytes);
+    let date = mail.date.unwrap_or_else(|| entry.arrived(&file));
+    Ok(json!({
+        "id": entry.id,
+        "from": people(&mail.from),
+        "to": people(&mail.to),
+        "cc": people(&mail.cc),
+        "subject": mail.subject,
+        "date": rfc3339(&date.to_zoned(desk.zone().clone())),
+        "unread": entry.unread,
+        "text": text,
+        "attachments": mail.attachments,
+        "bytes": file.size,
+        "truncated": cut || file.truncated,
+    }))
+}
+
+fn open(mailbox: &Folder, id: &str, desk: &Desk<'_>) -> Result<(Entry, super::workspace::File), ToolError> {
+    let (entries, _) = maildir::entries(mailbox, desk.limits.max_files)?;
+    let unknown = || ToolError::failed(format!("there is no message {id:?}; take an id that email.search returned"));
+    let entry = entries.into_iter().find(|entry| entry.id == id).ok_or_else(unknown)?;
+    let file = entry.read(mailbox, desk.limits.max_file_bytes)?.ok_or_else(unknown)?;
+    Ok((entry, file))
+}

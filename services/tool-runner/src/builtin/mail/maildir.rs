@@ -1,0 +1,75 @@
+//! The layout of a Maildir: `new/` has what nobody has looked at, `cur/` the rest, with flags behind `:2,`.
+
+use jiff::Timestamp;
+
+use crate::builtin::workspace::{File, Folder, FolderError};
+
+/// One message's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The part of its name that stays when flags change.
+    pub id: String,
+    pub unread: bool,
+    folder: &'static str,
+    name: String,
+}
+
+/// The messages of a mailbox, at most `max` of each folder, and whether there are more.
+pub fn entries(mailbox: &Folder, max: usize) -> Result<(Vec<Entry>, bool), FolderError> {
+    let (mut entries, mut more) = (Vec::new(), false);
+    for folder in ["cur", "new"] {
+        let (names, cut) = mailbox.make(folder)?.names(max)?;
+        more |= cut;
+        entries.extend(names.into_iter().map(|name| Entry::new(folder, name)));
+    }
+    Ok((entries, more))
+}
+
+impl Entry {
+    fn new(folder: &'static str, name: String) -> Self {
+        let (id, flags) = name.split_once(":2,").unwrap_or((&name, ""));
+        Self { id: id.to_owned(), unread: folder == "new" || !flags.contains('S'), folder, name }
+    }
+
+    /// Its beginning; none when it was moved meanwhile. What is no file is read as an empty one.
+    pub fn read(&self, mailbox: &Folder, max: usize) -> Result<Option<File>, FolderError> {
+        match mailbox.make(self.folder)?.read(&self.name, max) {
+            Err(FolderError::NotAFile { .. }) => {
+                Ok(Some(File { bytes: Vec::new(), size: 0, modified: 0, truncated: false }))
+            }
+            read => read,
+        }
+    }
+
+    /// When it came: names begin with that second; should this one not, when the file was changed last.
+    pub fn arrived(&self, file: &File) -> Timestamp {
+        let named = self.id.split('.').next().and_then(|seconds| seconds.parse().ok());
+        named
+            .and_then(|seconds| Timestamp::from_second(seconds).ok())
+            .or_else(|| Timestamp::from_second(file.modified).ok())
+            .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_no_part_of_the_id() {
+        let entry = |folder, name: &str| Entry::new(folder, name.to_owned());
+        let seen = entry("cur", "1700000000.M1P2.host:2,RS");
+        assert_eq!((seen.id.as_str(), seen.unread), ("1700000000.M1P2.host", false));
+        assert!(entry("cur", "1700000000.M1P2.host:2,").unread);
+        assert!(entry("new", "1700000000.M1P2.host").unread);
+    }
+
+    #[test]
+    fn the_name_says_when_it_came() {
+        let file = File { bytes: Vec::new(), size: 0, modified: 5, truncated: false };
+        let arrived = |name: &str| Entry::new("new", name.to_owned()).arrived(&file).as_second();
+        assert_eq!(arrived("1700000000.M1P2.host"), 1_700_000_000);
+        assert_eq!(arrived("letter"), 5);
+        assert_eq!(arrived("99999999999999999.x"), 5);
+    }
+}

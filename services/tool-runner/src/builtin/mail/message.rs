@@ -1,0 +1,200 @@
+//! What is in a message, whatever its encoding.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use mail_parser::{Address, HeaderName, Message, MessageParser, MimeHeaders as _};
+
+use crate::builtin::workspace::matches_words;
+
+/// People of one header that are kept.
+const MAX_PEOPLE: usize = 50;
+/// Attachments whose names are kept.
+const MAX_ATTACHMENTS: usize = 50;
+/// Longest name, address or subject, in characters.
+const MAX_HEADER_CHARS: usize = 500;
+
+/// A message, decoded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mail {
+    pub from: Vec<Person>,
+    pub to: Vec<Person>,
+    pub cc: Vec<Person>,
+    pub subject: String,
+    /// When it was written, should it say so and the calendar have that date.
+    pub date: Option<Timestamp>,
+    pub text: String,
+    /// Their names.
+    pub attachments: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    pub name: String,
+    pub address: String,
+}
+
+impl Person {
+    pub fn texts(&self) -> [&str; 2] {
+        [&self.name, &self.address]
+    }
+
+    pub fn matches(&self, wanted: &str) -> bool {
+        matches_words(wanted, self.texts())
+    }
+}
+
+impl fmt::Display for Person {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.name.as_str(), self.address.as_str()) {
+            ("", address) => f.write_str(address),
+            (name, "") => f.write_str(name),
+            (name, address) => write!(f, "{name} <{address}>"),
+        }
+    }
+}
+
+impl Mail {
+    /// Only what the headers say. None for what is no mail.
+    pub fn head(bytes: &[u8]) -> Option<Self> {
+        Self::of(&MessageParser::default().parse_headers(bytes)?)
+    }
+
+    /// The message with its text and the names of its attachments. None for what is no mail.
+    pub fn whole(bytes: &[u8]) -> Option<Self> {
+        let message = MessageParser::default().parse(bytes)?;
+        let mut mail = Self::of(&message)?;
+        mail.text = text(&message);
+        mail.attachments = attachments(&message);
+        Some(mail)
+    }
+
+    fn of(message: &Message<'_>) -> Option<Self> {
+        // A file of anything else has lines that look like headers, but hardly these.
+        let says_what_it_is = [HeaderName::From, HeaderName::Date, HeaderName::Subject, HeaderName::To]
+            .into_iter()
+            .any(|header| message.header(header).is_some());
+        let date = message.date().filter(|date| date.is_valid());
+        says_what_it_is.then(|| Self {
+            from: people(message.from()),
+            to: people(message.to()),
+            cc: people(message.cc()),
+            subject: line(message.subject().unwrap_or_default()),
+            date: date.and_then(|date| Timestamp::from_second(date.to_timestamp()).ok()),
+            text: String::new(),
+            attachments: Vec::new(),
+        })
+    }
+}
+
+fn people(address: Option<&Address<'_>>) -> Vec<Person> {
+    let all = address.into_iter().flat_map(Address::iter);
+    all.take(MAX_PEOPLE)
+        .map(|person| Person {
+            name: line(person.name().unwrap_or_default()),
+            address: line(person.address().unwrap_or_default()),
+        })
+        .collect()
+}
+
+/// The parts that are meant to be read, HTML turned into text.
+fn text(message: &Message<'_>) -> String {
+    let parts = (0..message.text_body_count()).filter_map(|part| message.body_text(part));
+    let mut text = String::new();
+    for part in parts {
+        for line in part.lines() {
+            let line: String = line.chars().filter(|c| *c == '\t' || !c.is_control()).collect();
+            let line = line.trim_end();
+            // HTML leaves many empty lines behind.
+            if !(line.is_empty() && text.ends_with("\n\n")) {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+    }
+    text.trim().to_owned()
+}
+
+fn attachments(message: &Message<'_>) -> Vec<String> {
+    let name = |(number, part): (usize, &mail_parser::MessagePart<'_>)| match part.attachment_name() {
+        Some(name) => line(name),
+        None => format!("attachment {}", number + 1),
+    };
+    message.attachments().enumerate().take(MAX_ATTACHMENTS).map(name).collect()
+}
+
+/// One line without control characters.
+fn line(text: &str) -> String {
+    let text: String = text.chars().take(MAX_HEADER_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn headers_and_texts_of_several_charsets() {
+        let multipart = "From: =?ISO-8859-1?Q?J=FCrgen_M=FCller?= <j@example.de>\r\n\
+            To: =?UTF-8?B?5bCP5piO?= <ming@example.cn>, \"Lee, Sarah\" <s@example.org>\r\n\
+            Subject: =?ISO-2022-JP?B?GyRCJDMkcyRLJEEkTxsoQg==?= =?UTF-8?Q?_=E2=82=AC?=\r\n\
+            Date: Mon, 15 Jan 2024 11:30:00 +0100\r\n\
+            MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
+            --b\r\nContent-Type: text/plain; charset=windows-1252\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\
+            Preis: 5 =80 f=FCr =\r\nalle\r\n\
+            --b\r\nContent-Type: application/pdf; name=x\r\nContent-Disposition: attachment;\r\n\
+            \x20filename*=utf-8''%C3%9Cbersicht.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\nJVBERg==\r\n--b--\r\n";
+        let mail = Mail::whole(multipart.as_bytes()).unwrap();
+        assert_eq!(mail.from[0].to_string(), "Jürgen Müller <j@example.de>");
+        assert_eq!(mail.to[0].to_string(), "小明 <ming@example.cn>");
+        assert_eq!(mail.to[1].name, "Lee, Sarah");
+        assert_eq!(mail.subject, "こんにちは €");
+        assert_eq!(mail.date.unwrap().to_string(), "2024-01-15T10:30:00Z");
+        assert_eq!(mail.text, "Preis: 5 € für alle");
+        assert_eq!(mail.attachments, ["Übersicht.pdf"]);
+        let head = Mail::head(multipart.as_bytes()).unwrap();
+        assert_eq!((&head.from, &head.subject, head.date), (&mail.from, &mail.subject, mail.date));
+    }
+
+    #[test]
+    fn html_is_turned_into_text() {
+        let mail = Mail::whole(
+            b"From: a@example.org\r\nSubject: s\r\nContent-Type: text/html; charset=gb2312\r\n\r\n\
+              <html><style>p{}</style><p>\xc4\xe3\xba\xc3 &amp; <b>welcome</b></p><script>x()</script></html>\r\n",
+        )
+        .unwrap();
+        assert!(mail.text.contains("你好 & welcome"), "{}", mail.text);
+        assert!(!mail.text.contains('<') && !mail.text.contains("x()"), "{}", mail.text);
+    }
+
+    #[test]
+    fn a_date_that_does_not_exist_is_no_date() {
+        let mail = Mail::whole(b"From: a@example.org\r\nDate: Fri, 30 Feb 2024 25:61:00 +0000\r\n\r\nx").unwrap();
+        assert_eq!(mail.date, None);
+    }
+
+    #[test]
+    fn what_is_no_mail_is_none() {
+        for bytes in [b"".as_slice(), b"\xff\xfe\x00\x01", b"just text", b"{\"a\": 1}\n", b"\x89PNG\r\n\x1a\n"] {
+            assert_eq!(Mail::whole(bytes), None, "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_bring_it_down(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let head = b"From: a\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n";
+            Mail::whole(&bytes);
+            let mail = Mail::whole(&[head.as_slice(), &bytes].concat());
+            prop_assert!(mail.is_some());
+        }
+
+        #[test]
+        fn cutting_a_message_off_leaves_a_message(end in 12_usize..300) {
+            let message = format!("From: a@b.org\r\nSubject: x\r\n\r\n{}", "text ".repeat(100));
+            prop_assert!(Mail::whole(&message.as_bytes()[..end]).is_some());
+        }
+    }
+}

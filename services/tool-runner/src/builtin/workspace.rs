@@ -1,0 +1,231 @@
+//! A folder of files per agent, and the tools that work on them.
+//!
+//! In the folder of an agent are `mail/` (a Maildir), `calendar/` (iCalendar files), `contacts/` (vCard files) and
+//! `documents/`. A model names messages and titles, never paths, and the folders are opened by handle, link by link,
+//! so nothing it says leads elsewhere.
+
+mod config;
+mod folder;
+mod when;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use kairo_core::ids::Name;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+pub use self::config::WorkspaceConfig;
+pub use self::folder::{File, Folder, FolderError};
+pub use self::when::{Span, day_or_span, moment, span};
+use super::{calendar, document, mail, team};
+use crate::config::ToolsConfig;
+use crate::tool::{CallContext, CallResult, Executor, Tool, ToolError, ToolSpec};
+
+/// Where the agents' folders are, and how much of them is looked at.
+#[derive(Debug)]
+pub struct Workspace {
+    root: PathBuf,
+    limits: WorkspaceConfig,
+    /// How much of a result lists may fill, in bytes.
+    list_bytes: usize,
+    zone: TimeZone,
+}
+
+/// All tools that need a workspace; none when the configuration names no root.
+pub fn tools(config: &ToolsConfig) -> Vec<Arc<dyn Tool>> {
+    let Some(root) = config.workspace.root.clone() else {
+        return Vec::new();
+    };
+    let zone = TimeZone::get(&config.time_zone).unwrap_or(TimeZone::UTC);
+    let workspace = Arc::new(Workspace {
+        root,
+        limits: config.workspace.clone(),
+        // What stands beside a list is short.
+        list_bytes: config.max_result_bytes / 4 * 3,
+        zone,
+    });
+    let tool = |about: About| -> Arc<dyn Tool> {
+        Arc::new(FileTool::new(about, config.call_timeout(), Arc::clone(&workspace)))
+    };
+    [mail::TOOLS.as_slice(), &calendar::TOOLS, &team::TOOLS, &document::TOOLS]
+        .into_iter()
+        .flatten()
+        .map(|about| tool(*about))
+        .collect()
+}
+
+/// What a tool on files is. All of them are idempotent: they only read, or what they write is keyed by the action.
+#[derive(Clone, Copy)]
+pub struct About {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub schema: fn() -> Value,
+    pub work: fn(&Desk<'_>, Value) -> CallResult,
+}
+
+/// A tool that reads or writes files of the agent that calls it.
+struct FileTool {
+    spec: ToolSpec,
+    work: fn(&Desk<'_>, Value) -> CallResult,
+    workspace: Arc<Workspace>,
+}
+
+impl FileTool {
+    fn new(about: About, timeout: Duration, workspace: Arc<Workspace>) -> Self {
+        let spec = ToolSpec {
+            name: about.name.to_owned(),
+            description: about.description.to_owned(),
+            schema: (about.schema)(),
+            idempotent: true,
+            timeout,
+            executor: Executor::ToolRunner,
+        };
+        Self { spec, work: about.work, workspace }
+    }
+}
+
+impl Tool for FileTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
+        let (workspace, work) = (Arc::clone(&self.workspace), self.work);
+        Box::pin(async move {
+            // Files are read by blocking calls, and parsing a large one takes a while.
+            let done = tokio::task::spawn_blocking(move || work(&Desk::open(&workspace, &ctx)?, args));
+            done.await.unwrap_or_else(|_| Err(ToolError::failed("the tool panicked")))
+        })
+    }
+}
+
+/// What one call works with: the agent's folder and what the call knows.
+pub struct Desk<'a> {
+    folder: Folder,
+    pub limits: &'a WorkspaceConfig,
+    list_bytes: usize,
+    /// When the call was decided on, in the time zone of the configuration.
+    pub now: Zoned,
+    pub action_id: &'a str,
+    stop: &'a CancellationToken,
+}
+
+impl<'a> Desk<'a> {
+    fn open(workspace: &'a Workspace, ctx: &'a CallContext) -> Result<Self, ToolError> {
+        let agent = Name::parse(&ctx.agent).map_err(|error| ToolError::failed(error.to_string()))?;
+        Ok(Self {
+            folder: Folder::of_agent(&workspace.root, &agent)?,
+            limits: &workspace.limits,
+            list_bytes: workspace.list_bytes,
+            now: ctx.now.to_zoned(workspace.zone.clone()),
+            action_id: &ctx.action_id,
+            stop: &ctx.cancel,
+        })
+    }
+
+    /// A folder of the agent's; made when there is none.
+    pub fn folder(&self, name: &'static str) -> Result<Folder, ToolError> {
+        Ok(self.folder.make(name)?)
+    }
+
+    /// The time zone of calls that name none.
+    pub fn zone(&self) -> &TimeZone {
+        self.now.time_zone()
+    }
+
+    pub fn moment(&self) -> Timestamp {
+        self.now.timestamp()
+    }
+
+    /// A name for what this action makes, the same however often it is called.
+    pub fn key(&self) -> Uuid {
+        self.action_id.parse().unwrap_or_else(|_| Uuid::new_v5(&Uuid::NAMESPACE_OID, self.action_id.as_bytes()))
+    }
+
+    /// At most `most` of the items, and no more than a result has room for.
+    pub fn list(&self, items: impl IntoIterator<Item = Value>, most: usize) -> Vec<Value> {
+        let mut room = self.list_bytes;
+        let fits = |item: &Value| {
+            let left = room.checked_sub(item.to_string().len() + 1);
+            room = left.unwrap_or(0);
+            left.is_some()
+        };
+        items.into_iter().take(most).take_while(fits).collect()
+    }
+
+    /// Between two files: whether anyone still waits.
+    pub fn go_on(&self) -> Result<(), ToolError> {
+        if self.stop.is_cancelled() { Err(ToolError::canceled("it was stopped between two files")) } else { Ok(()) }
+    }
+
+    /// Reads the files of a folder whose names end in `ending`, as far as the limits allow, and hands each to `take`,
+    /// which says whether it made sense of it.
+    pub fn each_file(
+        &self,
+        folder: &'static str,
+        ending: &str,
+        mut take: impl FnMut(&str, &File) -> bool,
+    ) -> Result<Read, ToolError> {
+        let folder = self.folder(folder)?;
+        let (names, more) = folder.names(self.limits.max_files)?;
+        let mut read = Read { unreadable: 0, incomplete: more };
+        for name in names.iter().filter(|name| name.to_lowercase().ends_with(ending)) {
+            self.go_on()?;
+            match folder.read(name, self.limits.max_file_bytes) {
+                Ok(Some(file)) => {
+                    read.incomplete |= file.truncated;
+                    read.unreadable += usize::from(!take(name, &file));
+                }
+                // Gone since the folder was listed.
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::debug!(%error, name, "a file of a workspace is left out");
+                    read.unreadable += 1;
+                }
+            }
+        }
+        // The last file may have been given up halfway.
+        self.go_on()?;
+        Ok(read)
+    }
+}
+
+/// What came of reading a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Read {
+    /// Files that could not be read or made no sense; they are left out.
+    pub unreadable: usize,
+    /// Whether a limit kept part of the folder, or of a file, from being read.
+    pub incomplete: bool,
+}
+
+/// The number of results asked for, or `default`, but at most as many as configured.
+pub fn limit(asked: Option<NonZeroUsize>, default: usize, desk: &Desk<'_>) -> usize {
+    asked.map_or(default, NonZeroUsize::get).min(desk.limits.max_results)
+}
+
+/// Adds a member to a result, which is an object.
+pub fn add(result: &mut Value, key: &str, value: impl Into<Value>) {
+    if let Value::Object(members) = result {
+        members.insert(key.to_owned(), value.into());
+    }
+}
+
+/// The beginning of a text, at most `max` bytes of it, and whether anything was left off.
+pub fn beginning(text: &str, max: usize) -> (&str, bool) {
+    let end = text.floor_char_boundary(max);
+    (text.get(..end).unwrap_or(text), end < text.len())
+}
+
+/// Whether all words of `query` occur in one of the `texts`, whatever their case.
+pub fn matches_words<'t>(query: &str, texts: impl IntoIterator<Item = &'t str>) -> bool {
+    let texts: Vec<String> = texts.into_iter().map(str::to_lowercase).collect();
+    query.to_lowercase().split_whitespace().all(|word| texts.iter().any(|text| text.contains(word)))
+}

@@ -1,0 +1,159 @@
+//! Tools about what an agent has going: its processes, and any of its actions.
+//!
+//! Where a process or an action is at, the log says ([`watched`]); a process is asked for and acted on through its
+//! supervisor ([`supervisors`]). A call names what it is about by the id the agent knows, and the agent's mind adds where
+//! in the log to look: without that, it is nothing of this agent's.
+
+mod action_cancel;
+mod describe;
+mod process_cancel;
+mod process_list;
+mod process_send;
+mod process_status;
+mod supervisors;
+mod watched;
+
+use std::{sync::Arc, time::Duration};
+
+use kairo_core::{
+    bus::{Bus, BusError, holding::Holding, ledger::Ledger},
+    ids::Name,
+    subjects::{PROCESS_EXITED, PROCESS_SPAWNED},
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::{
+    config::ToolsConfig,
+    results::Results,
+    tool::{CallContext, Executor, Tool, ToolError, ToolSpec},
+};
+
+/// What these tools work with.
+pub struct Control {
+    bus: Bus,
+    spawned: Ledger,
+    exited: Ledger,
+    invocations: Arc<Ledger>,
+    results: Arc<Results>,
+    holding: Holding,
+    /// How long an end is waited for.
+    patience: Duration,
+    /// How long a call that is told to stop may take to say how it ended.
+    cancel_grace: Duration,
+}
+
+impl Control {
+    pub fn new(
+        bus: &Bus,
+        invocations: Arc<Ledger>,
+        results: Arc<Results>,
+        holding: Holding,
+        config: &ToolsConfig,
+    ) -> Self {
+        Self {
+            bus: bus.clone(),
+            spawned: Ledger::new(bus, &PROCESS_SPAWNED),
+            exited: Ledger::new(bus, &PROCESS_EXITED),
+            invocations,
+            results,
+            holding,
+            patience: config.call_timeout(),
+            cancel_grace: Duration::from_millis(config.cancel_grace_ms),
+        }
+    }
+
+    pub fn tools(self) -> Vec<Arc<dyn Tool>> {
+        let control = Arc::new(self);
+        vec![
+            Arc::new(process_status::ProcessStatus::new(control.clone())),
+            Arc::new(process_send::ProcessSignal::new(control.clone())),
+            Arc::new(process_send::ProcessWrite::new(control.clone())),
+            Arc::new(process_cancel::ProcessCancel::new(control.clone())),
+            Arc::new(process_list::ProcessList::new(control.clone())),
+            Arc::new(action_cancel::ActionCancel::new(control)),
+        ]
+    }
+
+    fn spec(&self, name: &str, description: &str, schema: Value) -> ToolSpec {
+        ToolSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema,
+            idempotent: true,
+            // Whoever waits in vain gets to say what for.
+            timeout: self.patience + self.cancel_grace * 2,
+            executor: Executor::ToolRunner,
+        }
+    }
+}
+
+/// What a call is about, and who asks.
+#[derive(Clone, Debug)]
+struct Target {
+    agent: Name,
+    action: Uuid,
+    /// Nothing about it stands in the log up to here.
+    after: u64,
+    /// The action of the call itself.
+    by: Uuid,
+}
+
+impl Target {
+    /// `named` is what the call's arguments name it by.
+    fn of(ctx: &CallContext, named: &str) -> Result<Self, ToolError> {
+        let action = ctx.target.ok_or_else(|| {
+            ToolError::not_found(format!("there is no {named} of this agent; name one that it has begun"))
+        })?;
+        Ok(Self { agent: agent(ctx)?, action, after: ctx.target_after, by: by(ctx)? })
+    }
+}
+
+fn agent(ctx: &CallContext) -> Result<Name, ToolError> {
+    Name::parse(&ctx.agent).map_err(|error| ToolError::failed(format!("the agent's name: {error}")))
+}
+
+fn by(ctx: &CallContext) -> Result<Uuid, ToolError> {
+    Uuid::parse_str(&ctx.action_id).map_err(|_| ToolError::failed("the id of the call is no UUID"))
+}
+
+/// The log could not be read or written: nothing was found out.
+fn unavailable(error: BusError) -> ToolError {
+    ToolError::failed(format!("{error}; try again in a moment"))
+}
+
+/// The schema of arguments that name a process, and these `more` of which some are required.
+fn process_schema(more: Value, required: &[&str]) -> Value {
+    let mut properties = json!({
+        "process_id": { "type": "string", "description": "The process_id that process.spawn gave." },
+    });
+    if let (Some(properties), Value::Object(more)) = (properties.as_object_mut(), more) {
+        properties.extend(more);
+    }
+    let required: Vec<&str> = ["process_id"].iter().chain(required).copied().collect();
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+/// Implements [`Tool`] by an inherent `spec` field and an async `run`.
+macro_rules! control_tool {
+    ($tool:ident) => {
+        impl $crate::tool::Tool for $tool {
+            fn spec(&self) -> &$crate::tool::ToolSpec {
+                &self.spec
+            }
+
+            fn call(
+                &self,
+                args: serde_json::Value,
+                ctx: $crate::tool::CallContext,
+            ) -> futures::future::BoxFuture<'_, $crate::tool::CallResult> {
+                Box::pin(self.run(args, ctx))
+            }
+
+            fn is_control(&self) -> bool {
+                true
+            }
+        }
+    };
+}
+use control_tool;

@@ -1,0 +1,262 @@
+//! `action.cancel`: stops any tool call of the agent that is in flight, wherever it is carried out.
+//!
+//! Whichever way it goes, the call ends with exactly one result: whoever carries it out says how it ended or, where
+//! nobody does, this tool.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{BusError, append::Outgoing, consume::backoff, ledger::Entered},
+    envelope::Origin,
+    ids::{self, Name},
+    record::Record,
+    subjects::{AGENT_DECISION, CATALOGUE, Service, TOOL_INVOKE, TOOL_RESULT},
+};
+use kairo_proto::{
+    Body,
+    v1::{ToolInvoke, ToolResult},
+};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use super::{Control, Target, control_tool, describe, supervisors::Answer, unavailable};
+use crate::{
+    log,
+    plan::{Asked, NOBODY, asked},
+    results::Ended,
+    tool::{CallContext, CallResult, Executor, ToolError, ToolSpec},
+};
+
+/// How far to look for the decision that asked for an action, in pages of the log.
+const PAGES: usize = 64;
+/// How long a call may take to end after it was told to stop, beyond its grace, until it is looked at again: whoever
+/// was told may be gone.
+const RECORDING: Duration = Duration::from_secs(5);
+
+pub struct ActionCancel {
+    control: Arc<Control>,
+    spec: ToolSpec,
+}
+
+control_tool!(ActionCancel);
+
+/// The call to be stopped, and what is needed to end it.
+struct Aim<'c> {
+    target: &'c Target,
+    /// The decision that asked for it.
+    decision: Record,
+    /// Nothing about it stands in the log up to here.
+    since: u64,
+    asked: Asked,
+}
+
+/// Who has the call in hand.
+enum Hands {
+    /// Nobody, and nobody will.
+    Nobody,
+    /// That replica of this service.
+    Runner(String),
+    Supervisors,
+}
+
+/// What came of one try.
+enum Try {
+    /// It has ended, or is about to: wait for its result for so long.
+    Told(Duration),
+    Again,
+}
+
+impl ActionCancel {
+    pub fn new(control: Arc<Control>) -> Self {
+        let description = "Stops a tool call of yours that is in progress, whatever tool it is. Answers when it has \
+                           ended, with how: it may have been faster.";
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "action_id": { "type": "string", "description": "The action_id of the call, as in the facts." },
+            },
+            "required": ["action_id"],
+            "additionalProperties": false,
+        });
+        let spec = control.spec("action.cancel", description, schema);
+        Self { control, spec }
+    }
+
+    async fn run(&self, _args: Value, ctx: CallContext) -> CallResult {
+        let target = Target::of(&ctx, "action in progress")?;
+        if target.action == target.by {
+            return Err(ToolError::not_found("a call cannot cancel itself; name another one"));
+        }
+        let Some(aim) = self.control.aim(&target).await.map_err(unavailable)? else {
+            return Err(ToolError::not_found("there is no such tool call of this agent; name one that is in progress"));
+        };
+        if let Some(result) = self.control.result(&aim).await.map_err(unavailable)? {
+            return Ok(describe::action(target.action, &result, true));
+        }
+        let ended = timeout(self.control.patience, self.control.stop(&aim)).await;
+        let result = ended.unwrap_or_else(|_| {
+            Err(ToolError::timed_out(format!(
+                "it has not ended within {} ms: whoever carries it out does not answer or takes its time; wait for its \
+                 result, or try again",
+                self.control.patience.as_millis()
+            )))
+        })?;
+        Ok(describe::action(target.action, &result, false))
+    }
+}
+
+impl Control {
+    /// Finds the decision that asked for the action.
+    async fn aim<'c>(&self, target: &'c Target) -> Result<Option<Aim<'c>>, BusError> {
+        let subject = AGENT_DECISION.of(&target.agent);
+        let mut after = target.after;
+        for _ in 0..PAGES {
+            let page = self.bus.read(&subject, after).await?;
+            for raw in &page.messages {
+                after = raw.sequence;
+                let Ok(decision) = raw.read(self.bus.limits.max_body_bytes) else { continue };
+                let Body::AgentDecision(body) = &decision.body else { continue };
+                let since = body.cursor;
+                if let Some(asked) = asked(body).into_iter().find(|asked| asked.action == target.action) {
+                    return Ok(Some(Aim { target, decision, since, asked }));
+                }
+            }
+            if !page.more {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    async fn result(&self, aim: &Aim<'_>) -> Result<Option<ToolResult>, BusError> {
+        self.results.of(&aim.target.agent, aim.since, aim.target.action).await
+    }
+
+    /// Sees to it that the action ends, and says how it did.
+    async fn stop(&self, aim: &Aim<'_>) -> Result<ToolResult, ToolError> {
+        let mut attempt = 0;
+        loop {
+            match self.try_to_stop(aim).await.map_err(unavailable)? {
+                Try::Told(patience) => {
+                    if let Ok(result) = timeout(patience, self.ended(aim)).await {
+                        return Ok(result);
+                    }
+                }
+                Try::Again => {
+                    attempt += 1;
+                    let pause = sleep(backoff(&self.bus.limits, attempt));
+                    tokio::select! { result = self.ended(aim) => return Ok(result), () = pause => {} }
+                }
+            }
+        }
+    }
+
+    async fn try_to_stop(&self, aim: &Aim<'_>) -> Result<Try, BusError> {
+        match self.hands(aim).await? {
+            Hands::Nobody => {
+                self.report(aim, ToolError::canceled("it was canceled before it began")).await?;
+                Ok(Try::Told(RECORDING))
+            }
+            Hands::Runner(instance) => self.stop_at(aim, &instance).await,
+            Hands::Supervisors => Ok(match self.ask_to_stop(aim.target).await {
+                Answer::Done(_) | Answer::NotBegun => Try::Told(self.patience),
+                Answer::NotHere | Answer::Nobody | Answer::Silence | Answer::Refused(_) => Try::Again,
+            }),
+        }
+    }
+
+    /// Finds out who has begun the action; if nobody has, sees to it that nobody will.
+    async fn hands(&self, aim: &Aim<'_>) -> Result<Hands, BusError> {
+        let Target { agent, action, .. } = aim.target;
+        loop {
+            if let Some(record) = log::entry(&self.bus, &self.invocations, agent, aim.since, *action).await? {
+                return Ok(hands(&record, *action));
+            }
+            match self.invocations.enter(agent, aim.since, &self.withdrawal(aim)).await? {
+                Entered::Written { .. } => return Ok(Hands::Nobody),
+                // Somebody was faster: they are in the log now.
+                Entered::Already(_) => {}
+            }
+        }
+    }
+
+    fn withdrawal(&self, aim: &Aim<'_>) -> Outgoing {
+        let body = ToolInvoke {
+            runner: self.bus.instance.to_string(),
+            decision_sequence: aim.decision.sequence,
+            actions: vec![aim.asked.invocation(NOBODY)],
+        };
+        let id = ids::derived(aim.target.action, &format!("withdrawn/{}", self.bus.instance));
+        let envelope = aim.decision.envelope.follow(id, Service::ToolRunner, Origin::Tool, Timestamp::now());
+        Outgoing::new(&TOOL_INVOKE, &aim.target.agent, envelope, body)
+    }
+
+    /// Has a replica stop the call. If it does not work on it, it is gone or was faster: then its result is written
+    /// here, unless there is one.
+    async fn stop_at(&self, aim: &Aim<'_>, instance: &str) -> Result<Try, BusError> {
+        let action = aim.target.action;
+        // This one may have taken over from the one that is gone.
+        let told = self.holding.stop(&self.bus, instance, action).await
+            || self.holding.stop(&self.bus, self.bus.instance.as_str(), action).await;
+        if told {
+            return Ok(Try::Told(self.cancel_grace + RECORDING));
+        }
+        // It may have no connection at this moment, as all have none when the server was away.
+        if self.holding.is_held(&self.bus, instance, action).await {
+            return Ok(Try::Again);
+        }
+        let error = match self.is_idempotent(&aim.asked.tool).await? {
+            true => ToolError::canceled("whoever carried it out is gone; what it did until then stays done"),
+            false => ToolError::in_doubt(
+                "it was canceled, but the runner that began it was lost before it could say how it ended; the effect may \
+                 have happened or not: find out before doing it again",
+            ),
+        };
+        self.report(aim, error).await?;
+        Ok(Try::Told(RECORDING))
+    }
+
+    /// As agents are told.
+    async fn is_idempotent(&self, tool: &str) -> Result<bool, BusError> {
+        let Ok(owner) = Name::parse(Service::ToolRunner.name()) else { return Ok(false) };
+        let last = self.bus.last(&CATALOGUE.of(&owner)).await?;
+        let offered = last.and_then(|raw| raw.read(self.bus.limits.max_body_bytes).ok()).map(|record| record.body);
+        Ok(match offered {
+            Some(Body::ToolCatalogue(offered)) => offered.tools.iter().any(|spec| spec.name == tool && spec.idempotent),
+            _ => false,
+        })
+    }
+
+    /// Writes how the action ended, unless somebody has.
+    async fn report(&self, aim: &Aim<'_>, error: ToolError) -> Result<(), BusError> {
+        let ended =
+            Ended { action: aim.target.action, tool: &aim.asked.tool, outcome: Err(error), took: Duration::ZERO };
+        self.results.report(&aim.target.agent, aim.since, &aim.decision.envelope, ended).await
+    }
+
+    /// How the action ended, once the log says so.
+    async fn ended(&self, aim: &Aim<'_>) -> ToolResult {
+        let subject = TOOL_RESULT.of(&aim.target.agent);
+        log::wait_for(&self.bus, &subject, aim.since, |record| match &record.body {
+            Body::ToolResult(result) if Uuid::parse_str(&result.action_id) == Ok(aim.target.action) => {
+                Some(result.clone())
+            }
+            _ => None,
+        })
+        .await
+    }
+}
+
+fn hands(invoke: &Record, action: Uuid) -> Hands {
+    let runner = match &invoke.body {
+        Body::ToolInvoke(invoke) => invoke.runner.clone(),
+        _ => String::new(),
+    };
+    match log::invocation(invoke, action).map(|invocation| invocation.executor.as_str()) {
+        Some(NOBODY) => Hands::Nobody,
+        Some(executor) if executor == Executor::ProcessSupervisor.as_str() => Hands::Supervisors,
+        _ => Hands::Runner(runner),
+    }
+}

@@ -1,0 +1,144 @@
+//! What agents are told of processes and actions: pure.
+
+use kairo_proto::v1::{ProcessExited, ProcessSpawned, ProcessState, ToolResult};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// A process that runs, as its supervisor sees it.
+pub fn running(process: &ProcessSpawned, state: &ProcessState) -> Value {
+    let mut told = json!({
+        "running_ms": state.running_ms,
+        "percent": state.fraction.map(|fraction| (fraction * 1000.0).round() / 10.0),
+        "message": text(&state.message),
+        "stdout": state.stdout_tail,
+        "stderr": state.stderr_tail,
+        "stdout_bytes": state.stdout_bytes,
+        "stderr_bytes": state.stderr_bytes,
+    });
+    add(&mut told, listed(process));
+    without_nulls(told)
+}
+
+/// A process that runs as far as the log knows.
+pub fn listed(process: &ProcessSpawned) -> Value {
+    json!({
+        "process_id": process.process_id,
+        "program": process.program,
+        "arguments": process.arguments,
+        "pid": process.pid,
+        "status": "running",
+    })
+}
+
+/// A process that has ended.
+pub fn ended(exited: &ProcessExited) -> Value {
+    let mut told = listed_ended(exited);
+    add(
+        &mut told,
+        json!({
+            "stdout": exited.stdout_tail,
+            "stderr": exited.stderr_tail,
+            "stdout_bytes": exited.stdout_bytes,
+            "stderr_bytes": exited.stderr_bytes,
+        }),
+    );
+    told
+}
+
+/// A process that has ended, in short.
+pub fn listed_ended(exited: &ProcessExited) -> Value {
+    without_nulls(json!({
+        "process_id": exited.process_id,
+        "program": text(&exited.program),
+        "status": "ended",
+        "outcome": exited.outcome,
+        "code": exited.code,
+        "signal": exited.signal,
+        "reason": text(&exited.reason),
+        "ran_ms": exited.usage.as_ref().map(|usage| usage.wall_ms),
+    }))
+}
+
+/// How a process ended, in words.
+pub fn how(exited: &ProcessExited) -> String {
+    match (exited.outcome.as_str(), exited.code, exited.signal) {
+        ("exited", Some(code), _) => format!("exited with code {code}"),
+        ("signaled", _, Some(signal)) => format!("ended by signal {signal}"),
+        (outcome, ..) if exited.reason.is_empty() => outcome.to_owned(),
+        (outcome, ..) => format!("{outcome}: {}", exited.reason),
+    }
+}
+
+/// How an action ended that was to be canceled. `before`: it had by the time anybody looked.
+pub fn action(action: Uuid, result: &ToolResult, before: bool) -> Value {
+    let error = result.error.as_ref();
+    let status = match error.map(|error| error.kind.as_str()) {
+        _ if before => "ended already",
+        Some(kind @ ("canceled" | "in_doubt")) => kind,
+        _ => "ended before it could be stopped",
+    };
+    without_nulls(json!({
+        "action_id": action,
+        "tool": result.tool,
+        "status": status,
+        "ok": result.ok,
+        "error": error.map(|error| json!({ "kind": error.kind, "message": error.message })),
+    }))
+}
+
+fn text(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn add(told: &mut Value, more: Value) {
+    if let (Some(told), Value::Object(more)) = (told.as_object_mut(), more) {
+        told.extend(more);
+    }
+}
+
+/// What is not known is not mentioned.
+fn without_nulls(mut told: Value) -> Value {
+    if let Some(told) = told.as_object_mut() {
+        told.retain(|_, value| !value.is_null());
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_proto::v1;
+
+    use super::*;
+
+    #[test]
+    fn a_running_process_is_described_by_what_is_known_of_it() {
+        let process =
+            ProcessSpawned { process_id: "p".into(), program: "/bin/sh".into(), pid: 7, ..Default::default() };
+        let state = ProcessState { fraction: Some(0.4251), stdout_tail: "so far".into(), ..Default::default() };
+        let told = running(&process, &state);
+        assert_eq!((&told["status"], &told["percent"], &told["pid"]), (&json!("running"), &json!(42.5), &json!(7)));
+        assert_eq!((&told["stdout"], told.get("message")), (&json!("so far"), None));
+    }
+
+    #[test]
+    fn an_end_is_told_in_words() {
+        let ended = |outcome: &str| ProcessExited { outcome: outcome.into(), ..Default::default() };
+        assert_eq!(how(&ProcessExited { code: Some(3), ..ended("exited") }), "exited with code 3");
+        assert_eq!(how(&ProcessExited { signal: Some(9), ..ended("signaled") }), "ended by signal 9");
+        assert_eq!(how(&ProcessExited { reason: "on request".into(), ..ended("canceled") }), "canceled: on request");
+        assert_eq!(how(&ended("supervisor_lost")), "supervisor_lost");
+    }
+
+    #[test]
+    fn a_canceled_action_says_whether_the_cancel_did_it() {
+        let failed = |kind: &str| ToolResult {
+            error: Some(v1::ToolError { kind: kind.into(), message: String::new() }),
+            ..Default::default()
+        };
+        let status = |result: &ToolResult, before| action(Uuid::nil(), result, before)["status"].clone();
+        assert_eq!(status(&failed("canceled"), false), "canceled");
+        assert_eq!(status(&failed("in_doubt"), false), "in_doubt");
+        assert_eq!(status(&ToolResult { ok: true, ..Default::default() }, false), "ended before it could be stopped");
+        assert_eq!(status(&failed("canceled"), true), "ended already");
+    }
+}

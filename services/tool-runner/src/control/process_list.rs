@@ -1,0 +1,104 @@
+//! `process.list`: an agent's processes.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures::{
+    future::{BoxFuture, try_join_all},
+    try_join,
+};
+use kairo_core::bus::ledger::Entry;
+use kairo_proto::Body;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Control, agent, control_tool, describe, unavailable};
+use crate::{
+    log,
+    tool::{CallContext, CallResult, ToolError, ToolSpec},
+};
+
+/// Most processes in one answer.
+const MOST: usize = 50;
+
+pub struct ProcessList {
+    control: Arc<Control>,
+    spec: ToolSpec,
+}
+
+control_tool!(ProcessList);
+
+impl ProcessList {
+    pub fn new(control: Arc<Control>) -> Self {
+        let description = "Lists your processes, newest first: those that run, and those that ended lately.";
+        let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+        let spec = control.spec("process.list", description, schema);
+        Self { control, spec }
+    }
+
+    async fn run(&self, _args: Value, ctx: CallContext) -> CallResult {
+        let agent = agent(&ctx)?;
+        let (spawned, exited) = (&self.control.spawned, &self.control.exited);
+        let entries = try_join!(spawned.all(&agent, ctx.target_after), exited.all(&agent, ctx.target_after));
+        let (spawned, exited) = entries.map_err(unavailable)?;
+        let listed = newest(&spawned, &exited).into_iter().map(|sequence| self.describe(sequence));
+        Ok(json!({ "processes": try_join_all(listed).await? }))
+    }
+
+    fn describe(&self, sequence: u64) -> BoxFuture<'_, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let record = log::at(&self.control.bus, sequence).await.map_err(unavailable)?;
+            Ok(match &record.body {
+                Body::ProcessSpawned(spawned) => describe::listed(spawned),
+                Body::ProcessExited(exited) => describe::listed_ended(exited),
+                _ => Value::Null,
+            })
+        })
+    }
+}
+
+/// Where the log says how each process is doing: its end or, if it has none, its beginning. In the order in which they
+/// began, newest first; when there are too many, those that run come before those that ended.
+fn newest(spawned: &BTreeMap<Uuid, Entry>, exited: &BTreeMap<Uuid, Entry>) -> Vec<u64> {
+    let never_ran = exited.iter().filter(|(action, _)| !spawned.contains_key(action));
+    // Whether it has ended, since when it is known, and where to read of it.
+    let mut all: Vec<(bool, u64, u64)> = spawned
+        .iter()
+        .map(|(action, begun)| match exited.get(action) {
+            Some(end) => (true, begun.sequence, end.sequence),
+            None => (false, begun.sequence, begun.sequence),
+        })
+        .chain(never_ran.map(|(_, end)| (true, end.sequence, end.sequence)))
+        .collect();
+    all.sort_unstable_by_key(|(ended, since, _)| (*ended, u64::MAX - since));
+    all.truncate(MOST);
+    all.sort_unstable_by_key(|(_, since, _)| u64::MAX - since);
+    all.into_iter().map(|(_, _, sequence)| sequence).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(entries: &[(u128, u64)]) -> BTreeMap<Uuid, Entry> {
+        let entry = |(action, sequence): &(u128, u64)| {
+            (Uuid::from_u128(*action), Entry { sequence: *sequence, by: String::new() })
+        };
+        entries.iter().map(entry).collect()
+    }
+
+    #[test]
+    fn processes_are_listed_newest_first_by_what_was_said_of_them_last() {
+        let spawned = entries(&[(1, 10), (2, 11), (3, 14)]);
+        let exited = entries(&[(2, 20), (4, 13)]);
+        assert_eq!(newest(&spawned, &exited), [14, 13, 20, 10]);
+        assert_eq!(newest(&entries(&[]), &entries(&[])), [0_u64; 0]);
+    }
+
+    #[test]
+    fn what_runs_is_listed_however_much_ended_since() {
+        let spawned: Vec<(u128, u64)> = (1..=100).map(|n| (n, n as u64)).collect();
+        let exited: Vec<(u128, u64)> = (2..=100).map(|n| (n, 1_000 + n as u64)).collect();
+        let listed = newest(&entries(&spawned), &entries(&exited));
+        assert_eq!((listed.len(), listed.last()), (MOST, Some(&1)));
+    }
+}

@@ -1,0 +1,79 @@
+//! Asking supervisors about the processes they run.
+
+use std::time::Duration;
+
+use async_nats::{Request, RequestErrorKind};
+use kairo_core::subjects::{SUPERVISORS_CONTROL, control_of};
+use kairo_proto::v1::{ProcessAnswer, ProcessRequest, ProcessState, ProcessStop, process_request::Ask};
+use prost::Message as _;
+
+use super::{Control, Target};
+
+/// How long a supervisor may take to say how a process is doing or to pass something on to it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What came of a question.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    Done(Box<ProcessState>),
+    Refused(String),
+    /// Whoever was asked does not run it, or not any more.
+    NotHere,
+    NotBegun,
+    /// Nobody is there to be asked: nothing was done.
+    Nobody,
+    /// Somebody was asked and did not answer in time, or not legibly: it may have been done or not.
+    Silence,
+}
+
+impl Control {
+    /// Asks the supervisor that runs the process.
+    pub(super) async fn ask(&self, supervisor: &str, target: &Target, ask: Ask) -> Answer {
+        self.request(control_of(supervisor), target, ask, PATIENCE).await
+    }
+
+    /// Asks whichever supervisor is given it to see that the process ends; it answers when that is so.
+    pub(super) async fn ask_to_stop(&self, target: &Target) -> Answer {
+        self.request(SUPERVISORS_CONTROL.to_owned(), target, Ask::Stop(ProcessStop::default()), self.patience).await
+    }
+
+    async fn request(&self, subject: String, target: &Target, ask: Ask, patience: Duration) -> Answer {
+        let request = ProcessRequest {
+            agent: target.agent.to_string(),
+            action_id: target.action.to_string(),
+            after: target.after,
+            by_action_id: target.by.to_string(),
+            ask: Some(ask),
+        };
+        let request = Request::new().payload(request.encode_to_vec().into()).timeout(Some(patience));
+        match self.bus.client.send_request(subject, request).await {
+            Ok(answer) => ProcessAnswer::decode(answer.payload).map_or(Answer::Silence, read),
+            Err(error) if error.kind() == RequestErrorKind::NoResponders => Answer::Nobody,
+            Err(_) => Answer::Silence,
+        }
+    }
+}
+
+fn read(answer: ProcessAnswer) -> Answer {
+    match answer.outcome.as_str() {
+        "done" => Answer::Done(Box::new(answer.state.unwrap_or_default())),
+        "refused" => Answer::Refused(answer.reason),
+        "not_here" => Answer::NotHere,
+        "not_begun" => Answer::NotBegun,
+        _ => Answer::Silence,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_told_apart_and_an_unknown_one_says_nothing() {
+        let answer = |outcome: &str| read(ProcessAnswer { outcome: outcome.to_owned(), ..Default::default() });
+        assert_eq!(answer("done"), Answer::Done(Box::default()));
+        assert_eq!(answer("refused"), Answer::Refused(String::new()));
+        assert_eq!((answer("not_here"), answer("not_begun")), (Answer::NotHere, Answer::NotBegun));
+        assert_eq!(answer("of late"), Answer::Silence);
+    }
+}

@@ -1,0 +1,61 @@
+//! Where a process is at, as the log says.
+
+use futures::try_join;
+use kairo_core::subjects::PROCESS_EXITED;
+use kairo_proto::{
+    Body,
+    v1::{ProcessExited, ProcessSpawned},
+};
+use uuid::Uuid;
+
+use super::{Control, Target, describe, unavailable};
+use crate::{log, tool::ToolError};
+
+/// What the log says of a process.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Process {
+    /// No supervisor has begun it.
+    NotBegun,
+    Running(Box<ProcessSpawned>),
+    Ended(Box<ProcessExited>),
+}
+
+impl Control {
+    pub(super) async fn process(&self, target: &Target) -> Result<Process, ToolError> {
+        let Target { agent, action, after, .. } = target;
+        let spawned = log::entry(&self.bus, &self.spawned, agent, *after, *action);
+        let exited = log::entry(&self.bus, &self.exited, agent, *after, *action);
+        let (spawned, exited) = try_join!(spawned, exited).map_err(unavailable)?;
+        Ok(match (spawned.map(|record| record.body), exited.map(|record| record.body)) {
+            (_, Some(Body::ProcessExited(exited))) => Process::Ended(Box::new(exited)),
+            (Some(Body::ProcessSpawned(spawned)), _) => Process::Running(Box::new(spawned)),
+            _ => Process::NotBegun,
+        })
+    }
+
+    /// A process that can be acted on. One that has not begun or has ended cannot, and is told apart.
+    pub(super) async fn running(&self, target: &Target) -> Result<ProcessSpawned, ToolError> {
+        match self.process(target).await? {
+            Process::Running(spawned) => Ok(*spawned),
+            Process::NotBegun => Err(ToolError::failed("the process has not begun yet; try again when it has")),
+            Process::Ended(exited) => Err(over(&exited)),
+        }
+    }
+
+    /// How the process ended, once the log says so.
+    pub(super) async fn end(&self, target: &Target) -> ProcessExited {
+        let subject = PROCESS_EXITED.of(&target.agent);
+        log::wait_for(&self.bus, &subject, target.after, |record| match &record.body {
+            Body::ProcessExited(exited) if Uuid::parse_str(&exited.action_id) == Ok(target.action) => {
+                Some(exited.clone())
+            }
+            _ => None,
+        })
+        .await
+    }
+}
+
+/// It is too late for what was asked.
+pub fn over(exited: &ProcessExited) -> ToolError {
+    ToolError::failed(format!("the process has ended: {}; nothing was done", describe::how(exited)))
+}

@@ -1,0 +1,210 @@
+//! A private nats-server, replicas of the service, and what agents would decide.
+
+use std::{path::Path, time::Duration};
+
+use async_nats::jetstream::consumer::{DeliverPolicy, pull::OrderedConfig};
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use kairo_cli::local::{self, NatsOptions, NatsServer, Stack, StackOptions, Tools};
+use kairo_core::{
+    bus::{Bus, BusConfig, NatsConfig, append::Outgoing},
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    record::{Raw, Record},
+    subjects::{AGENT_DECISION, EVENTS_STREAM, Route, Service},
+};
+use kairo_proto::{
+    Body,
+    v1::{
+        AgentAction, AgentDecision, DecidedEvent, ToolCall, ToolInvoke, ToolResult, agent_action::Action,
+        decided_event::Event,
+    },
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+use uuid::Uuid;
+
+/// Far beyond what anything here takes: a test that reaches it hangs.
+const DEADLINE: Duration = Duration::from_secs(60);
+const RUNNER: local::Service = local::Service::ToolRunner;
+
+pub struct Kairo {
+    pub bus: Bus,
+    pub agent: Name,
+    stack: Stack,
+    /// A web server that never answers, for calls that last.
+    site: TcpListener,
+    _nats: NatsServer,
+    _dir: TempDir,
+}
+
+/// A tool call to be decided on.
+pub struct Call {
+    pub tool: &'static str,
+    pub arguments: Value,
+    pub target: Option<Uuid>,
+}
+
+/// A tool call that was decided on.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    pub action: Uuid,
+    pub correlation_id: Uuid,
+}
+
+impl Kairo {
+    /// With so many replicas, and this in their environment.
+    pub async fn start(replicas: usize, env: &[(&str, String)]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let tools = Tools::find(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("run ./scripts/test");
+        let nats = NatsOptions::new(tools.nats_server().unwrap(), dir.path().join("nats"));
+        let nats = NatsServer::start(nats).await.unwrap();
+        let config = NatsConfig { url: nats.url(), ..NatsConfig::default() };
+        let name = Name::parse("agent-runtime-test").unwrap();
+        let bus = Bus::connect(Service::AgentRuntime, name, &config, &BusConfig::default()).await.unwrap();
+        bus.provision().await.unwrap();
+        let site = TcpListener::bind("127.0.0.1:0").await.unwrap();
+
+        let bin = Path::new(env!("CARGO_BIN_EXE_kairo-tool-runner")).parent().unwrap();
+        let mut stack = Stack::new(StackOptions::new(bin, dir.path()));
+        let hosts = json!([site.local_addr().unwrap().to_string()]).to_string();
+        stack
+            .common()
+            .env("KAIRO_NATS__URL", nats.url())
+            .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
+            .env("KAIRO_BUS__DRAIN_MS", "1000")
+            .env("KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", hosts)
+            .env("KAIRO_TOOL_RUNNER__HTTP__TIMEOUT_MS", "600000");
+        for (name, value) in env {
+            stack.common().env(*name, value.clone());
+        }
+        stack.start_all(&[(RUNNER, replicas)]).await.unwrap();
+        Self { bus, agent: Name::parse("ann").unwrap(), stack, site, _nats: nats, _dir: dir }
+    }
+
+    /// Starts one more replica.
+    pub async fn another(&mut self) {
+        self.stack.start(RUNNER).await.unwrap();
+    }
+
+    pub async fn kill9(&self, replica: usize) {
+        self.stack.kill9(RUNNER, replica).await.unwrap();
+    }
+
+    pub async fn stop(mut self) {
+        self.stack.stop().await.unwrap();
+    }
+
+    /// An agent decides on a call.
+    pub async fn decide(&self, call: Call) -> Decided {
+        let action = ids::entering();
+        let event = DecidedEvent {
+            event_id: action.to_string(),
+            thread_id: "t-1".to_owned(),
+            event: Some(Event::Action(AgentAction {
+                action: Some(Action::ToolCall(ToolCall {
+                    tool: call.tool.to_owned(),
+                    arguments: call.arguments.to_string(),
+                    target_action_id: call.target.map(|target| target.to_string()).unwrap_or_default(),
+                    target_after: 0,
+                })),
+            })),
+            ..Default::default()
+        };
+        let body = AgentDecision { events: vec![event], ..Default::default() };
+        let envelope = Envelope::entering(ids::entering(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
+        let correlation_id = envelope.correlation_id;
+        let decision = Outgoing::new(&AGENT_DECISION, &self.agent, envelope.in_thread("t-1"), body);
+        self.bus.publish(&decision).await.unwrap();
+        Decided { action, correlation_id }
+    }
+
+    /// A call about another one, or about nothing of this agent's; how it ended.
+    pub async fn call(&self, tool: &'static str, arguments: Value, target: Option<Uuid>) -> ToolResult {
+        let decided = self.decide(Call { tool, arguments, target }).await;
+        self.result(decided.action).await.0
+    }
+
+    pub async fn cancel(&self, target: Uuid) -> ToolResult {
+        self.call("action.cancel", json!({ "action_id": target }), Some(target)).await
+    }
+
+    /// A call that lasts until it is stopped, begun.
+    pub async fn lasting(&self) -> (Decided, TcpStream) {
+        let url = format!("http://{}/", self.site.local_addr().unwrap());
+        let decided = self.decide(Call { tool: "http.get", arguments: json!({ "url": url }), target: None }).await;
+        let (asked, _) = timeout(DEADLINE, self.site.accept()).await.expect("nobody asked").unwrap();
+        (decided, asked)
+    }
+
+    /// How an action ended, and the record that says so.
+    pub async fn result(&self, action: Uuid) -> (ToolResult, Record) {
+        self.wait("kairo.tool.*.result", |record| match &record.body {
+            Body::ToolResult(result) if result.action_id == action.to_string() => {
+                Some((result.clone(), record.clone()))
+            }
+            _ => None,
+        })
+        .await
+    }
+
+    /// The entry of the ledger that an action stands in.
+    pub async fn invoke(&self, action: Uuid) -> ToolInvoke {
+        self.wait("kairo.tool.*.invoke", |record| match &record.body {
+            Body::ToolInvoke(invoke) if invoke.actions.iter().any(|one| one.action_id == action.to_string()) => {
+                Some(invoke.clone())
+            }
+            _ => None,
+        })
+        .await
+    }
+
+    /// What a supervisor would say.
+    pub async fn say(&self, row: &Route, body: impl Into<Body>) {
+        let envelope = Envelope::entering(ids::entering(), Service::ProcessSupervisor, Origin::Tool, Timestamp::now());
+        self.bus.publish(&Outgoing::new(row, &self.agent, envelope, body)).await.unwrap();
+    }
+
+    /// All records of the log so far.
+    pub async fn log(&self) -> Vec<Record> {
+        let mut log = Vec::new();
+        self.bus.read_all("kairo.>", 0, |raw| log.push(raw.read(1 << 20).unwrap())).await.unwrap();
+        log
+    }
+
+    pub async fn wait<T>(&self, filter: &str, pick: impl Fn(&Record) -> Option<T>) -> T {
+        let found = async {
+            let stream = self.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
+            let config = OrderedConfig {
+                filter_subject: filter.to_owned(),
+                deliver_policy: DeliverPolicy::All,
+                ..Default::default()
+            };
+            let mut messages = stream.create_consumer(config).await.unwrap().messages().await.unwrap();
+            loop {
+                let mut message = messages.next().await.unwrap().unwrap();
+                let (raw, _) = Raw::delivered(&mut message).unwrap();
+                if let Some(found) = pick(&raw.read(1 << 20).unwrap()) {
+                    return found;
+                }
+            }
+        };
+        timeout(DEADLINE, found).await.expect("it never came")
+    }
+}
+
+/// What a call that went well says.
+pub fn said(result: &ToolResult) -> Value {
+    assert!(result.ok, "{result:?}");
+    serde_json::from_str(&result.result).unwrap()
+}
+
+/// How a call failed, and why.
+pub fn failed(result: &ToolResult) -> (&str, &str) {
+    let error = result.error.as_ref().unwrap_or_else(|| panic!("{result:?}"));
+    (&error.kind, &error.message)
+}

@@ -1,0 +1,13 @@
+//! Calls about other calls and about processes, told to replicas of the service over a private nats-server.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod actions;
+mod kairo;
+mod processes;
+mod progress;

@@ -1,0 +1,156 @@
+//! Counting over the whole log: what must be there once is there once. Whoever has a log at rest can have it checked,
+//! be it of a real system or of a simulated one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kairo_core::{ids, record::Record, subjects::route};
+use kairo_proto::{
+    Body,
+    v1::{AgentDecision, DecidedEvent, ToolCall, agent_action::Action, decided_event::Event},
+};
+
+/// Everything that is wrong with a log in which nothing is left to do.
+pub fn mistakes(records: &[Record]) -> Vec<String> {
+    let mut wrong = deliveries(records);
+    wrong.extend(replies(records));
+    wrong.extend(actions(records));
+    wrong.extend(decisions(records));
+    wrong
+}
+
+/// How often each of `found` is there, as against once for each of `expected`.
+fn once<T: Ord + std::fmt::Debug>(
+    what: &str,
+    expected: impl IntoIterator<Item = T>,
+    found: impl IntoIterator<Item = T>,
+) -> Vec<String> {
+    let mut counts: BTreeMap<T, i32> = BTreeMap::new();
+    found.into_iter().for_each(|key| *counts.entry(key).or_default() += 1);
+    let expected: BTreeSet<T> = expected.into_iter().collect();
+    let missing = expected.iter().filter(|key| !counts.contains_key(key)).map(|key| format!("no {what} for {key:?}"));
+    let wrong = counts.iter().filter(|(key, count)| **count != 1 || !expected.contains(key));
+    missing.chain(wrong.map(|(key, count)| format!("{count} × {what} for {key:?}"))).collect()
+}
+
+/// A message as its sender knows it.
+type MessageOf = (String, String);
+
+/// Every message that was sent, by the chain that begins with it.
+fn sent(records: &[Record]) -> BTreeMap<String, MessageOf> {
+    let sent = |record: &Record| match &record.body {
+        Body::UserMessage(message) => {
+            let id = ids::message_id(&message.message_id, record.envelope.id);
+            Some((record.envelope.correlation_id.to_string(), (message.user.clone(), id)))
+        }
+        _ => None,
+    };
+    records.iter().filter_map(sent).collect()
+}
+
+/// Every message was delivered to its agent once, or sent back once.
+fn deliveries(records: &[Record]) -> Vec<String> {
+    let sent = sent(records);
+    let arrived =
+        records.iter().filter(|it| matches!(it.body, Body::AgentMessage(_) | Body::UserMessageUndelivered(_)));
+    once("delivery", sent.keys().cloned(), arrived.map(|record| record.envelope.correlation_id.to_string()))
+}
+
+/// Every message that was delivered was answered once: by itself, or together with another that was.
+fn replies(records: &[Record]) -> Vec<String> {
+    let sent = sent(records);
+    let delivered = records.iter().filter(|record| matches!(record.body, Body::AgentMessage(_)));
+    let delivered: Vec<&MessageOf> =
+        delivered.filter_map(|record| sent.get(&record.envelope.correlation_id.to_string())).collect();
+    let events = || records.iter().filter_map(decision).flat_map(|decision| &decision.events);
+    let answered = events().filter(|event| match &event.event {
+        Some(Event::Joined(_)) => true,
+        // What was said of its own accord answers no message.
+        Some(Event::Action(action)) => {
+            matches!(&action.action, Some(Action::Say(say)) if say.r#final && !say.message_id.is_empty())
+        }
+        _ => false,
+    });
+    let answered = answered.filter_map(|event| sent.get(&event.correlation_id));
+    let mut wrong = once("reply", delivered.iter().copied(), answered);
+    let joined = events().filter_map(|event| match &event.event {
+        Some(Event::Joined(joined)) => Some((event, sent.get(&joined.into_correlation_id))),
+        _ => None,
+    });
+    let strays = joined.filter(|(_, into)| into.is_none_or(|into| !delivered.contains(&into)));
+    wrong.extend(strays.map(|(event, _)| format!("{} was joined to no message", event.correlation_id)));
+    wrong
+}
+
+/// Every tool call was begun once and ended once; what was begun as a process ended once as a process.
+fn actions(records: &[Record]) -> Vec<String> {
+    let asked: Vec<String> = records.iter().filter_map(decision).flat_map(tool_calls).map(|(id, _)| id).collect();
+    let (mut begun, mut ended) = (Vec::new(), Vec::new());
+    let (mut processes, mut spawned, mut exited) = (Vec::new(), Vec::new(), Vec::new());
+    for record in records {
+        match &record.body {
+            Body::ToolInvoke(invoke) => {
+                let processes_of = invoke.actions.iter().filter(|action| action.executor == "process-supervisor");
+                processes.extend(processes_of.map(|action| action.action_id.clone()));
+                begun.extend(invoke.actions.iter().map(|action| action.action_id.clone()));
+            }
+            Body::ToolResult(result) => ended.push(result.action_id.clone()),
+            Body::ProcessSpawned(process) => spawned.push(process.action_id.clone()),
+            Body::ProcessExited(process) => exited.push(process.action_id.clone()),
+            _ => {}
+        }
+    }
+    let mut wrong = once("invoke", asked.clone(), begun);
+    wrong.extend(once("result", asked, ended));
+    wrong.extend(once("process", spawned.clone(), spawned));
+    wrong.extend(once("end of a process", processes, exited));
+    wrong
+}
+
+/// No input was decided on twice or out of order, and every message of a user was decided on.
+fn decisions(records: &[Record]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let inputs: BTreeMap<u64, String> =
+        records.iter().map(|record| (record.sequence, record.envelope.id.to_string())).collect();
+    let mut cursors: BTreeMap<Option<String>, u64> = BTreeMap::new();
+    let mut decided = BTreeSet::new();
+    let mut joined = BTreeSet::new();
+    for (record, decision) in records.iter().filter_map(|record| Some((record, decision(record)?))) {
+        let agent = route(&record.subject).map(|(_, agent)| agent.to_string());
+        let before = cursors.insert(agent, decision.cursor);
+        if before.is_some_and(|before| before >= decision.cursor) {
+            wrong.push(format!("the decision at {} goes back to {}", record.sequence, decision.cursor));
+        }
+        if inputs.get(&decision.cursor) != Some(&decision.input_id) {
+            wrong.push(format!("the decision at {} is on something else than its cursor", record.sequence));
+        }
+        decided.insert(decision.input_id.clone());
+        let joins = decision.events.iter().filter(|event| matches!(event.event, Some(Event::Joined(_))));
+        joined.extend(joins.map(|event| event.correlation_id.clone()));
+    }
+    let messages = records.iter().filter(|record| matches!(record.body, Body::AgentMessage(_)));
+    let undecided = messages.filter(|message| {
+        let envelope = &message.envelope;
+        !decided.contains(&envelope.id.to_string()) && !joined.contains(&envelope.correlation_id.to_string())
+    });
+    wrong.extend(undecided.map(|message| format!("nothing was decided on the message at {}", message.sequence)));
+    wrong
+}
+
+pub fn decision(record: &Record) -> Option<&AgentDecision> {
+    match &record.body {
+        Body::AgentDecision(decision) => Some(decision),
+        _ => None,
+    }
+}
+
+/// The tool calls of a decision, with the ids of their actions.
+pub fn tool_calls(decision: &AgentDecision) -> impl Iterator<Item = (String, &ToolCall)> + '_ {
+    let call = |event: &'_ DecidedEvent| event.event_id.clone();
+    decision.events.iter().filter_map(move |event| match &event.event {
+        Some(Event::Action(action)) => match &action.action {
+            Some(Action::ToolCall(tool_call)) => Some((call(event), tool_call)),
+            _ => None,
+        },
+        _ => None,
+    })
+}

@@ -1,0 +1,33 @@
+//! The command line.
+
+use std::time::Duration;
+
+use clap::Parser;
+use kairo_tests::chaos::plan::Settings;
+
+/// Kills everything Kairo is made of while it works, and counts what came of it
+#[derive(Debug, Parser)]
+#[command(name = "scripts/chaos")]
+pub struct Arguments {
+    /// How long messages and faults come; finishing and counting takes up to a few minutes more
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
+    /// Chooses messages and faults
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Replicas of each service
+    #[arg(long, value_name = "R", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
+    replicas: u8,
+    /// Keep faults, log and services' logs even when all is well
+    #[arg(long)]
+    pub keep: bool,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Arguments {
+    pub fn settings(&self) -> Settings {
+        Settings { time: Duration::from_secs(self.seconds), seed: self.seed, replicas: usize::from(self.replicas) }
+    }
+}

@@ -1,0 +1,62 @@
+//! What was done to Kairo and what followed: counted, and written down as it happens.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Display,
+    fs::File,
+    io::Write,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+/// The faults of a run. Lines say how many seconds after the beginning they were written.
+pub struct Journal {
+    begun: Instant,
+    file: Mutex<File>,
+    counts: Mutex<BTreeMap<Count, u64>>,
+}
+
+/// What is counted: what was done, and to what.
+pub type Count = (&'static str, &'static str);
+
+pub const KILLED: &str = "killed";
+/// Without having been asked to.
+pub const ENDED: &str = "ended by itself";
+
+impl Journal {
+    pub fn create(path: &Path) -> std::io::Result<Self> {
+        Ok(Self { begun: Instant::now(), file: Mutex::new(File::create(path)?), counts: Mutex::default() })
+    }
+
+    pub fn note(&self, text: impl Display) {
+        // A full disk must not end the run.
+        let _ = writeln!(locked(&self.file), "{:9.3} {text}", self.begun.elapsed().as_secs_f64());
+    }
+
+    /// Notes it and counts it.
+    pub fn count(&self, done: &'static str, to: &'static str, text: impl Display) {
+        *locked(&self.counts).entry((done, to)).or_default() += 1;
+        self.note(text);
+    }
+
+    /// How often this was done, by what it was done to.
+    pub fn of(&self, done: &str) -> BTreeMap<&'static str, u64> {
+        let counts = locked(&self.counts);
+        counts.iter().filter(|((what, _), _)| *what == done).map(|((_, to), count)| (*to, *count)).collect()
+    }
+
+    /// How often each thing was done.
+    pub fn all(&self) -> BTreeMap<&'static str, u64> {
+        let mut sums = BTreeMap::new();
+        for ((done, _), count) in locked(&self.counts).iter() {
+            *sums.entry(*done).or_default() += count;
+        }
+        sums
+    }
+}
+
+/// What a lock holds; whoever panicked while holding it has ended the run anyway.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,144 @@
+//! Clients as they should be: they send a message until it is accepted, always under the same id.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use reqwest::{Client, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::{
+    task::JoinSet,
+    time::{sleep, sleep_until},
+};
+
+use super::{
+    Outcome,
+    journal::{Journal, locked},
+    plan::{AGENTS, Message},
+    scenario::words,
+};
+
+/// The longest a client waits for an answer; a frozen gateway gives none.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Before a client tries again: at first, and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// Entries that the model is shown: more than bursts to one conversation put into it.
+const HISTORY: u32 = 100;
+
+/// What became of sending a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// When it was first tried.
+    pub tried: Timestamp,
+    /// The events it was accepted as; more than one would be wrong.
+    pub accepted: Vec<String>,
+    /// What the gateway said for good, if it was not to be had.
+    pub refused: Option<String>,
+}
+
+/// All clients together.
+#[derive(Clone)]
+pub struct Clients {
+    http: Client,
+    gateways: Arc<Vec<String>>,
+    sent: Arc<Mutex<BTreeMap<String, Sent>>>,
+    journal: Arc<Journal>,
+}
+
+#[derive(Deserialize)]
+struct Accepted {
+    event_id: String,
+}
+
+impl Clients {
+    pub fn new(gateways: Vec<String>, journal: Arc<Journal>) -> Outcome<Self> {
+        let http = Client::builder().no_proxy().timeout(PATIENCE).build()?;
+        Ok(Self { http, gateways: Arc::new(gateways), sent: Arc::default(), journal })
+    }
+
+    /// Defines every agent of the plan.
+    pub async fn define_agents(&self) -> Outcome<()> {
+        let gateway = self.gateways.first().map(String::as_str).unwrap_or_default();
+        for agent in 0..AGENTS {
+            let agent = format!("agent-{agent}");
+            let profile = json!({ "agent": agent, "prompt": "You do what is wished for.", "history_limit": HISTORY });
+            let request = self.http.post(format!("http://{gateway}/v1/agents")).json(&profile);
+            request.send().await?.error_for_status()?;
+        }
+        Ok(())
+    }
+
+    /// Sends every message when its time has come. Returns when all were accepted, or refused.
+    pub async fn send(self, messages: Vec<Message>, begins: tokio::time::Instant) -> Outcome<()> {
+        let mut sending = JoinSet::new();
+        for message in messages {
+            sleep_until(begins + message.at).await;
+            locked(&self.sent).insert(message.id.clone(), Sent { tried: Timestamp::now(), ..Sent::default() });
+            for copy in 0..message.copies {
+                sending.spawn(self.clone().insist(message.clone(), copy));
+            }
+        }
+        while let Some(sent) = sending.join_next().await {
+            sent?;
+        }
+        Ok(())
+    }
+
+    /// The ids of the messages that were accepted so far.
+    pub fn accepted(&self) -> Vec<String> {
+        let sent = locked(&self.sent);
+        sent.iter().filter(|(_, sent)| !sent.accepted.is_empty()).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// What was sent so far, by message id.
+    pub fn sent(&self) -> BTreeMap<String, Sent> {
+        locked(&self.sent).clone()
+    }
+
+    /// Copies go to different gateways, if there are several.
+    async fn insist(self, message: Message, copy: u64) {
+        let text = words(message.wish, &message.id);
+        let body = json!({ "user": message.user, "agent": message.agent, "text": text, "message_id": message.id });
+        let first = usize::try_from(copy).unwrap_or(0);
+        let mut pause = PAUSE.0;
+        for gateway in self.gateways.iter().cycle().skip(first) {
+            let answer = self.http.post(format!("http://{gateway}/v1/messages")).json(&body).send().await;
+            // That there is no answer says nothing: it may have been accepted all the same.
+            if let Ok(answer) = answer
+                && self.settled(&message.id, answer).await
+            {
+                return;
+            }
+            sleep(pause).await;
+            pause = PAUSE.1.min(pause * 2);
+        }
+    }
+
+    /// Whether there is nothing more to be done for a message after this answer.
+    async fn settled(&self, id: &str, answer: reqwest::Response) -> bool {
+        let status = answer.status();
+        if status == StatusCode::ACCEPTED {
+            // An answer that breaks off is none.
+            let Ok(Accepted { event_id }) = answer.json().await else { return false };
+            if let Some(sent) = locked(&self.sent).get_mut(id)
+                && !sent.accepted.contains(&event_id)
+            {
+                sent.accepted.push(event_id);
+            }
+            return true;
+        }
+        if !status.is_client_error() || status == StatusCode::TOO_MANY_REQUESTS {
+            return false;
+        }
+        let text = answer.text().await.unwrap_or_default();
+        self.journal.note(format_args!("message {id} refused: {status} {text}"));
+        if let Some(sent) = locked(&self.sent).get_mut(id) {
+            sent.refused = Some(format!("{status} {text}"));
+        }
+        true
+    }
+}

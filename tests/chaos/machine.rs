@@ -1,0 +1,149 @@
+//! A private Kairo: nats-server, Postgres, the simulator, and every replica in a stack of its own, so that each can be
+//! killed and started while others are, too.
+
+use std::path::{Path, PathBuf};
+
+use futures::future::try_join_all;
+use kairo_cli::local::{NatsOptions, NatsServer, PgOptions, Postgres, Service, Stack, StackOptions, Tools, free_port};
+use serde_json::json;
+
+use super::{
+    Outcome,
+    oracle::{self, Oracle},
+    plan::SERVICES,
+    scenario,
+};
+
+/// Where in the run's folder agents' processes start.
+const WORK: &str = "work";
+
+/// One replica of a service.
+pub struct Replica {
+    pub service: Service,
+    pub index: usize,
+    pub stack: Stack,
+}
+
+/// Everything that runs.
+pub struct Machine {
+    pub nats: NatsServer,
+    pub postgres: Postgres,
+    /// URL of Kairo's database.
+    pub database: String,
+    pub replicas: Vec<Replica>,
+    pub model: Stack,
+}
+
+/// What the settings of services are made from.
+struct Surroundings<'a> {
+    folder: &'a Path,
+    oracle: &'a Oracle,
+    nats: String,
+    database: String,
+    model: String,
+}
+
+impl Machine {
+    /// Starts so many replicas of each service. `gateways` has an address for each.
+    pub async fn start(folder: &Path, oracle: &Oracle, gateways: &[String]) -> Outcome<Self> {
+        let tools = Tools::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+        let nats = NatsServer::start(NatsOptions::new(tools.nats_server()?, folder.join("nats")));
+        let mut options = PgOptions::new(tools.postgres_bin()?, folder.join("postgres"));
+        options.template = Some(tools.postgres_templates());
+        options.ephemeral = true;
+        let (nats, postgres) = tokio::join!(nats, Postgres::start(options));
+        let (nats, postgres) = (nats?, postgres?);
+        let database = postgres.create_database("kairo").await?;
+        let model = simulator(folder, oracle).await?;
+        let surroundings = Surroundings {
+            folder,
+            oracle,
+            nats: nats.url(),
+            database: database.clone(),
+            model: format!("{}/v1", model.url(Service::ModelSim).unwrap_or_default()),
+        };
+        let each = SERVICES
+            .into_iter()
+            .flat_map(|service| gateways.iter().zip(0..).map(move |(at, index)| (service, index, at)));
+        let replicas = each.map(|(service, index, gateway)| surroundings.start(service, index, gateway));
+        let replicas = try_join_all(replicas).await?;
+        Ok(Self { nats, postgres, database, replicas, model })
+    }
+
+    /// Stops it in order.
+    pub async fn stop(mut self) -> Outcome<()> {
+        try_join_all(self.replicas.iter_mut().map(|replica| replica.stack.stop())).await?;
+        self.model.stop().await?;
+        Ok(())
+    }
+}
+
+/// Addresses for so many gateways, which they keep when they are started again, as real ones do.
+pub fn gateways(replicas: usize) -> Outcome<Vec<String>> {
+    (0..replicas).map(|_| Ok(format!("127.0.0.1:{}", free_port(None)?))).collect()
+}
+
+/// Where agents' processes run.
+pub fn work(folder: &Path) -> PathBuf {
+    folder.join(WORK)
+}
+
+fn stack(folder: &Path, index: usize) -> Outcome<Stack> {
+    let bins = StackOptions::bin_dir_of_this_build()?;
+    Ok(Stack::new(StackOptions::new(bins, folder.join(format!("logs/replica-{index}")))))
+}
+
+async fn simulator(folder: &Path, oracle: &Oracle) -> Outcome<Stack> {
+    let file = folder.join("scenario.yaml");
+    std::fs::write(&file, scenario::scenario(&oracle.host()))?;
+    let mut stack = stack(folder, 0)?;
+    let settings = stack.service(Service::ModelSim);
+    settings.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(file.display().to_string());
+    stack.start(Service::ModelSim).await?;
+    Ok(stack)
+}
+
+impl Surroundings<'_> {
+    async fn start(&self, service: Service, index: usize, gateway: &str) -> Outcome<Replica> {
+        let mut stack = stack(self.folder, index)?;
+        stack
+            .common()
+            .env("KAIRO_NATS__URL", &self.nats)
+            // A takeover takes this long, and must be shorter than a replica is frozen.
+            .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
+            .env("KAIRO_BUS__RETRY_LONGEST_MS", "1000")
+            .env("KAIRO_TELEMETRY__LOG", "info,kairo=debug,kairo_core=debug,kairo_agent_runtime=debug");
+        for (name, value) in self.settings(service, gateway) {
+            stack.common().env(name, value);
+        }
+        stack.start(service).await?;
+        Ok(Replica { service, index, stack })
+    }
+
+    fn settings(&self, service: Service, gateway: &str) -> Vec<(&'static str, String)> {
+        match service {
+            Service::Gateway => {
+                vec![("KAIRO_POSTGRES__URL", self.database.clone()), ("KAIRO_GATEWAY__LISTEN", gateway.to_owned())]
+            }
+            Service::Projector => vec![
+                ("KAIRO_POSTGRES__URL", self.database.clone()),
+                ("KAIRO_PROJECTOR__SESSION_TIMEOUT_MS", "2000".to_owned()),
+            ],
+            Service::AgentRuntime => vec![("KAIRO_MODELS__HEAVY__BASE_URL", self.model.clone())],
+            Service::ToolRunner => {
+                vec![("KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", json!([self.oracle.host()]).to_string())]
+            }
+            Service::ProcessSupervisor => vec![
+                ("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", self.programs()),
+                ("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work(self.folder).display().to_string()),
+            ],
+            Service::Router | Service::ModelSim => Vec::new(),
+        }
+    }
+
+    fn programs(&self) -> String {
+        let first = ["-c", oracle::PROGRAM, scenario::PROGRAM].map(str::to_owned);
+        let args: Vec<String> = first.into_iter().chain([self.oracle.file().display().to_string()]).collect();
+        json!({ scenario::PROGRAM: { "path": "/bin/sh", "args": args } }).to_string()
+    }
+}

@@ -1,0 +1,268 @@
+//! What happens when: a pure function of the seed.
+//!
+//! Faults are dealt like cards. A deck holds every kind of fault, is shuffled anew each time, and lasts [`DECK`]; so a
+//! run of a minute has seen every kind, and ten minutes see more than three hundred kills. Messages come evenly, with
+//! bursts.
+
+use std::time::Duration;
+
+use kairo_cli::local::Service;
+
+use super::random::Random;
+
+/// How long one deck of faults lasts.
+const DECK: Duration = Duration::from_secs(40);
+/// Between two messages or bursts.
+const PACE: Duration = Duration::from_millis(300);
+/// Of so many messages, one is a burst.
+const BURST_EVERY: u64 = 12;
+/// Messages of a burst.
+const BURST: u64 = 6;
+/// Of so many messages, one is sent twice with the same id.
+const TWICE_EVERY: u64 = 8;
+pub const AGENTS: u64 = 8;
+const USERS: u64 = 12;
+/// The services that faults strike; the simulator stands for the world outside.
+pub const SERVICES: [Service; 6] = [
+    Service::Gateway,
+    Service::Router,
+    Service::AgentRuntime,
+    Service::ToolRunner,
+    Service::ProcessSupervisor,
+    Service::Projector,
+];
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long messages and faults come.
+    pub time: Duration,
+    pub seed: u64,
+    /// Replicas of each service.
+    pub replicas: usize,
+}
+
+/// What a fault strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    Replica(Service, usize),
+    Nats,
+    Postgres,
+    /// What is kept in nats-server: the log and the buckets.
+    Store,
+}
+
+/// What befalls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blow {
+    /// kill -9, and started again after a while.
+    Kill {
+        down: Duration,
+    },
+    /// SIGSTOP, and SIGCONT after a while.
+    Freeze {
+        lasts: Duration,
+    },
+    /// SIGTERM, drained, and started again.
+    Restart,
+    WipeClaims,
+    WipeSnapshots,
+    /// So many messages of the log are published once more; `choice` says which.
+    PublishAgain {
+        messages: u64,
+        choice: u64,
+    },
+}
+
+/// A fault, so long after the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub at: Duration,
+    pub target: Target,
+    pub blow: Blow,
+}
+
+/// What a message asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wish {
+    /// Words, no tool.
+    Chat,
+    /// A tool without an effect.
+    Clock,
+    /// An effect under a key.
+    Keyed,
+    /// Two effects under keys, one after the other.
+    Chain,
+    /// Several tools at once.
+    Several,
+    /// A process that ends at once.
+    Run,
+    /// A process that runs for a few seconds.
+    Work,
+    /// A process that would run for long and is stopped for it.
+    Hang,
+    /// A process that goes on by itself, and ends.
+    Spawn,
+    /// A process that goes on by itself until it is told to stop.
+    Stop,
+}
+
+impl Wish {
+    pub const ALL: [Self; 10] = [
+        Self::Chat,
+        Self::Clock,
+        Self::Keyed,
+        Self::Chain,
+        Self::Several,
+        Self::Run,
+        Self::Work,
+        Self::Hang,
+        Self::Spawn,
+        Self::Stop,
+    ];
+
+    /// The word that asks for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Clock => "clock",
+            Self::Keyed => "keyed",
+            Self::Chain => "chain",
+            Self::Several => "several",
+            Self::Run => "run",
+            Self::Work => "work",
+            Self::Hang => "hang",
+            Self::Spawn => "spawn",
+            Self::Stop => "stop",
+        }
+    }
+}
+
+/// A message of a user, so long after the beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub at: Duration,
+    pub id: String,
+    pub user: String,
+    pub agent: String,
+    pub wish: Wish,
+    /// How often it is sent, with the same id.
+    pub copies: u64,
+}
+
+/// Everything that will happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// In the order of their time.
+    pub faults: Vec<Fault>,
+    pub messages: Vec<Message>,
+}
+
+impl Plan {
+    pub fn new(settings: &Settings) -> Self {
+        Self { faults: faults(settings), messages: messages(settings) }
+    }
+}
+
+/// A fault before it is known which replica it strikes and for how long.
+#[derive(Clone, Copy)]
+enum Card {
+    Kill(Service),
+    Freeze(Service),
+    Restart(Service),
+    KillAllServices,
+    Server(Target, Blow),
+}
+
+fn deck(random: &mut Random) -> Vec<Card> {
+    let down = |random: &mut Random| Blow::Kill { down: millis(random, 0, 2_000) };
+    let frozen = |random: &mut Random| Blow::Freeze { lasts: millis(random, 500, 3_000) };
+    let mut cards = vec![
+        Card::KillAllServices,
+        Card::Server(Target::Nats, down(random)),
+        Card::Server(Target::Nats, frozen(random)),
+        Card::Server(Target::Postgres, down(random)),
+        Card::Server(Target::Postgres, frozen(random)),
+        Card::Server(Target::Store, Blow::WipeClaims),
+        Card::Server(Target::Store, Blow::WipeSnapshots),
+        Card::Server(Target::Store, again(random)),
+        Card::Server(Target::Store, again(random)),
+        Card::Restart(*SERVICES.get(random.index(SERVICES.len())).unwrap_or(&Service::Router)),
+    ];
+    for service in SERVICES {
+        cards.extend([Card::Kill(service), Card::Kill(service), Card::Kill(service), Card::Freeze(service)]);
+    }
+    random.shuffle(&mut cards);
+    cards
+}
+
+fn again(random: &mut Random) -> Blow {
+    Blow::PublishAgain { messages: random.between(5, 20), choice: random.next() }
+}
+
+fn millis(random: &mut Random, least: u64, most: u64) -> Duration {
+    Duration::from_millis(random.between(least, most))
+}
+
+fn faults(settings: &Settings) -> Vec<Fault> {
+    let mut random = Random::new(settings.seed, "faults");
+    let mut faults = Vec::new();
+    let mut begin = Duration::ZERO;
+    while begin < settings.time {
+        let cards = deck(&mut random);
+        let slot = DECK / u32::try_from(cards.len()).unwrap_or(1);
+        for (card, number) in cards.into_iter().zip(0..) {
+            let at = begin + slot * number + slot * u32::try_from(random.below(100)).unwrap_or(0) / 100;
+            faults.extend(strike(card, at, settings.replicas, &mut random));
+        }
+        begin += DECK;
+    }
+    faults.retain(|fault| fault.at < settings.time);
+    faults
+}
+
+/// The faults that a card stands for.
+fn strike(card: Card, at: Duration, replicas: usize, random: &mut Random) -> Vec<Fault> {
+    let (targets, blow) = match card {
+        Card::Server(target, blow) => (vec![target], blow),
+        Card::Restart(service) => (vec![any(service, replicas, random)], Blow::Restart),
+        Card::Kill(service) => (vec![any(service, replicas, random)], Blow::Kill { down: millis(random, 0, 3_000) }),
+        Card::Freeze(service) => {
+            (vec![any(service, replicas, random)], Blow::Freeze { lasts: millis(random, 500, 8_000) })
+        }
+        Card::KillAllServices => {
+            let all = |service| (0..replicas).map(move |index| Target::Replica(service, index));
+            (SERVICES.into_iter().flat_map(all).collect(), Blow::Kill { down: millis(random, 0, 2_000) })
+        }
+    };
+    targets.into_iter().map(|target| Fault { at, target, blow }).collect()
+}
+
+fn any(service: Service, replicas: usize, random: &mut Random) -> Target {
+    Target::Replica(service, random.index(replicas))
+}
+
+fn messages(settings: &Settings) -> Vec<Message> {
+    let mut random = Random::new(settings.seed, "messages");
+    let mut messages = Vec::new();
+    let mut at = Duration::ZERO;
+    while at < settings.time {
+        let burst = random.below(BURST_EVERY) == 0;
+        let (agent, user) = (random.below(AGENTS), random.below(USERS));
+        for _ in 0..if burst { BURST } else { 1 } {
+            let id = format!("m{}", messages.len());
+            let wish = *Wish::ALL.get(random.index(Wish::ALL.len())).unwrap_or(&Wish::Chat);
+            // What ends by itself speaks up in its thread, later; a thread of its own keeps the simulator, which
+            // looks at the last message, from taking that for somebody else's move.
+            let alone = matches!(wish, Wish::Spawn | Wish::Stop);
+            let user = if alone { format!("user-of-{id}") } else { format!("user-{user}") };
+            let copies = if random.below(TWICE_EVERY) == 0 { 2 } else { 1 };
+            messages.push(Message { at, id, user, agent: format!("agent-{agent}"), wish, copies });
+        }
+        at += PACE;
+    }
+    messages
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn settings(seconds: u64, seed: u64) -> Settings {
+    Settings { time: Duration::from_secs(seconds), seed, replicas: 2 }
+}
+
+fn kills(plan: &Plan) -> usize {
+    plan.faults.iter().filter(|fault| matches!(fault.blow, Blow::Kill { .. })).count()
+}
+
+#[test]
+fn the_same_seed_is_the_same_plan() {
+    assert_eq!(Plan::new(&settings(100, 5)), Plan::new(&settings(100, 5)));
+    let other = Plan::new(&settings(100, 6));
+    assert_ne!(Plan::new(&settings(100, 5)).faults, other.faults);
+    assert_ne!(Plan::new(&settings(100, 5)).messages, other.messages);
+}
+
+#[test]
+fn a_longer_run_begins_like_a_shorter_one() {
+    let (short, long) = (Plan::new(&settings(60, 5)), Plan::new(&settings(600, 5)));
+    assert!(long.faults.starts_with(&short.faults));
+    assert!(long.messages.starts_with(&short.messages));
+}
+
+#[test]
+fn a_minute_sees_every_kind_of_fault_on_every_target() {
+    for seed in 0..50 {
+        let plan = Plan::new(&settings(60, seed));
+        let struck: BTreeSet<String> = plan
+            .faults
+            .iter()
+            .map(|fault| match (fault.target, fault.blow) {
+                (Target::Replica(service, _), Blow::Kill { .. }) => format!("kill {service:?}"),
+                (Target::Replica(service, _), Blow::Freeze { .. }) => format!("freeze {service:?}"),
+                (Target::Replica(..), Blow::Restart) => "restart".to_owned(),
+                (target, Blow::Kill { .. }) => format!("kill {target:?}"),
+                (target, Blow::Freeze { .. }) => format!("freeze {target:?}"),
+                (_, Blow::PublishAgain { .. }) => "publish again".to_owned(),
+                (_, blow) => format!("{blow:?}"),
+            })
+            .collect();
+        assert_eq!(struck.len(), 2 * SERVICES.len() + 1 + 4 + 3, "seed {seed}: {struck:#?}");
+    }
+}
+
+#[test]
+fn there_is_a_kill_every_two_seconds_and_all_are_killed_at_once_now_and_then() {
+    for seed in 0..20 {
+        for replicas in [1, 3] {
+            let plan = Plan::new(&Settings { replicas, ..settings(600, seed) });
+            assert!(kills(&plan) >= 300, "seed {seed}: {} kills", kills(&plan));
+            let at_once = |at| plan.faults.iter().filter(|fault| fault.at == at).count();
+            assert!(plan.faults.iter().any(|fault| at_once(fault.at) >= SERVICES.len() * replicas));
+        }
+    }
+}
+
+#[test]
+fn faults_come_in_order_and_within_the_time() {
+    let plan = Plan::new(&settings(100, 1));
+    assert!(plan.faults.is_sorted_by_key(|fault| fault.at));
+    assert!(plan.faults.iter().all(|fault| fault.at < Duration::from_secs(100)));
+    assert!(plan.faults.iter().all(|fault| match fault.blow {
+        Blow::Freeze { lasts } => (500..=8_000).contains(&lasts.as_millis()),
+        Blow::Kill { down } => down.as_millis() <= 3_000,
+        _ => true,
+    }));
+}
+
+#[test]
+fn messages_wish_for_everything_have_their_own_ids_and_come_in_bursts_and_twice() {
+    let messages = Plan::new(&settings(60, 1)).messages;
+    let wishes: BTreeSet<Wish> = messages.iter().map(|message| message.wish).collect();
+    assert_eq!(wishes.len(), Wish::ALL.len());
+    let ids: BTreeSet<&str> = messages.iter().map(|message| message.id.as_str()).collect();
+    assert_eq!(ids.len(), messages.len());
+    assert!(messages.iter().any(|message| message.copies == 2));
+    let together = |at| messages.iter().filter(|message| message.at == at).count();
+    assert!(messages.iter().any(|message| together(message.at) == 6));
+}

@@ -1,0 +1,178 @@
+//! What a run came to, for people and as JSON.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf};
+
+use serde::Serialize;
+
+use super::{
+    journal::{ENDED, Journal, KILLED},
+    plan::Settings,
+    rest::Rest,
+    verdict::{Stall, Verdict},
+};
+
+/// Findings of a kind that are printed; all of them are in the folder that is kept.
+const SHOWN: usize = 10;
+
+/// One run.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    seed: u64,
+    seconds: u64,
+    replicas: usize,
+    messages_in: usize,
+    replies_out: usize,
+    lost: usize,
+    doubled: usize,
+    effects_asked: usize,
+    done_once: usize,
+    not_done: usize,
+    done_twice: usize,
+    done_twice_unkeyed: usize,
+    in_doubt: usize,
+    processes_left: usize,
+    dead_letters: u64,
+    not_projected: u64,
+    longest_stall: Stalls,
+    kills: u64,
+    kills_by_kind: BTreeMap<&'static str, u64>,
+    /// Everything that was done to Kairo, kills included, and what it did by itself.
+    faults: BTreeMap<&'static str, u64>,
+    /// Actions that ended neither well nor in doubt, by kind.
+    failed_actions: BTreeMap<String, usize>,
+    /// What must not be, in words; empty when all is well.
+    findings: BTreeMap<&'static str, Vec<String>>,
+    passed: bool,
+    /// Where everything is that shows why, unless all is well.
+    kept: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Stalls {
+    reply: Option<Stall>,
+    silence: Option<Stall>,
+}
+
+impl Report {
+    pub fn new(settings: &Settings, journal: &Journal, verdict: Verdict, rest: Rest, audit: Vec<String>) -> Self {
+        let kills_by_kind = journal.of(KILLED);
+        let mut report = Self {
+            seed: settings.seed,
+            seconds: settings.time.as_secs(),
+            replicas: settings.replicas,
+            messages_in: verdict.messages,
+            replies_out: verdict.replies,
+            lost: verdict.lost.len(),
+            doubled: verdict.doubled.len(),
+            effects_asked: verdict.asked,
+            done_once: verdict.done_once,
+            not_done: verdict.not_done,
+            done_twice: verdict.done_twice_keyed.len(),
+            done_twice_unkeyed: verdict.done_twice_unkeyed.len(),
+            in_doubt: verdict.in_doubt,
+            processes_left: rest.processes_left.len(),
+            dead_letters: rest.dead_letters,
+            not_projected: rest.not_projected,
+            longest_stall: Stalls { reply: verdict.longest_reply, silence: verdict.longest_silence },
+            kills: kills_by_kind.values().sum(),
+            kills_by_kind,
+            faults: journal.all(),
+            failed_actions: verdict.failures,
+            findings: BTreeMap::new(),
+            passed: true,
+            kept: None,
+        };
+        let not_projected = (rest.not_projected > 0).then(|| format!("{} messages", rest.not_projected));
+        let dead_letters = (rest.dead_letters > 0).then(|| format!("{} dead letters", rest.dead_letters));
+        let ended = journal.of(ENDED).into_iter().map(|(name, times)| format!("{name}, {times} times"));
+        for (what, found) in [
+            ("lost messages", verdict.lost),
+            ("messages answered twice", verdict.doubled),
+            ("messages answered with something else", verdict.misanswered),
+            ("messages refused", verdict.refused),
+            ("keyed effects done twice", verdict.done_twice_keyed),
+            ("unkeyed effects done twice", verdict.done_twice_unkeyed),
+            ("keyed actions in doubt", verdict.needlessly_in_doubt),
+            ("effects said to be done that were not", verdict.pretended),
+            ("effects done that nobody asked for", verdict.unasked),
+            ("processes left", rest.processes_left),
+            ("work that never came to rest", rest.unsettled.into_iter().collect()),
+            ("not in the read model", not_projected.into_iter().collect()),
+            ("messages set aside", dead_letters.into_iter().collect()),
+            ("services that ended by themselves", ended.collect()),
+            ("invariants broken", audit),
+        ] {
+            if !found.is_empty() {
+                report.findings.insert(what, found);
+                report.passed = false;
+            }
+        }
+        report
+    }
+
+    /// Whether nothing was found that must not be.
+    pub fn passed(&self) -> bool {
+        self.passed
+    }
+
+    /// Says where the evidence is.
+    pub fn kept(&mut self, folder: PathBuf) {
+        self.kept = Some(folder);
+    }
+
+    /// What must not be, in words, whole.
+    pub fn findings(&self) -> String {
+        let kinds = self.findings.iter().map(|(what, found)| format!("{what}:\n  {}\n", found.join("\n  ")));
+        kinds.collect()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = |name: &str, value: &dyn fmt::Display| writeln!(f, "{name:28}{value:>8}");
+        line("messages in", &self.messages_in)?;
+        line("replies out", &self.replies_out)?;
+        line("lost", &self.lost)?;
+        line("doubled", &self.doubled)?;
+        line("effects asked", &self.effects_asked)?;
+        line("  done once", &self.done_once)?;
+        line("  not done", &self.not_done)?;
+        line("  done twice, keyed", &self.done_twice)?;
+        line("  done twice, unkeyed", &self.done_twice_unkeyed)?;
+        line("actions in doubt", &self.in_doubt)?;
+        line("processes left", &self.processes_left)?;
+        line("dead letters", &self.dead_letters)?;
+        line("not in the read model", &self.not_projected)?;
+        line("kills", &self.kills)?;
+        for (name, stall) in [("reply", &self.longest_stall.reply), ("silence", &self.longest_stall.silence)] {
+            if let Some(stall) = stall {
+                writeln!(f, "{:28}{:>8.1} s ({})", format!("longest stall, {name}"), stall.seconds, stall.what)?;
+            }
+        }
+        writeln!(f, "\nkills: {}", listed(&self.kills_by_kind))?;
+        writeln!(f, "all faults: {}", listed(&self.faults))?;
+        if !self.failed_actions.is_empty() {
+            writeln!(f, "failed actions: {}", listed(&self.failed_actions))?;
+        }
+        self.write_findings(f)
+    }
+}
+
+impl Report {
+    fn write_findings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (what, found) in &self.findings {
+            writeln!(f, "\n{what}: {}", found.len())?;
+            found.iter().take(SHOWN).try_for_each(|finding| writeln!(f, "  {finding}"))?;
+        }
+        if let Some(kept) = &self.kept {
+            writeln!(f, "\nfaults, findings, the log and the services' logs are kept in {}", kept.display())?;
+        }
+        let Self { seed, seconds, replicas, .. } = self;
+        let verdict = if self.passed { "passed" } else { "FAILED" };
+        writeln!(f, "\n{verdict}: --seconds {seconds} --seed {seed} --replicas {replicas}")
+    }
+}
+
+fn listed<K: fmt::Display, V: fmt::Display>(counts: &BTreeMap<K, V>) -> String {
+    counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+}

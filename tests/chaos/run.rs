@@ -1,0 +1,134 @@
+//! One run from its beginning to its verdict.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use kairo_core::{
+    bus::{Bus, follow::Newest},
+    ids::Name,
+    subjects::{CATALOGUE, Service},
+};
+use kairo_proto::Body;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Outcome,
+    faults::Hands,
+    journal::Journal,
+    load::Clients,
+    log::{self, Log},
+    machine::{self, Machine},
+    oracle::Oracle,
+    plan::{Plan, Settings},
+    report::Report,
+    rest,
+    verdict::Evidence,
+};
+use crate::audit;
+
+/// Between two lines that say how far a run is.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+/// How long messages are still accepted after the last fault.
+const ACCEPTED_WITHIN: Duration = Duration::from_secs(60);
+/// How long it may take until agents are offered what the load calls for.
+const OFFERED_WITHIN: Duration = Duration::from_secs(60);
+/// The tools that the load calls.
+const TOOLS: [&str; 5] = ["http.get", "tools.now", "process.run", "process.spawn", "process.cancel"];
+
+/// What a run needs beside the machine it strikes.
+pub struct Run<'a> {
+    settings: &'a Settings,
+    folder: &'a Path,
+    oracle: Oracle,
+    bus: Bus,
+    journal: Arc<Journal>,
+    clients: Clients,
+    log: Log,
+    begins: Instant,
+}
+
+impl<'a> Run<'a> {
+    /// Starts a Kairo of its own in `folder`, whose agents are offered the tools of the load.
+    pub async fn start(settings: &'a Settings, folder: &'a Path) -> Outcome<(Self, Machine)> {
+        let oracle = Oracle::start(settings.seed, folder).await?;
+        let gateways = machine::gateways(settings.replicas)?;
+        let machine = Machine::start(folder, &oracle, &gateways).await?;
+        let bus = log::connect(&machine.nats.url()).await?;
+        tools_are_offered(&bus).await?;
+        let journal = Arc::new(Journal::create(&folder.join("faults.log"))?);
+        let clients = Clients::new(gateways, journal.clone())?;
+        clients.define_agents().await?;
+        let begins = Instant::now();
+        Ok((Self { settings, folder, oracle, bus, journal, clients, log: Log::default(), begins }, machine))
+    }
+
+    /// Lets the plan happen. Returns when every fault is mended and every message accepted.
+    pub async fn rage(&mut self, machine: Machine, tell: impl Fn(&str)) -> Outcome<Hands> {
+        let Plan { faults, messages } = Plan::new(self.settings);
+        self.begins = Instant::now();
+        let hands = Hands::on(machine, self.bus.clone(), &faults, self.begins, self.journal.clone());
+        let sending = tokio::spawn(self.clients.clone().send(messages, self.begins));
+        self.telling(hands.through(), tell).await?;
+        let accepted = timeout(ACCEPTED_WITHIN, sending).await;
+        accepted.map_err(|_| "messages are not accepted although everything runs")???;
+        Ok(hands)
+    }
+
+    /// Says how far it is while waiting.
+    async fn telling<T>(&mut self, waited_for: impl Future<Output = T>, tell: impl Fn(&str)) -> T {
+        tokio::pin!(waited_for);
+        let mut ticks = interval(TELL_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            tokio::select! {
+                done = &mut waited_for => return done,
+                _ = ticks.tick() => tell(&self.progress().await),
+            }
+        }
+    }
+
+    async fn progress(&mut self) -> String {
+        // nats-server may be away just now; then the last count stands.
+        let _ = self.log.read_on(&self.bus).await;
+        let faults = self.journal.all().into_iter().map(|(what, count)| format!("{count} {what}"));
+        format!(
+            "{} s of {}: {} messages, {} answered; {}",
+            self.begins.elapsed().as_secs(),
+            self.settings.time.as_secs(),
+            self.clients.accepted().len(),
+            self.log.open.answered.len(),
+            faults.collect::<Vec<_>>().join(", ")
+        )
+    }
+
+    /// Gives everything time to finish, and counts.
+    pub async fn count(mut self, hands: Hands) -> Outcome<Report> {
+        let (expected, work) = (self.clients.accepted(), machine::work(self.folder));
+        let rest = rest::come_to_rest(&self.bus, hands.database(), &mut self.log, &expected, &work).await?;
+        hands.off().await?.stop().await?;
+        let (sent, effects) = (self.clients.sent(), self.oracle.effects());
+        let evidence = Evidence { log: &self.log, sent: &sent, effects: &effects };
+        let mut broken = audit::mistakes(&evidence.records());
+        broken.extend(self.log.unreadable.iter().cloned());
+        let report = Report::new(self.settings, &self.journal, evidence.judge(), rest, broken);
+        std::fs::write(self.folder.join("log.txt"), self.log.text())?;
+        std::fs::write(self.folder.join("findings.txt"), report.findings())?;
+        Ok(report)
+    }
+}
+
+async fn tools_are_offered(bus: &Bus) -> Outcome<()> {
+    let owner = Name::parse(Service::ToolRunner.name())?;
+    let shutdown = CancellationToken::new();
+    let _ends_with_us = shutdown.clone().drop_guard();
+    let catalogue = Newest::follow(bus, CATALOGUE.of(&owner), shutdown);
+    let offers = |body: &Body, tool: &str| match body {
+        Body::ToolCatalogue(catalogue) => catalogue.tools.iter().any(|offered| offered.name == tool),
+        _ => false,
+    };
+    let mut changes = catalogue.changes();
+    let offered = changes
+        .wait_for(|record| record.as_ref().is_some_and(|record| TOOLS.iter().all(|tool| offers(&record.body, tool))));
+    timeout(OFFERED_WITHIN, offered).await.map_err(|_| "the tools of the load were never offered")??;
+    Ok(())
+}

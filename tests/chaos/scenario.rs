@@ -1,0 +1,85 @@
+//! What the model says: it does what a message wishes for, and answers with the message's id.
+
+use serde_json::{Value, json};
+
+use super::plan::Wish;
+
+/// The name under which the program with the effect is run.
+pub const PROGRAM: &str = "effect";
+/// How long a process runs that is never waited for.
+const FOR_LONG: &str = "1000";
+
+/// The words of a message.
+pub fn words(wish: Wish, id: &str) -> String {
+    format!("{} {id} please", wish.word())
+}
+
+/// Whether a reply is the one to this message.
+pub fn answers(reply: &str, id: &str) -> bool {
+    reply.split_whitespace().any(|word| word == id)
+}
+
+/// The scenario of the simulator. `oracle` is the host of effects under a key.
+pub fn scenario(oracle: &str) -> String {
+    // Whoever was spoken to in between is told which message to answer.
+    let mut rules = vec![json!({
+        "name": "reminded",
+        "when": { "system_matches": r"answer it now: \w+ (?<id>\S+) please" },
+        "reply": "Done at last: {{ captures.id }} .",
+    })];
+    rules.extend(Wish::ALL.map(|wish| rule(wish, oracle)));
+    rules.push(json!({ "name": "otherwise", "when": {}, "reply": "Noted." }));
+    json!({ "rules": rules }).to_string()
+}
+
+fn rule(wish: Wish, oracle: &str) -> Value {
+    let done = json!("Done: {{ captures.id }} .");
+    let keyed = |part: &str| {
+        let url = format!("http://{oracle}/effects/{{{{ captures.id }}}}-{part}");
+        json!({ "tool": "http.get", "arguments": { "url": url } })
+    };
+    let process = |tool: &str, part: &str, seconds: &str| {
+        let args = json!([format!("{{{{ captures.id }}}}-{part}"), seconds]);
+        json!({ "tool": tool, "arguments": { "program": PROGRAM, "args": args } })
+    };
+    let stop = || {
+        // Nothing there to stop is a result like any other.
+        let process = "{{ last_result.process_id or 'none' }}";
+        json!({ "tool": "process.cancel", "arguments": { "process_id": process } })
+    };
+    let clock = || json!({ "tool": "tools.now", "arguments": {} });
+    let rounds: Vec<Vec<Value>> = match wish {
+        Wish::Chat => vec![],
+        Wish::Clock => vec![vec![clock()]],
+        Wish::Keyed => vec![vec![keyed("a")]],
+        Wish::Chain => vec![vec![keyed("a")], vec![keyed("b")]],
+        Wish::Several => vec![vec![keyed("a"), clock(), process("process.run", "b", "0.2"), keyed("c")]],
+        Wish::Run => vec![vec![process("process.run", "a", "0")]],
+        Wish::Work => vec![vec![process("process.run", "a", "3")]],
+        Wish::Hang => {
+            let mut hang = process("process.run", "a", FOR_LONG);
+            if let Some(arguments) = hang.get_mut("arguments").and_then(Value::as_object_mut) {
+                arguments.insert("timeout_ms".to_owned(), json!(1_500));
+            }
+            vec![vec![hang]]
+        }
+        Wish::Spawn => vec![vec![process("process.spawn", "a", "3")]],
+        Wish::Stop => vec![vec![process("process.spawn", "a", FOR_LONG)], vec![stop()]],
+    };
+    let calls = rounds.into_iter().map(|calls| json!({ "tool_calls": calls }));
+    let turn: Vec<Value> = calls.chain([done]).collect();
+    let when = json!({ "user_matches": format!(r"^{} (?<id>\S+) please", wish.word()) });
+    json!({ "name": wish.word(), "when": when, "turn": turn })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_names_its_message_and_no_other() {
+        assert!(answers("Done: m1 .", "m1"));
+        assert!(!answers("Done: m12 .", "m1"));
+        assert!(!answers("Noted.", "m1"));
+    }
+}

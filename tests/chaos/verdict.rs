@@ -1,0 +1,237 @@
+//! What came of it: the log against what was sent and against what happened outside. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use kairo_core::{event_json, record::Record};
+use kairo_proto::{
+    Body,
+    v1::{AgentDecision, ToolCall, agent_action::Action, decided_event::Event},
+};
+
+use super::{
+    load::Sent,
+    log::{Entry, Log},
+    oracle::Effects,
+    scenario,
+};
+
+/// All that is known in the end.
+pub struct Evidence<'a> {
+    pub log: &'a Log,
+    /// By message id.
+    pub sent: &'a BTreeMap<String, Sent>,
+    pub effects: &'a Effects,
+}
+
+/// The counts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Verdict {
+    pub messages: usize,
+    pub replies: usize,
+    /// Accepted and never answered.
+    pub lost: Vec<String>,
+    /// Answered more than once, or accepted as more than one event.
+    pub doubled: Vec<String>,
+    /// Answered with something else than what was asked for.
+    pub misanswered: Vec<String>,
+    pub refused: Vec<String>,
+    pub asked: usize,
+    pub done_once: usize,
+    pub not_done: usize,
+    pub done_twice_keyed: Vec<String>,
+    pub done_twice_unkeyed: Vec<String>,
+    /// Said to have been done, but not done.
+    pub pretended: Vec<String>,
+    /// Done, though nobody asked for it.
+    pub unasked: Vec<String>,
+    pub in_doubt: usize,
+    /// Actions in doubt that could have been done again under their key.
+    pub needlessly_in_doubt: Vec<String>,
+    /// Other ways in which actions did not succeed.
+    pub failures: BTreeMap<String, usize>,
+    pub longest_reply: Option<Stall>,
+    pub longest_silence: Option<Stall>,
+}
+
+/// A wait: how long, and for what.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Stall {
+    pub seconds: f64,
+    pub what: String,
+}
+
+/// An effect that an action asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Asked {
+    keyed: bool,
+    effect: String,
+    background: bool,
+}
+
+impl Evidence<'_> {
+    pub fn judge(&self) -> Verdict {
+        let mut verdict = Verdict { messages: self.accepted().count(), ..Verdict::default() };
+        self.judge_replies(&mut verdict);
+        self.judge_effects(&mut verdict);
+        verdict.longest_silence = self.longest_silence();
+        verdict
+    }
+
+    /// The events of the log as Kairo wrote them, for the audit of its invariants. What stands there twice because it
+    /// was sent twice, from outside or by the router, which remembers nothing, the agent leaves out; so does this.
+    pub fn records(&self) -> Vec<Record> {
+        let mut seen = BTreeSet::new();
+        let own = self.own().map(|entry| &entry.record);
+        own.filter(|record| match record.body {
+            Body::UserMessage(_) | Body::AgentMessage(_) => seen.insert(record.envelope.id),
+            _ => true,
+        })
+        .cloned()
+        .collect()
+    }
+
+    fn own(&self) -> impl Iterator<Item = &Entry> {
+        self.log.entries.iter().filter(|entry| !entry.again)
+    }
+
+    fn accepted(&self) -> impl Iterator<Item = (&String, &Sent)> {
+        self.sent.iter().filter(|(_, sent)| !sent.accepted.is_empty())
+    }
+
+    fn judge_replies(&self, verdict: &mut Verdict) {
+        let mut replies: BTreeMap<String, Vec<(Timestamp, String)>> = BTreeMap::new();
+        for entry in self.own() {
+            for event in event_json::events(&entry.record).into_iter().filter(|event| event.is_final_reply()) {
+                let answered = event.payload.get("message_id").and_then(|id| id.as_str()).unwrap_or_default();
+                let reply = (entry.stored, event.text().to_owned());
+                replies.entry(answered.to_owned()).or_default().push(reply);
+            }
+        }
+        for (id, sent) in self.accepted() {
+            let replies = replies.get(id).map(Vec::as_slice).unwrap_or_default();
+            verdict.replies += replies.len();
+            match replies {
+                [] => verdict.lost.push(id.clone()),
+                [(stored, text), others @ ..] => {
+                    if !others.is_empty() || sent.accepted.len() > 1 {
+                        verdict.doubled.push(id.clone());
+                    }
+                    if !scenario::answers(text, id) {
+                        verdict.misanswered.push(format!("{id}: {text}"));
+                    }
+                    longer(&mut verdict.longest_reply, sent.tried, *stored, || format!("the reply to {id}"));
+                }
+            }
+        }
+        let refused = self.sent.iter().filter_map(|(id, sent)| Some(format!("{id}: {}", sent.refused.as_ref()?)));
+        verdict.refused.extend(refused);
+    }
+
+    fn judge_effects(&self, verdict: &mut Verdict) {
+        let asked = self.asked();
+        let (mut ended_well, mut exited) = (BTreeSet::new(), BTreeSet::new());
+        for entry in self.own() {
+            match &entry.record.body {
+                Body::ToolResult(result) if result.ok => _ = ended_well.insert(result.action_id.as_str()),
+                Body::ToolResult(result) => {
+                    let kind = result.error.as_ref().map_or("", |error| error.kind.as_str());
+                    match kind {
+                        "in_doubt" if asked.get(&result.action_id).is_some_and(|asked| asked.keyed) => {
+                            verdict.needlessly_in_doubt.push(result.action_id.clone());
+                        }
+                        "in_doubt" => verdict.in_doubt += 1,
+                        other => *verdict.failures.entry(other.to_owned()).or_default() += 1,
+                    }
+                }
+                Body::ProcessExited(process) if process.outcome == "exited" => {
+                    exited.insert(process.action_id.as_str());
+                }
+                _ => {}
+            }
+        }
+        let mut effects = BTreeSet::new();
+        for (action, asked) in &asked {
+            let done = self.done(asked);
+            // A process that goes on by itself has only been started.
+            let done_it_says =
+                ended_well.contains(action.as_str()) && (!asked.background || exited.contains(action.as_str()));
+            if done_it_says && done == 0 {
+                verdict.pretended.push(format!("{} by action {action}", asked.effect));
+            }
+            if !effects.insert(asked.effect.as_str()) {
+                continue;
+            }
+            match done {
+                0 => verdict.not_done += 1,
+                1 => verdict.done_once += 1,
+                _ if asked.keyed => verdict.done_twice_keyed.push(asked.effect.clone()),
+                _ => verdict.done_twice_unkeyed.push(asked.effect.clone()),
+            }
+        }
+        verdict.asked = effects.len();
+        let happened = self.effects.keyed.keys().chain(self.effects.unkeyed.keys());
+        verdict.unasked.extend(happened.filter(|effect| !effects.contains(effect.as_str())).cloned());
+    }
+
+    fn done(&self, asked: &Asked) -> usize {
+        let effects = if asked.keyed { &self.effects.keyed } else { &self.effects.unkeyed };
+        effects.get(&asked.effect).copied().unwrap_or(0)
+    }
+
+    /// The effects that agents have asked for, by action.
+    fn asked(&self) -> BTreeMap<String, Asked> {
+        let decisions = self.own().filter_map(|entry| match &entry.record.body {
+            Body::AgentDecision(decision) => Some(decision),
+            _ => None,
+        });
+        decisions.flat_map(tool_calls).filter_map(|(action, call)| Some((action.clone(), effect(call)?))).collect()
+    }
+
+    fn longest_silence(&self) -> Option<Stall> {
+        let first = self.accepted().map(|(_, sent)| sent.tried).min()?;
+        let mut longest = None;
+        let mut before: Option<&Entry> = None;
+        for entry in self.log.entries.iter().filter(|entry| entry.stored >= first) {
+            if let Some(before) = before {
+                let between =
+                    || format!("nothing was written between {} and {}", before.record.sequence, entry.record.sequence);
+                longer(&mut longest, before.stored, entry.stored, between);
+            }
+            before = Some(entry);
+        }
+        longest
+    }
+}
+
+fn longer(longest: &mut Option<Stall>, from: Timestamp, to: Timestamp, what: impl FnOnce() -> String) {
+    let seconds = to.duration_since(from).as_secs_f64();
+    if longest.as_ref().is_none_or(|longest| longest.seconds < seconds) {
+        *longest = Some(Stall { seconds, what: what() });
+    }
+}
+
+fn tool_calls(decision: &AgentDecision) -> impl Iterator<Item = (&String, &ToolCall)> {
+    decision.events.iter().filter_map(|event| match &event.event {
+        Some(Event::Action(action)) => match &action.action {
+            Some(Action::ToolCall(call)) => Some((&event.event_id, call)),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// The effect that a call asks for, if it is one of ours.
+fn effect(call: &ToolCall) -> Option<Asked> {
+    let arguments: serde_json::Value = serde_json::from_str(&call.arguments).ok()?;
+    let keyed = call.tool == "http.get";
+    let effect = if keyed {
+        arguments.get("url")?.as_str()?.rsplit('/').next()?
+    } else {
+        arguments.get("args")?.get(0)?.as_str()?
+    };
+    Some(Asked { keyed, effect: effect.to_owned(), background: call.tool == "process.spawn" })
+}
+
+#[cfg(test)]
+mod tests;

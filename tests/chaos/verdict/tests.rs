@@ -1,0 +1,178 @@
+use kairo_core::{
+    envelope::{Envelope, Origin},
+    subjects::Service,
+};
+use kairo_proto::v1::{self, AgentAction, DecidedEvent, ProcessExited, Say, ToolError, ToolResult};
+use uuid::Uuid;
+
+use super::*;
+
+const USER: &str = "ann";
+
+/// A log to which a second is added with each message.
+#[derive(Default)]
+struct Told(Log);
+
+impl Told {
+    fn write(&mut self, again: bool, subject: &str, body: Body) -> &mut Self {
+        let sequence = self.0.entries.len() as u64 + 1;
+        let stored = time(sequence);
+        let envelope = Envelope::entering(Uuid::from_u128(sequence.into()), Service::Gateway, Origin::User, stored);
+        let record = Record { sequence, subject: subject.to_owned(), envelope, body };
+        self.0.entries.push(Entry { stored, record, again });
+        self
+    }
+
+    fn decide(&mut self, event_id: &str, action: Action) -> &mut Self {
+        let action = AgentAction { action: Some(action) };
+        let event = DecidedEvent {
+            event_id: event_id.to_owned(),
+            event: Some(Event::Action(action)),
+            ..DecidedEvent::default()
+        };
+        let decision = AgentDecision { events: vec![event], ..AgentDecision::default() };
+        self.write(false, "kairo.agent.a.decision", decision.into())
+    }
+
+    fn reply(&mut self, message: &str, text: &str) -> &mut Self {
+        let (text, user, message_id) = (text.to_owned(), USER.to_owned(), message.to_owned());
+        self.decide(&Uuid::nil().to_string(), Action::Say(Say { text, user, message_id, r#final: true }))
+    }
+
+    fn call(&mut self, action: &str, tool: &str, arguments: serde_json::Value) -> &mut Self {
+        let call = ToolCall { tool: tool.to_owned(), arguments: arguments.to_string(), ..ToolCall::default() };
+        self.decide(action, Action::ToolCall(call))
+    }
+
+    fn fetch(&mut self, action: &str, effect: &str) -> &mut Self {
+        self.call(action, "http.get", serde_json::json!({ "url": format!("http://oracle/effects/{effect}") }))
+    }
+
+    fn process(&mut self, action: &str, tool: &str, effect: &str) -> &mut Self {
+        self.call(action, tool, serde_json::json!({ "program": "effect", "args": [effect, "0"] }))
+    }
+
+    fn ended(&mut self, action: &str, error: Option<&str>) -> &mut Self {
+        let error = error.map(|kind| ToolError { kind: kind.to_owned(), message: String::new() });
+        let ok = error.is_none();
+        let result = ToolResult { action_id: action.to_owned(), ok, error, ..ToolResult::default() };
+        self.write(false, "kairo.tool.a.result", result.into())
+    }
+
+    fn judge(&self, sent: &[(&str, Sent)], effects: &Effects) -> Verdict {
+        let sent = sent.iter().map(|(id, sent)| ((*id).to_owned(), sent.clone())).collect();
+        Evidence { log: &self.0, sent: &sent, effects }.judge()
+    }
+}
+
+fn time(second: u64) -> Timestamp {
+    Timestamp::from_second(i64::try_from(second).unwrap()).unwrap()
+}
+
+fn sent(events: &[&str]) -> Sent {
+    let accepted = events.iter().map(|id| (*id).to_owned()).collect();
+    Sent { tried: time(0), accepted, refused: None }
+}
+
+fn effects(keyed: &[(&str, usize)], unkeyed: &[(&str, usize)]) -> Effects {
+    let counts = |counts: &[(&str, usize)]| counts.iter().map(|(id, count)| ((*id).to_owned(), *count)).collect();
+    Effects { keyed: counts(keyed), unkeyed: counts(unkeyed) }
+}
+
+#[test]
+fn a_message_is_answered_once_and_with_its_own_answer() {
+    let mut told = Told::default();
+    told.reply("m1", "Done: m1 .").reply("m2", "Done: m1 .").reply("m4", "Done: m4 .").reply("m4", "Done: m4 .");
+    let all = ["m1", "m2", "m3", "m4"].map(|id| (id, sent(&["e"])));
+    let verdict = told.judge(&all, &Effects::default());
+    assert_eq!((verdict.messages, verdict.replies), (4, 4));
+    assert_eq!(verdict.lost, ["m3"]);
+    assert_eq!(verdict.doubled, ["m4"]);
+    assert_eq!(verdict.misanswered, ["m2: Done: m1 ."]);
+}
+
+#[test]
+fn a_message_that_became_two_events_is_doubled_and_one_that_was_never_accepted_is_not_lost() {
+    let mut told = Told::default();
+    told.reply("m1", "Done: m1 .");
+    let refused = Sent { refused: Some("400".to_owned()), ..sent(&[]) };
+    let verdict = told.judge(&[("m1", sent(&["e", "f"])), ("m2", sent(&[])), ("m3", refused)], &Effects::default());
+    assert_eq!((verdict.messages, verdict.lost.len()), (1, 0));
+    assert_eq!(verdict.doubled, ["m1"]);
+    assert_eq!(verdict.refused, ["m3: 400"]);
+}
+
+#[test]
+fn what_was_published_again_does_not_count() {
+    let mut told = Told::default();
+    told.reply("m1", "Done: m1 .");
+    let again = told.0.entries[0].record.clone();
+    told.write(true, &again.subject, again.body);
+    assert_eq!(told.judge(&[("m1", sent(&["e"]))], &Effects::default()).doubled, Vec::<String>::new());
+}
+
+#[test]
+fn effects_are_counted_against_those_that_were_asked_for() {
+    let mut told = Told::default();
+    for effect in ["once", "twice", "never"] {
+        told.fetch(effect, effect).process(&format!("p-{effect}"), "process.run", &format!("p-{effect}"));
+    }
+    let counts = effects(&[("once", 1), ("twice", 2), ("odd", 1)], &[("p-once", 1), ("p-twice", 2)]);
+    let verdict = told.judge(&[], &counts);
+    assert_eq!((verdict.asked, verdict.done_once, verdict.not_done), (6, 2, 2));
+    assert_eq!(verdict.done_twice_keyed, ["twice"]);
+    assert_eq!(verdict.done_twice_unkeyed, ["p-twice"]);
+    assert_eq!(verdict.unasked, ["odd"]);
+}
+
+#[test]
+fn an_effect_asked_for_by_two_actions_is_one_effect() {
+    let mut told = Told::default();
+    told.fetch("a", "e").fetch("b", "e");
+    let verdict = told.judge(&[], &effects(&[("e", 2)], &[]));
+    assert_eq!((verdict.asked, verdict.done_twice_keyed.len()), (1, 1));
+}
+
+#[test]
+fn an_action_that_went_well_had_its_effect() {
+    let mut told = Told::default();
+    told.fetch("a", "a").ended("a", None).fetch("b", "b").ended("b", None).fetch("c", "c").ended("c", Some("failed"));
+    let verdict = told.judge(&[], &effects(&[("a", 1)], &[]));
+    assert_eq!(verdict.pretended, ["b by action b"]);
+    assert_eq!(verdict.failures, BTreeMap::from([("failed".to_owned(), 1)]));
+}
+
+#[test]
+fn a_process_in_the_background_has_its_effect_when_it_ran_and_not_when_it_was_started() {
+    let mut told = Told::default();
+    told.process("a", "process.spawn", "a").ended("a", None).process("b", "process.spawn", "b").ended("b", None);
+    let exited = ProcessExited { action_id: "b".to_owned(), outcome: "exited".to_owned(), ..ProcessExited::default() };
+    told.write(false, "kairo.process.a.exited", exited.into());
+    assert_eq!(told.judge(&[], &Effects::default()).pretended, ["b by action b"]);
+}
+
+#[test]
+fn what_is_in_doubt_is_counted_apart() {
+    let mut told = Told::default();
+    told.process("a", "process.run", "a").ended("a", Some("in_doubt"));
+    told.fetch("b", "b").ended("b", Some("in_doubt"));
+    let verdict = told.judge(&[], &Effects::default());
+    assert_eq!((verdict.in_doubt, verdict.not_done, verdict.failures.len()), (1, 2, 0));
+    assert_eq!(verdict.needlessly_in_doubt, ["b"], "it could have been done again");
+}
+
+#[test]
+fn stalls_are_measured_by_the_times_at_which_things_were_stored() {
+    let mut told = Told::default();
+    told.reply("m1", "Done: m1 .");
+    told.0.entries[0].stored = time(7);
+    let body = v1::UserMessage::default();
+    told.write(false, "kairo.user.ann.message", body.into());
+    told.0.entries[1].stored = time(10);
+    let verdict = told.judge(&[("m1", sent(&["e"]))], &Effects::default());
+    assert_eq!(
+        verdict.longest_reply.map(|stall| (stall.seconds, stall.what)),
+        Some((7.0, "the reply to m1".to_owned()))
+    );
+    assert_eq!(verdict.longest_silence.map(|stall| stall.seconds), Some(3.0));
+}

@@ -1,0 +1,114 @@
+//! What can be killed, frozen and started again.
+
+use std::future::Future;
+
+use kairo_cli::local::{LocalError, NatsServer, Postgres};
+
+use super::machine::Replica;
+
+pub trait Victim: Send + Sync + 'static {
+    /// What it is counted as.
+    fn kind(&self) -> &'static str;
+    /// What the journal calls it.
+    fn name(&self) -> String;
+    /// Returns when it is gone.
+    fn kill9(&self) -> impl Future<Output = Result<(), LocalError>> + Send;
+    fn freeze(&self);
+    fn thaw(&self);
+    /// Starts it anew, after asking it to drain and end if it runs; returns when it is ready.
+    fn restart(&mut self) -> impl Future<Output = Result<(), LocalError>> + Send;
+    /// Waits until it ends, and says how.
+    fn ended(&self) -> impl Future<Output = String> + Send;
+}
+
+impl Victim for Replica {
+    fn kind(&self) -> &'static str {
+        self.service.binary()
+    }
+
+    fn name(&self) -> String {
+        format!("{}-{}", self.service.binary(), self.index)
+    }
+
+    async fn kill9(&self) -> Result<(), LocalError> {
+        self.stack.kill9(self.service, 0).await
+    }
+
+    fn freeze(&self) {
+        self.stack.replicas(self.service).iter().for_each(|replica| replica.process().freeze());
+    }
+
+    fn thaw(&self) {
+        self.stack.replicas(self.service).iter().for_each(|replica| replica.process().thaw());
+    }
+
+    async fn restart(&mut self) -> Result<(), LocalError> {
+        self.stack.restart(self.service, 0).await
+    }
+
+    async fn ended(&self) -> String {
+        let (_, _, exit) = self.stack.any_exit().await;
+        exit.to_string()
+    }
+}
+
+impl Victim for NatsServer {
+    fn kind(&self) -> &'static str {
+        "nats-server"
+    }
+
+    fn name(&self) -> String {
+        self.kind().to_owned()
+    }
+
+    async fn kill9(&self) -> Result<(), LocalError> {
+        NatsServer::kill9(self).await.map(drop)
+    }
+
+    fn freeze(&self) {
+        self.process().freeze();
+    }
+
+    fn thaw(&self) {
+        self.process().thaw();
+    }
+
+    async fn restart(&mut self) -> Result<(), LocalError> {
+        NatsServer::restart(self).await
+    }
+
+    async fn ended(&self) -> String {
+        self.process().exited().await.to_string()
+    }
+}
+
+impl Victim for Postgres {
+    fn kind(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn name(&self) -> String {
+        self.kind().to_owned()
+    }
+
+    async fn kill9(&self) -> Result<(), LocalError> {
+        Postgres::kill9(self).await.map(drop)
+    }
+
+    /// The process that accepts connections; those that there are go on.
+    fn freeze(&self) {
+        self.process().freeze();
+    }
+
+    fn thaw(&self) {
+        self.process().thaw();
+    }
+
+    async fn restart(&mut self) -> Result<(), LocalError> {
+        Postgres::restart(self).await
+    }
+
+    async fn ended(&self) -> String {
+        self.process().exited().await.to_string()
+    }
+}

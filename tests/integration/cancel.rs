@@ -1,0 +1,148 @@
+//! Stopping a tool call in flight by asking the agent to, whatever tool it is and wherever it is carried out.
+
+use kairo_cli::local::{Service, Tools};
+use kairo_core::event_json::EventJson;
+use serde_json::{Value, json};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+
+use crate::{
+    faults::audit,
+    world::{DEADLINE, Sent, Wanted, World, no_process_is_left_in},
+};
+
+const AGENT: &str = "default";
+
+/// A user who has something done that lasts, and another message that stops it: the model finds the call in the facts.
+fn scenario(tool: &str, arguments: &Value) -> Value {
+    let facts = r#""action_id":"(?<id>[0-9a-f-]{36})""#;
+    json!({ "rules": [
+        // The first message's turn goes on after the second has been spoken.
+        { "name": "told", "when": { "system_matches": "answer it now: do it" }, "reply": "I was told" },
+        {
+            "name": "lasting",
+            "when": { "user_contains": "do it" },
+            "turn": [{ "tool_calls": [{ "tool": tool, "arguments": arguments }] }],
+        },
+        {
+            "name": "stop",
+            "when": { "user_contains": "stop it", "step": 0, "system_matches": facts },
+            "reply": { "tool_calls": [{ "tool": "action.cancel", "arguments": { "action_id": "{{ captures.id }}" } }] },
+        },
+        {
+            "name": "stopped",
+            "when": { "user_contains": "stop it", "step_at_least": 1 },
+            "reply": "{{ results[-1].value.status }}",
+        },
+        { "name": "nothing", "when": { "user_contains": "stop it" }, "reply": "nothing to stop" },
+    ] })
+}
+
+async fn of_type(world: &World, sent: &Sent, type_name: &str) -> EventJson {
+    world.log.wait(|event| event.correlation_id == sent.event_id && event.type_name == type_name).await
+}
+
+/// Asks the agent to stop what `sent` began, and checks that both turns end, the call once and as canceled.
+async fn assert_stopped(world: &World, sent: &Sent) -> Sent {
+    let stop = world.send(AGENT, "stop it").await;
+    assert_eq!(world.reply(&stop).await, "canceled");
+    let result = of_type(world, sent, "kairo.tool.result.v1").await;
+    assert_eq!(result.payload["error"], "canceled", "{}", result.payload);
+    assert_eq!(world.reply(sent).await, "I was told");
+    stop
+}
+
+#[tokio::test]
+async fn a_tool_of_an_mcp_server_is_stopped_on_whichever_replica_has_it() {
+    let tools = Tools::find(env!("CARGO_MANIFEST_DIR").as_ref()).expect("run ./scripts/test");
+    let Some(everything) = tools.mcp_everything() else {
+        eprintln!("skipped: this machine has no Node");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let server = json!([{ "name": "slow", "command": everything, "trust_hints": false, "cwd": folder.path() }]);
+    // It lasts longer than anything is waited for.
+    let lasting = json!({ "duration": 600, "steps": 6000 });
+    let world = Wanted::new(&scenario("slow.trigger-long-running-operation", &lasting).to_string())
+        .replicas(Service::ToolRunner, 2)
+        .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__MCP", server.to_string())
+        .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__CALL_TIMEOUT_MS", "600000")
+        .start()
+        .await;
+    world.define(AGENT).await;
+    let (mut here, mut elsewhere) = (false, false);
+    // Who is given what is up to the server.
+    while !(here && elsewhere) {
+        let sent = world.send(AGENT, "do it").await;
+        of_type(&world, &sent, "kairo.tool.progress.v1").await;
+        let stop = assert_stopped(&world, &sent).await;
+        let runner = async |sent| of_type(&world, sent, "kairo.tool.invoke.v1").await.payload["runner"].clone();
+        let same = runner(&sent).await == runner(&stop).await;
+        (here, elsewhere) = (here || same, elsewhere || !same);
+    }
+    audit::passes(&world).await;
+    world.end().await;
+    no_process_is_left_in(folder.path()).await;
+}
+
+/// A web server that never answers.
+struct Site(TcpListener);
+
+impl Site {
+    async fn start() -> (Self, World) {
+        let site = Self(TcpListener::bind("127.0.0.1:0").await.unwrap());
+        let host = site.0.local_addr().unwrap().to_string();
+        let scenario = scenario("http.get", &json!({ "url": format!("http://{host}/") }));
+        let world = Wanted::new(&scenario.to_string())
+            .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", json!([host]).to_string())
+            .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__HTTP__TIMEOUT_MS", "600000")
+            .start()
+            .await;
+        world.define(AGENT).await;
+        (site, world)
+    }
+
+    async fn asked(&self) -> TcpStream {
+        timeout(DEADLINE, self.0.accept()).await.expect("nobody asked").unwrap().0
+    }
+}
+
+#[tokio::test]
+async fn a_request_in_flight_is_given_up() {
+    let (site, world) = Site::start().await;
+    let sent = world.send(AGENT, "do it").await;
+    let _asked = site.asked().await;
+    assert_stopped(&world, &sent).await;
+    assert_eq!(world.ask(AGENT, "stop it").await, "nothing to stop", "it is no longer among the facts");
+    audit::passes(&world).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn orders_to_stop_what_was_stopped_or_has_ended_change_nothing() {
+    let (site, world) = Site::start().await;
+    let sent = world.send(AGENT, "do it").await;
+    let asked = site.asked().await;
+    let action = of_type(&world, &sent, "kairo.tool.invoke.v1").await.payload["action_id"].clone();
+    let order = json!({ "user": "ann", "agent": AGENT, "command": "cancel", "action_id": action });
+    let mut orders = Vec::new();
+    for _ in 0..2 {
+        let (status, answer) = world.post("/v1/commands", &order).await;
+        assert_eq!(status, 202, "{answer}");
+        orders.push(answer["event_id"].clone());
+    }
+    of_type(&world, &sent, "kairo.tool.result.v1").await;
+    drop(asked);
+    let of_order = |event: &EventJson| orders.contains(&json!(event.correlation_id));
+    // The second finds it stopped, or is told that it is no longer in progress.
+    world.log.wait_for(2, |event| of_order(event) && !event.type_name.starts_with("kairo.user")).await;
+    world.settled().await;
+    let events = world.log.now(&world.bus).await;
+    let ends =
+        events.iter().filter(|event| event.type_name == "kairo.tool.result.v1" && event.payload["action_id"] == action);
+    assert_eq!(ends.count(), 1, "{}", world.log.text());
+    audit::passes(&world).await;
+    world.end().await;
+}

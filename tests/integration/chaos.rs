@@ -1,0 +1,12 @@
+//! A short run of `scripts/chaos`, with a seed that is always the same.
+
+use std::time::Duration;
+
+use kairo_tests::chaos::{self, plan::Settings};
+
+#[tokio::test]
+async fn everything_is_done_once_while_everything_is_killed() {
+    let settings = Settings { time: Duration::from_secs(15), seed: 3, replicas: 2 };
+    let report = chaos::run(&settings, false, |text| println!("{text}")).await.unwrap();
+    assert!(report.passed(), "{report}");
+}
