@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use kairo_core::{
     bus::{consume::consume, holding::Holding},
-    service::{Context, ServiceError},
+    service::{Context, ServiceError, waiting_for_nats},
     subjects::Consumer,
 };
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,11 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let catalogue = catalogue::CatalogueInForce::follow(&bus, shutdown.clone());
     // For as long as this replica lives: while it drains, it still works.
     let holding = Holding::answering(&bus, CancellationToken::new()).await?;
-    let runtime = runtime::AgentRuntime::open(&bus, &config, catalogue, holding).await?;
+    let buckets = async || {
+        Ok((memory::Memory::open(&bus, config.agent_runtime.cached_agents).await?, claims::Claims::open(&bus).await?))
+    };
+    let Some((memory, claims)) = waiting_for_nats(&bus, &shutdown, buckets).await? else { return Ok(()) };
+    let runtime = runtime::AgentRuntime::new(&bus, &config, memory, claims, catalogue, holding);
     readiness.announce("");
     consume(&bus, Consumer::AgentRuntime, Arc::new(runtime), shutdown).await;
     Ok(())

@@ -123,17 +123,19 @@ impl Handler for AgentRuntime {
 }
 
 impl AgentRuntime {
-    pub async fn open(
+    pub fn new(
         bus: &Bus,
         config: &Config,
+        memory: Memory,
+        claims: Claims,
         catalogue: CatalogueInForce,
         holding: Holding,
-    ) -> Result<Self, BusError> {
+    ) -> Self {
         let own = &config.agent_runtime;
-        Ok(Self {
+        Self {
             bus: bus.clone(),
-            memory: Memory::open(bus, own.cached_agents).await?,
-            claims: Claims::open(bus).await?,
+            memory,
+            claims,
             models: Models::new(&config.models),
             catalogue,
             holding,
@@ -141,7 +143,7 @@ impl AgentRuntime {
             retry_pause: Duration::from_millis(own.retry_pause_ms),
             snapshot_every: own.snapshot_every,
             restarts: own.restarts,
-        })
+        }
     }
 
     /// Tells whoever is busy with the agent that another message has come.

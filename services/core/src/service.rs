@@ -188,9 +188,23 @@ async fn connect<C: ServiceConfig>(
     shutdown: &CancellationToken,
 ) -> Result<Option<Bus>, ServiceError> {
     let bus = Bus::connect(service, instance(service), config.nats(), config.bus()).await?;
+    let provisioned = waiting_for_nats(&bus, shutdown, async || bus.provision().await).await?;
+    Ok(provisioned.map(|()| bus))
+}
+
+/// Does what a start needs of the server, trying until it answers; `None` when told to stop meanwhile.
+pub async fn waiting_for_nats<T>(
+    bus: &Bus,
+    shutdown: &CancellationToken,
+    mut ask: impl AsyncFnMut() -> Result<T, BusError>,
+) -> Result<Option<T>, BusError> {
     let mut attempt = 0;
     loop {
-        let Err(error) = bus.provision().await else { return Ok(Some(bus)) };
+        let error = match ask().await {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(error @ BusError::Unavailable { .. }) => error,
+            Err(error) => return Err(error),
+        };
         attempt += 1;
         tracing::info!(%error, attempt, "waiting for nats");
         let delay = crate::bus::consume::backoff(&bus.limits, attempt);

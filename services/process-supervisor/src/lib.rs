@@ -47,7 +47,7 @@ use std::sync::Arc;
 
 use kairo_core::{
     bus::{consume::consume, contact::Contact, holding::Holding},
-    service::{Context, ServiceError},
+    service::{Context, ServiceError, waiting_for_nats},
     subjects::Consumer,
 };
 use tokio_util::sync::CancellationToken;
@@ -63,7 +63,9 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     check_room(config.limits.concurrent, bus.limits.concurrency)?;
     let capabilities = capabilities::capabilities(&config.policy(), &config.limits);
     let guards = guarded::Guards::default().adopting_orphans().map_err(|error| {
-        ServiceError::Other(format!("cannot adopt what killed guards leave behind: {error}; run it on Linux 3.4 or later"))
+        ServiceError::Other(format!(
+            "cannot adopt what killed guards leave behind: {error}; run it on Linux 3.4 or later"
+        ))
     })?;
     let guards = Arc::new(guards);
     let contact = Contact::new(&bus);
@@ -73,7 +75,10 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let supervisor = Arc::new(Supervisor::new(&bus, config, guards, contact, holding, shutdown.clone()));
     let answering = Answering::begin(supervisor.desk()).await?;
     // After that: by the time that it is answered, the server knows whom to ask about processes.
-    offer::publish(&bus, &capabilities).await?;
+    let published = waiting_for_nats(&bus, &shutdown, async || offer::publish(&bus, &capabilities).await).await?;
+    if published.is_none() {
+        return Ok(());
+    }
     readiness.announce("");
     tokio::join!(consume(&bus, Consumer::ProcessSupervisor, supervisor.clone(), shutdown), supervisor.end_in_time());
     answering.finish().await;

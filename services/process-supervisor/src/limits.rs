@@ -21,7 +21,8 @@ pub struct Limits {
     pub open_files: u64,
     /// Processes of the operating-system user as a whole. Default none: the inherited limit.
     pub processes: Option<u64>,
-    /// Bytes of output that are passed on, over both streams. Default 1 MiB.
+    /// Bytes of output that are passed on, over both streams; what comes after, progress too, is counted and thrown
+    /// away. Default 16 MiB.
     pub output_bytes: u64,
     /// Bytes of input that a process has not read yet, beyond the 64 KiB its pipe holds; more are refused. Default
     /// 64 KiB.
@@ -47,7 +48,7 @@ impl Default for Limits {
             cpu_s: 600,
             open_files: 256,
             processes: None,
-            output_bytes: 1 << 20,
+            output_bytes: 16 << 20,
             stdin_bytes: 64 << 10,
             tail_bytes: 8 << 10,
             arguments: 256,

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use kairo_core::{
     bus::{consume::consume, holding::Holding, ledger::Ledger},
-    service::{Context, ServiceError},
+    service::{Context, ServiceError, waiting_for_nats},
     subjects::{Consumer, TOOL_INVOKE},
 };
 
@@ -47,7 +47,9 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let toolbox = toolbox::Toolbox::start(tools, control.tools()).await;
     let toolbox = Arc::new(toolbox.map_err(|error| ServiceError::Other(error.to_string()))?);
     let offer = Arc::new(offer::Offer::new(&bus, toolbox.clone(), tools.catalogue_limits(), shutdown.clone()));
-    offer.publish().await?;
+    if waiting_for_nats(&bus, &shutdown, async || offer.publish().await).await?.is_none() {
+        return Ok(());
+    }
     let runner = runner::Runner::new(&bus, toolbox.clone(), offer.clone(), invocations, results.clone(), holding);
     readiness.announce("");
     tokio::join!(

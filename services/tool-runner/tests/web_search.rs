@@ -97,9 +97,9 @@ async fn what_goes_wrong_says_whom_to_ask() {
         assert!(error.message.contains(expected), "{word}: {error}");
     }
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let down = toolbox(format!("http://user:secret@{free}")).await;
+    let down = toolbox(format!("http://{free}")).await;
     let error = search(&down, json!({"query": "x"}), CancellationToken::new()).await.unwrap_err();
-    assert!(error.message.contains("cannot be reached") && !error.message.contains("secret"), "{error}");
+    assert!(error.message.contains("cannot be reached") && !error.message.contains("127.0.0.1"), "{error}");
     let canceled = CancellationToken::new();
     let (outcome, ()) =
         tokio::join!(search(&found, json!({"query": "never"}), canceled.clone()), async { canceled.cancel() });

@@ -270,6 +270,12 @@ async fn days_gaps_and_mistakes_of_new_entries() {
     let gap = create("2", json!({"title": "Early", "start": "2026-03-29T02:30"})).await.unwrap();
     assert_eq!(gap["event"]["start"], "2026-03-29T03:30:00+02:00");
     assert!(gap["note"].as_str().unwrap().contains("skips 02:30"), "{gap}");
+    let both = json!({"title": "Both", "start": "2026-03-27T14:00/2026-03-27T14:45"});
+    let both = create("5", both).await.unwrap();
+    assert_eq!(
+        (&both["event"]["all_day"], &both["event"]["end"]),
+        (&json!(false), &json!("2026-03-27T14:45:00+01:00"))
+    );
     let abroad = json!({"title": "Call", "start": "2026-03-27T09:00", "end": "10:00", "zone": "America/New_York"});
     assert_eq!(create("3", abroad).await.unwrap()["event"]["end"], "2026-03-27T10:00:00-04:00");
     for args in [
@@ -284,7 +290,7 @@ async fn days_gaps_and_mistakes_of_new_entries() {
         let error = create("4", args.clone()).await.unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::InvalidArguments, "{args}: {error}");
     }
-    assert_eq!(fs::read_dir(office.path("calendar")).unwrap().count(), 3);
+    assert_eq!(fs::read_dir(office.path("calendar")).unwrap().count(), 4);
 }
 
 #[tokio::test]

@@ -153,7 +153,7 @@ fn check(status: StatusCode) -> Result<(), ToolError> {
 }
 
 fn unreachable(error: reqwest::Error) -> ToolError {
-    // Without the address, which may hold a password.
+    // Without the address, which is not the agent's business.
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;
     while let Some(source) = cause.source() {

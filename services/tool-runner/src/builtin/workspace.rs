@@ -140,7 +140,7 @@ impl<'a> Desk<'a> {
         self.now.time_zone()
     }
 
-    pub fn moment(&self) -> Timestamp {
+    pub fn decided_at(&self) -> Timestamp {
         self.now.timestamp()
     }
 

@@ -32,9 +32,11 @@ impl Control {
         self.request(control_of(supervisor), target, ask, PATIENCE).await
     }
 
-    /// Asks whichever supervisor is given it to see that the process ends; it answers when that is so.
+    /// Asks whichever supervisor is given it to see that the process ends; it answers when that is so. Silence may
+    /// mean that it was frozen or killed with the question in hand: ask again, somebody else will answer.
     pub(super) async fn ask_to_stop(&self, target: &Target) -> Answer {
-        self.request(SUPERVISORS_CONTROL.to_owned(), target, Ask::Stop(ProcessStop::default()), self.patience).await
+        let patience = self.patience.min(Duration::from_millis(self.bus.limits.ack_wait_ms));
+        self.request(SUPERVISORS_CONTROL.to_owned(), target, Ask::Stop(ProcessStop::default()), patience).await
     }
 
     async fn request(&self, subject: String, target: &Target, ask: Ask, patience: Duration) -> Answer {

@@ -79,7 +79,7 @@ pub fn work(desk: &Desk<'_>, args: Value) -> CallResult {
     let file = format!("{}.ics", desk.key());
     let note = shifted(&args, &now_in(desk, args.zone.as_deref())?);
     let (on_conflict, draft) = (args.on_conflict, draft(desk, args)?);
-    let text = draft.to_ics(desk.moment());
+    let text = draft.to_ics(desk.decided_at());
     let own = own_occurrences(&text, desk, &draft)?;
     let conflicts = conflicts(desk, &own, &draft.uid)?;
     let first = own.first().ok_or_else(|| {
@@ -110,7 +110,8 @@ pub fn work(desk: &Desk<'_>, args: Value) -> CallResult {
 fn draft(desk: &Desk<'_>, args: Args) -> Result<Draft, ToolError> {
     let now = now_in(desk, args.zone.as_deref())?;
     let begins = span("start", &Value::from(args.start.as_str()), &now)?;
-    let all_day = begins.start < begins.end;
+    let is_midnight = |moment: &Zoned| moment.start_of_day().is_ok_and(|start| start == *moment);
+    let all_day = begins.start < begins.end && is_midnight(&begins.start) && is_midnight(&begins.end);
     let end = end(&args, &begins, all_day)?;
     let rule = args.recurrence.as_deref().map(|text| {
         parse_rule(text).ok_or_else(|| {
@@ -139,12 +140,12 @@ fn end(args: &Args, begins: &Span, all_day: bool) -> Result<Zoned, ToolError> {
         (Some(end), None) => {
             // "17:00" means that of the day it begins on.
             let end = span("end", &Value::from(end.as_str()), &begins.start)?;
-            if all_day != (end.start < end.end) {
+            if all_day == (end.start == end.end) {
                 return Err(ToolError::invalid_arguments("/end: start and end must both be dates or both be times"));
             }
             end.end
         }
-        (None, None) if all_day => begins.end.clone(),
+        (None, None) if begins.start < begins.end => begins.end.clone(),
         (None, duration) => begins
             .start
             .checked_add(length(duration.as_deref(), all_day)?)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use calcard::icalendar::ICalendarRecurrenceRule;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{ToSpan as _, Zoned};
+use jiff::{Span, ToSpan as _, Zoned};
 
 use crate::builtin::workspace::matches_words;
 
@@ -38,15 +38,27 @@ impl Moment {
 /// How long an entry takes: days of the calendar, then seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Length {
-    pub days: i64,
-    pub seconds: i64,
+    days: i64,
+    seconds: i64,
 }
 
+/// Longest length of an entry, in days; what is said to take longer is a mistake.
+const MAX_LENGTH_DAYS: i64 = 36_525;
+
 impl Length {
+    /// None for what is no length of an entry.
+    pub fn new(days: i64, seconds: i64) -> Option<Self> {
+        let fits = (0..=MAX_LENGTH_DAYS).contains(&days) && (0..=MAX_LENGTH_DAYS * 86_400).contains(&seconds);
+        fits.then_some(Self { days, seconds })
+    }
+
+    pub fn as_span(self) -> Span {
+        self.days.days().seconds(self.seconds)
+    }
+
     /// The end of what begins at `start`; the start itself beyond the calendar's years.
     pub fn after(self, start: &Zoned) -> Zoned {
-        let end = start.checked_add(self.days.days()).and_then(|end| end.checked_add(self.seconds.seconds()));
-        end.unwrap_or_else(|_| start.clone())
+        start.checked_add(self.as_span()).unwrap_or_else(|_| start.clone())
     }
 }
 

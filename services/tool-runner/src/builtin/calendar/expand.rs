@@ -10,7 +10,7 @@ use calcard::icalendar::{
     ICalendar, ICalendarComponent, ICalendarComponentType, ICalendarFrequency, ICalendarProperty,
     ICalendarRecurrenceRule,
 };
-use jiff::civil::DateTime;
+use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, Zoned};
 
@@ -109,11 +109,8 @@ fn by_rule(entry: &Entry, rule: &ICalendarRecurrenceRule, within: &Span, max: us
     else {
         return (Vec::new(), false);
     };
-    let earliest = earliest
-        .checked_sub(entry.length.days.days())
-        .and_then(|early| early.checked_sub(entry.length.seconds.seconds()))
-        .unwrap_or(earliest);
-    let last = until(rule, &entry.start.zone).map_or(last, |until| last.min(until));
+    let earliest = earliest.checked_sub(entry.length.as_span()).unwrap_or(earliest);
+    let last = until(rule, &entry.start).map_or(last, |until| last.min(until));
     let first = skip(first, earliest, rule);
     if last < first {
         return (Vec::new(), false);
@@ -124,17 +121,19 @@ fn by_rule(entry: &Entry, rule: &ICalendarRecurrenceRule, within: &Span, max: us
     (starts.into_iter().take(max).collect(), more)
 }
 
-/// The last moment of a rule on the wall clock of the entry's zone; of a date, the whole day.
-fn until(rule: &ICalendarRecurrenceRule, zone: &TimeZone) -> Option<DateTime> {
+/// The last moment of a rule on the wall clock of the entry's zone; of a date, the whole day. Some programs give a time
+/// for the last day of days.
+fn until(rule: &ICalendarRecurrenceRule, start: &Moment) -> Option<DateTime> {
     let until = rule.until.as_ref()?;
     let wall = civil(until)?;
-    if until.hour.is_none() {
-        return wall.checked_add(1.day()).and_then(|next| next.checked_sub(1.second())).ok();
+    if until.hour.is_none() || start.all_day {
+        let midnight = wall.date().to_datetime(Time::midnight());
+        return midnight.checked_add(1.day()).and_then(|next| next.checked_sub(1.second())).ok();
     }
     if until.tz_hour.is_none() {
         return Some(wall);
     }
-    Some(wall.to_zoned(TimeZone::UTC).ok()?.with_time_zone(zone.clone()).datetime())
+    Some(wall.to_zoned(TimeZone::UTC).ok()?.with_time_zone(start.zone.clone()).datetime())
 }
 
 /// A later first occurrence from which a rule without a count goes on in the same way, so that the years before need

@@ -133,18 +133,18 @@ impl Reader<'_> {
             if start.all_day {
                 let days = start.civil.date().until(end.civil.date()).ok()?.get_days();
                 // Some programs end an entry of one day on that day.
-                return Some(Length { days: i64::from(days).max(1), seconds: 0 });
+                return Length::new(i64::from(days).max(1), 0);
             }
             let seconds = start.zoned()?.timestamp().until(end.zoned()?.timestamp()).ok()?.get_seconds();
-            return Some(Length { days: 0, seconds: seconds.max(0) });
+            return Length::new(0, seconds.max(0));
         }
-        Some(match first(event, &ICalendarProperty::Duration) {
-            Some(ICalendarValue::Duration(length)) if !length.neg => Length {
-                days: i64::from(length.weeks) * 7 + i64::from(length.days),
-                seconds: i64::from(length.hours) * 3600 + i64::from(length.minutes) * 60 + i64::from(length.seconds),
-            },
-            _ => Length { days: i64::from(start.all_day), seconds: 0 },
-        })
+        match first(event, &ICalendarProperty::Duration) {
+            Some(ICalendarValue::Duration(length)) if !length.neg => Length::new(
+                i64::from(length.weeks) * 7 + i64::from(length.days),
+                i64::from(length.hours) * 3600 + i64::from(length.minutes) * 60 + i64::from(length.seconds),
+            ),
+            _ => Length::new(i64::from(start.all_day), 0),
+        }
     }
 
     fn moments(&mut self, event: &ICalendarComponent, property: &ICalendarProperty) -> Vec<Moment> {

@@ -152,6 +152,15 @@ fn rules_of_many_kinds() {
 }
 
 #[test]
+fn days_that_recur_until_a_time() {
+    let new_york = TimeZone::get("America/New_York").unwrap();
+    let text = event("20260301", "RRULE:FREQ=DAILY;UNTIL=20260303T000000Z")
+        .replace("DTSTART;TZID=Europe/Berlin", "DTSTART;VALUE=DATE");
+    let calendar = read(&text, "file", &new_york);
+    assert_eq!(expand(&calendar, &march()).len(), 3);
+}
+
+#[test]
 fn times_the_clock_skips_or_shows_twice() {
     // At half past two on 29 March the clock goes from two to three; on 25 October it shows it twice.
     let daily = event("20260328T023000", "DURATION:PT30M\r\nRRULE:FREQ=DAILY;COUNT=2");
@@ -275,6 +284,15 @@ proptest! {
         text in "((BEGIN|END):(VCALENDAR|VEVENT|VTIMEZONE|STANDARD)\n|(DTSTART|DTEND|RRULE|EXDATE|RDATE|DURATION|TZID|RECURRENCE-ID)(;TZID=[A-Z]{1,3}|;VALUE=DATE)?:(FREQ=[A-Z]{3,8};?|[0-9T]{0,16}Z?|P[0-9]{1,9}[WDTHMS])\n|\\PC{0,9}\n){0,25}",
     ) {
         expand(&read(&text, "file", &berlin()), &march());
+    }
+
+    #[test]
+    fn no_rule_brings_it_down(
+        start in "(19|20|99|00)[0-9]{2}(0[1-9]|1[0-2])([0-2][0-9]|3[01])T([01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]",
+        rule in "FREQ=(YEAR|MONTH|WEEK|DAI|HOUR|MINUTE|SECOND)LY(;(COUNT|INTERVAL|BYSECOND|BYMINUTE|BYHOUR|BYMONTHDAY|BYYEARDAY|BYWEEKNO|BYMONTH|BYSETPOS)=-?[0-9]{1,3}(,-?[0-9]{1,2})?|;BYDAY=-?[0-9]{0,2}(MO|SU)(,FR)?|;WKST=SU|;UNTIL=[0-9]{8}(T[0-9]{6}Z)?){0,4}",
+        length in prop_oneof![Just(""), Just("\r\nDURATION:P40000000W"), Just("\r\nDURATION:PT99999999H")],
+    ) {
+        expand(&read(&event(&start, &format!("RRULE:{rule}{length}")), "file", &berlin()), &march());
     }
 
     #[test]

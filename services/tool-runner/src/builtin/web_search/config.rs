@@ -8,7 +8,8 @@ use url::Url;
 #[serde(deny_unknown_fields, default)]
 pub struct WebSearchConfig {
     /// Address of a search service with SearXNG's interface, such as `http://127.0.0.1:8888`; `/search` is appended
-    /// unless it ends so. The service must offer the format `json`. Default none, which removes the tool.
+    /// unless it ends so. Without user or password, which configuration that is printed would show. The service must
+    /// offer the format `json`. Default none, which removes the tool.
     pub url: Option<String>,
     /// Time limit of a search, in milliseconds. Default 15 000.
     pub timeout_ms: u64,
@@ -28,7 +29,8 @@ impl WebSearchConfig {
     /// Where searches are sent to.
     pub(super) fn endpoint(&self) -> Option<Url> {
         let mut url = Url::parse(self.url.as_deref()?).ok()?;
-        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() || has_user {
             return None;
         }
         let path = url.path().trim_end_matches('/').to_owned();
@@ -39,7 +41,7 @@ impl WebSearchConfig {
 
     /// Every mistake, each naming its key.
     pub fn mistakes(&self) -> impl Iterator<Item = String> {
-        // The text is not repeated: an address may carry a password.
+        // The text is not repeated: it may hold a password.
         let unusable = self.url.is_some() && self.endpoint().is_none();
         let zeros = [
             ("timeout_ms", self.timeout_ms == 0),
@@ -47,7 +49,7 @@ impl WebSearchConfig {
             ("max_body_bytes", self.max_body_bytes == 0),
         ];
         unusable
-            .then(|| "url: must be http:// or https://".to_owned())
+            .then(|| "url: must be http:// or https://, without user or password".to_owned())
             .into_iter()
             .chain(zeros.into_iter().filter(|(_, zero)| *zero).map(|(key, _)| format!("{key}: must be at least 1")))
     }
@@ -68,10 +70,12 @@ mod tests {
             assert_eq!(config.endpoint().unwrap().as_str(), expected);
             assert_eq!(config.mistakes().count(), 0);
         }
+        let secret = WebSearchConfig { url: Some("http://a:b@x".to_owned()), ..WebSearchConfig::default() };
+        assert_eq!(secret.mistakes().count(), 1);
         let wrong = WebSearchConfig { url: Some("ftp://x".to_owned()), timeout_ms: 0, ..WebSearchConfig::default() };
         assert_eq!(
             wrong.mistakes().collect::<Vec<_>>(),
-            ["url: must be http:// or https://", "timeout_ms: must be at least 1"]
+            ["url: must be http:// or https://, without user or password", "timeout_ms: must be at least 1"]
         );
     }
 }
