@@ -77,7 +77,9 @@ impl AgentState {
         let Some(process) = self.processes.end(exited) else { return };
         let turn = record.envelope.id;
         let user = self.threads.get(&process.thread_id).map(|thread| thread.user.clone()).unwrap_or_default();
-        self.add(record.sequence, &process.thread_id, Entry::Notice { turn, text: obituary(&process, exited) });
+        let lived = record.envelope.time.duration_since(process.since).as_secs().max(0);
+        let text = obituary(&process, exited, lived);
+        self.add(record.sequence, &process.thread_id, Entry::Notice { turn, text });
         if !process.cancel_requested {
             self.begin(turn, record, Cause::Event, &process.thread_id, &user);
         }
@@ -187,14 +189,13 @@ impl AgentState {
     }
 }
 
-/// What there is to say of a process that is over.
-fn obituary(process: &Process, exited: &ProcessExited) -> String {
+/// What there is to say of a process that is over after so many seconds.
+fn obituary(process: &Process, exited: &ProcessExited, seconds: i64) -> String {
     let how = match (exited.code, exited.signal) {
         (Some(code), _) => format!("exited with code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}"),
         (None, None) => format!("{}: {}", exited.outcome, exited.reason),
     };
-    let seconds = exited.usage.as_ref().map_or(0, |usage| usage.wall_ms / 1_000);
     let mut text = format!(
         "Event: the process {} that you spawned ({}) is over after {seconds} s: {how}.",
         process.started.process_id, process.arguments

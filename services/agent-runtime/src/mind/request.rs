@@ -111,7 +111,9 @@ fn show(entry: &Entry, messages: &mut Vec<Message>) {
 
 /// When other turns have spoken since, a model must be told which one goes on.
 fn reminder(thread: &Thread, turn_id: Uuid) -> Option<Message> {
-    if thread.entries.back()?.turn() == turn_id {
+    // What merely happened meanwhile changed no subject.
+    let mere_news = |entry: &&Entry| matches!(entry, Entry::Notice { turn, .. } if *turn != turn_id);
+    if thread.entries.iter().rev().find(|entry| !mere_news(entry))?.turn() == turn_id {
         return None;
     }
     thread.entries.iter().find_map(|entry| {

@@ -170,8 +170,13 @@ fn a_process_that_was_to_end_is_no_news() {
     let (mut agent, decided, action) = in_background();
     let canceled = ProcessCanceled { process_id: process_of(&action), ..Default::default() };
     agent.write(&PROCESS_CANCELED, Some(&decided.envelope), canceled);
+    agent.hears("m1b", "stop it");
+    let stops = agent.decides(&[asks_for("process.cancel", json!({ "process_id": process_of(&action) }))]).unwrap();
     exited(&mut agent, &decided, &action);
     assert!(agent.decides(&[]).is_none());
+    agent.learns(&stops, &actions(&stops)[0], "{}");
+    agent.decides(&[says("stopped")]).unwrap();
+    assert!(agent.told().iter().all(|text| !text.contains("earlier message")), "nobody spoke: {:?}", agent.told());
     agent.hears("m2", "and now?");
     agent.decides(&[says("it is over")]);
     assert!(agent.told()[0].contains("is over"), "{:?}", agent.told());
