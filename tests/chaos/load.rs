@@ -26,6 +26,8 @@ use super::{
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Before a client tries again: at first, and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// What agents do with messages that come while they decide: a part of them each.
+const INTERJECTIONS: [&str; 4] = ["order", "order", "join", "restart"];
 /// Entries that the model is shown: more than bursts to one conversation put into it.
 const HISTORY: u32 = 100;
 
@@ -63,9 +65,13 @@ impl Clients {
     /// Defines every agent of the plan.
     pub async fn define_agents(&self) -> Outcome<()> {
         let gateway = self.gateways.first().map(String::as_str).unwrap_or_default();
-        for agent in 0..AGENTS {
-            let agent = format!("agent-{agent}");
-            let profile = json!({ "agent": agent, "prompt": "You do what is wished for.", "history_limit": HISTORY });
+        for (agent, interjection) in (0..AGENTS).zip(INTERJECTIONS.iter().cycle()) {
+            let profile = json!({
+                "agent": format!("agent-{agent}"),
+                "prompt": "You do what is wished for.",
+                "history_limit": HISTORY,
+                "interjection": interjection,
+            });
             let request = self.http.post(format!("http://{gateway}/v1/agents")).json(&profile);
             request.send().await?.error_for_status()?;
         }
@@ -86,6 +92,20 @@ impl Clients {
             sent?;
         }
         Ok(())
+    }
+
+    /// Orders the end of an action, until that is accepted.
+    pub async fn cancel(&self, agent: &str, action: &str) {
+        let order = json!({
+            "user": "operator", "agent": agent, "command": "cancel", "action_id": action, "command_id": action,
+        });
+        for gateway in self.gateways.iter().cycle() {
+            let answer = self.http.post(format!("http://{gateway}/v1/commands")).json(&order).send().await;
+            if answer.is_ok_and(|answer| answer.status() == StatusCode::ACCEPTED) {
+                return;
+            }
+            sleep(PAUSE.1).await;
+        }
     }
 
     /// The ids of the messages that were accepted so far.

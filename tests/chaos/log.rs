@@ -18,7 +18,7 @@ use kairo_proto::{
 use super::{Outcome, store::published_again};
 
 /// Larger than any event may be.
-const MAX_BODY: usize = 1_000_000;
+pub const MAX_BODY: usize = 1_000_000;
 
 /// An event, when the server stored it, and whether it is one that was published again.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct Log {
 /// What was begun and has no end yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Open {
-    /// Messages, by their id.
+    /// Messages, by their id; those that were joined to another are as good as answered: that one waits for both.
     pub answered: BTreeSet<String>,
     pub actions: BTreeSet<String>,
     pub processes: BTreeSet<String>,
@@ -101,6 +101,9 @@ impl Open {
         match &record.body {
             Body::AgentDecision(decision) => {
                 for event in &decision.events {
+                    if let Some(Event::Joined(joined)) = &event.event {
+                        self.answered.insert(joined.message_id.clone());
+                    }
                     let Some(Event::Action(action)) = &event.event else { continue };
                     match &action.action {
                         Some(Action::Say(say)) if say.r#final && !say.message_id.is_empty() => {

@@ -1,7 +1,8 @@
 //! Chaos: a load of conversations against a private Kairo, while everything it is made of is killed, frozen and
 //! restarted; and a count, against a world outside, of what came of it.
 //!
-//! [`plan`] says what happens when, from a seed alone. [`load`] sends the messages, [`faults`] strikes the [`machine`],
+//! [`plan`] says what happens when, from a seed alone. [`load`] sends the messages and [`orders`] the
+//! orders, [`faults`] strikes the [`machine`],
 //! the [`oracle`] counts effects. In the end everything is mended and given time to come to [`rest`]; the [`verdict`]
 //! then goes by the log and the oracle only.
 
@@ -11,6 +12,7 @@ mod load;
 mod log;
 mod machine;
 mod oracle;
+mod orders;
 pub mod plan;
 mod random;
 pub mod report;

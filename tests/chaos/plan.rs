@@ -105,10 +105,12 @@ pub enum Wish {
     Spawn,
     /// A process that goes on by itself until it is told to stop.
     Stop,
+    /// A process that is waited for until a user orders its end.
+    Cancel,
 }
 
 impl Wish {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Chat,
         Self::Clock,
         Self::Keyed,
@@ -119,6 +121,7 @@ impl Wish {
         Self::Hang,
         Self::Spawn,
         Self::Stop,
+        Self::Cancel,
     ];
 
     /// The word that asks for it.
@@ -134,6 +137,7 @@ impl Wish {
             Self::Hang => "hang",
             Self::Spawn => "spawn",
             Self::Stop => "stop",
+            Self::Cancel => "cancel",
         }
     }
 }
@@ -252,9 +256,9 @@ fn messages(settings: &Settings) -> Vec<Message> {
         for _ in 0..if burst { BURST } else { 1 } {
             let id = format!("m{}", messages.len());
             let wish = *Wish::ALL.get(random.index(Wish::ALL.len())).unwrap_or(&Wish::Chat);
-            // What ends by itself speaks up in its thread, later; a thread of its own keeps the simulator, which
-            // looks at the last message, from taking that for somebody else's move.
-            let alone = matches!(wish, Wish::Spawn | Wish::Stop);
+            // What ends by itself, or by order, speaks up in its thread, later; a thread of its own keeps the
+            // simulator, which looks at the last message, from taking that for somebody else's move.
+            let alone = matches!(wish, Wish::Spawn | Wish::Stop | Wish::Cancel);
             let user = if alone { format!("user-of-{id}") } else { format!("user-{user}") };
             let copies = if random.below(TWICE_EVERY) == 0 { 2 } else { 1 };
             messages.push(Message { at, id, user, agent: format!("agent-{agent}"), wish, copies });

@@ -22,6 +22,7 @@ pub struct Report {
     replicas: usize,
     messages_in: usize,
     replies_out: usize,
+    joined: usize,
     lost: usize,
     doubled: usize,
     effects_asked: usize,
@@ -62,6 +63,7 @@ impl Report {
             replicas: settings.replicas,
             messages_in: verdict.messages,
             replies_out: verdict.replies,
+            joined: verdict.joined,
             lost: verdict.lost.len(),
             doubled: verdict.doubled.len(),
             effects_asked: verdict.asked,
@@ -90,6 +92,8 @@ impl Report {
             ("messages answered twice", verdict.doubled),
             ("messages answered with something else", verdict.misanswered),
             ("messages refused", verdict.refused),
+            ("keyed effects not done", verdict.not_done_keyed),
+            ("effects that had no reason to fail", verdict.needlessly_failed),
             ("keyed effects done twice", verdict.done_twice_keyed),
             ("unkeyed effects done twice", verdict.done_twice_unkeyed),
             ("keyed actions in doubt", verdict.needlessly_in_doubt),
@@ -132,6 +136,7 @@ impl fmt::Display for Report {
         let mut line = |name: &str, value: &dyn fmt::Display| writeln!(f, "{name:28}{value:>8}");
         line("messages in", &self.messages_in)?;
         line("replies out", &self.replies_out)?;
+        line("  joined to another", &self.joined)?;
         line("lost", &self.lost)?;
         line("doubled", &self.doubled)?;
         line("effects asked", &self.effects_asked)?;

@@ -8,7 +8,10 @@ use kairo_core::{
     subjects::{CATALOGUE, Service},
 };
 use kairo_proto::Body;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, MissedTickBehavior, interval, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -19,6 +22,7 @@ use super::{
     log::{self, Log},
     machine::{self, Machine},
     oracle::Oracle,
+    orders,
     plan::{Plan, Settings},
     report::Report,
     rest,
@@ -33,7 +37,7 @@ const ACCEPTED_WITHIN: Duration = Duration::from_secs(60);
 /// How long it may take until agents are offered what the load calls for.
 const OFFERED_WITHIN: Duration = Duration::from_secs(60);
 /// The tools that the load calls.
-const TOOLS: [&str; 5] = ["http.get", "tools.now", "process.run", "process.spawn", "process.cancel"];
+const TOOLS: [&str; 6] = ["http.get", "tools.now", "process.run", "process.spawn", "process.cancel", "action.cancel"];
 
 /// What a run needs beside the machine it strikes.
 pub struct Run<'a> {
@@ -44,6 +48,7 @@ pub struct Run<'a> {
     journal: Arc<Journal>,
     clients: Clients,
     log: Log,
+    orders: JoinHandle<()>,
     begins: Instant,
 }
 
@@ -58,8 +63,9 @@ impl<'a> Run<'a> {
         let journal = Arc::new(Journal::create(&folder.join("faults.log"))?);
         let clients = Clients::new(gateways, journal.clone())?;
         clients.define_agents().await?;
+        let orders = tokio::spawn(orders::give(clients.clone(), bus.clone()));
         let begins = Instant::now();
-        Ok((Self { settings, folder, oracle, bus, journal, clients, log: Log::default(), begins }, machine))
+        Ok((Self { settings, folder, oracle, bus, journal, clients, log: Log::default(), orders, begins }, machine))
     }
 
     /// Lets the plan happen. Returns when every fault is mended and every message accepted.
@@ -105,6 +111,7 @@ impl<'a> Run<'a> {
     pub async fn count(mut self, hands: Hands) -> Outcome<Report> {
         let (expected, work) = (self.clients.accepted(), machine::work(self.folder));
         let rest = rest::come_to_rest(&self.bus, hands.database(), &mut self.log, &expected, &work).await?;
+        self.orders.abort();
         hands.off().await?.stop().await?;
         let (sent, effects) = (self.clients.sent(), self.oracle.effects());
         let evidence = Evidence { log: &self.log, sent: &sent, effects: &effects };

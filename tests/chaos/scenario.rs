@@ -8,6 +8,8 @@ use super::plan::Wish;
 pub const PROGRAM: &str = "effect";
 /// How long a process runs that is never waited for.
 const FOR_LONG: &str = "1000";
+/// How the effects of processes end that a user orders to be stopped.
+pub const TO_BE_CANCELED: &str = "-canceled";
 
 /// The words of a message.
 pub fn words(wish: Wish, id: &str) -> String {
@@ -33,7 +35,9 @@ pub fn scenario(oracle: &str) -> String {
 }
 
 fn rule(wish: Wish, oracle: &str) -> Value {
-    let done = json!("Done: {{ captures.id }} .");
+    // Long enough for others to come while the agent is deciding.
+    let delay_ms = if wish == Wish::Chat { 400 } else { 0 };
+    let done = json!({ "text": "Done: {{ captures.id }} .", "delay_ms": delay_ms });
     let keyed = |part: &str| {
         let url = format!("http://{oracle}/effects/{{{{ captures.id }}}}-{part}");
         json!({ "tool": "http.get", "arguments": { "url": url } })
@@ -48,6 +52,13 @@ fn rule(wish: Wish, oracle: &str) -> Value {
         json!({ "tool": "process.cancel", "arguments": { "process_id": process } })
     };
     let clock = || json!({ "tool": "tools.now", "arguments": {} });
+    let limited = |part: &str, timeout_ms: u64| {
+        let mut process = process("process.run", part, FOR_LONG);
+        if let Some(arguments) = process.get_mut("arguments").and_then(Value::as_object_mut) {
+            arguments.insert("timeout_ms".to_owned(), json!(timeout_ms));
+        }
+        process
+    };
     let rounds: Vec<Vec<Value>> = match wish {
         Wish::Chat => vec![],
         Wish::Clock => vec![vec![clock()]],
@@ -56,13 +67,9 @@ fn rule(wish: Wish, oracle: &str) -> Value {
         Wish::Several => vec![vec![keyed("a"), clock(), process("process.run", "b", "0.2"), keyed("c")]],
         Wish::Run => vec![vec![process("process.run", "a", "0")]],
         Wish::Work => vec![vec![process("process.run", "a", "3")]],
-        Wish::Hang => {
-            let mut hang = process("process.run", "a", FOR_LONG);
-            if let Some(arguments) = hang.get_mut("arguments").and_then(Value::as_object_mut) {
-                arguments.insert("timeout_ms".to_owned(), json!(1_500));
-            }
-            vec![vec![hang]]
-        }
+        Wish::Hang => vec![vec![limited("a", 1_500)]],
+        // Whoever orders the end may be told that nobody answers, and does not try again.
+        Wish::Cancel => vec![vec![limited(TO_BE_CANCELED.trim_start_matches('-'), 20_000)]],
         Wish::Spawn => vec![vec![process("process.spawn", "a", "3")]],
         Wish::Stop => vec![vec![process("process.spawn", "a", FOR_LONG)], vec![stop()]],
     };

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kairo_core::{event_json, record::Record};
 use kairo_proto::{
     Body,
-    v1::{AgentDecision, ToolCall, agent_action::Action, decided_event::Event},
+    v1::{ToolCall, decided_event::Event},
 };
 
 use super::{
@@ -15,6 +15,7 @@ use super::{
     oracle::Effects,
     scenario,
 };
+use crate::audit::{decision, tool_calls};
 
 /// All that is known in the end.
 pub struct Evidence<'a> {
@@ -29,6 +30,8 @@ pub struct Evidence<'a> {
 pub struct Verdict {
     pub messages: usize,
     pub replies: usize,
+    /// Answered together with another.
+    pub joined: usize,
     /// Accepted and never answered.
     pub lost: Vec<String>,
     /// Answered more than once, or accepted as more than one event.
@@ -39,6 +42,8 @@ pub struct Verdict {
     pub asked: usize,
     pub done_once: usize,
     pub not_done: usize,
+    /// Effects that can be tried again until they are done, and were not.
+    pub not_done_keyed: Vec<String>,
     pub done_twice_keyed: Vec<String>,
     pub done_twice_unkeyed: Vec<String>,
     /// Said to have been done, but not done.
@@ -48,6 +53,8 @@ pub struct Verdict {
     pub in_doubt: usize,
     /// Actions in doubt that could have been done again under their key.
     pub needlessly_in_doubt: Vec<String>,
+    /// Effects that failed in another way than being stopped, which is all that the load gives reason for.
+    pub needlessly_failed: Vec<String>,
     /// Other ways in which actions did not succeed.
     pub failures: BTreeMap<String, usize>,
     pub longest_reply: Option<Stall>,
@@ -63,10 +70,17 @@ pub struct Stall {
 
 /// An effect that an action asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Asked {
+pub struct Asked {
     keyed: bool,
     effect: String,
     background: bool,
+}
+
+impl Asked {
+    /// The name under which the oracle counts it.
+    pub fn name(&self) -> &str {
+        &self.effect
+    }
 }
 
 impl Evidence<'_> {
@@ -108,16 +122,20 @@ impl Evidence<'_> {
                 replies.entry(answered.to_owned()).or_default().push(reply);
             }
         }
+        let joined = self.joined();
         for (id, sent) in self.accepted() {
-            let replies = replies.get(id).map(Vec::as_slice).unwrap_or_default();
-            verdict.replies += replies.len();
-            match replies {
-                [] => verdict.lost.push(id.clone()),
-                [(stored, text), others @ ..] => {
-                    if !others.is_empty() || sent.accepted.len() > 1 {
-                        verdict.doubled.push(id.clone());
-                    }
-                    if !scenario::answers(text, id) {
+            let own = replies.get(id).map(Vec::as_slice).unwrap_or_default();
+            let others = joined.get(id).map(Vec::as_slice).unwrap_or_default();
+            verdict.replies += own.len();
+            verdict.joined += others.len();
+            if own.len() + others.len() > 1 || sent.accepted.len() > 1 {
+                verdict.doubled.push(id.clone());
+            }
+            let answered = others.first().unwrap_or(id);
+            match replies.get(answered).and_then(|replies| replies.first()) {
+                None => verdict.lost.push(id.clone()),
+                Some((stored, text)) => {
+                    if !scenario::answers(text, answered) {
                         verdict.misanswered.push(format!("{id}: {text}"));
                     }
                     longer(&mut verdict.longest_reply, sent.tried, *stored, || format!("the reply to {id}"));
@@ -126,6 +144,17 @@ impl Evidence<'_> {
         }
         let refused = self.sent.iter().filter_map(|(id, sent)| Some(format!("{id}: {}", sent.refused.as_ref()?)));
         verdict.refused.extend(refused);
+    }
+
+    /// The messages that others were answered with, by those.
+    fn joined(&self) -> BTreeMap<String, Vec<String>> {
+        let mut into: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for event in self.own().filter_map(|entry| decision(&entry.record)).flat_map(|decision| &decision.events) {
+            if let Some(Event::Joined(joined)) = &event.event {
+                into.entry(joined.message_id.clone()).or_default().push(joined.into_message_id.clone());
+            }
+        }
+        into
     }
 
     fn judge_effects(&self, verdict: &mut Verdict) {
@@ -141,7 +170,13 @@ impl Evidence<'_> {
                             verdict.needlessly_in_doubt.push(result.action_id.clone());
                         }
                         "in_doubt" => verdict.in_doubt += 1,
-                        other => *verdict.failures.entry(other.to_owned()).or_default() += 1,
+                        other => {
+                            *verdict.failures.entry(other.to_owned()).or_default() += 1;
+                            // Asking about another action may fail: then it is said that it can be tried again.
+                            if asked.contains_key(&result.action_id) && !matches!(other, "timed_out" | "canceled") {
+                                verdict.needlessly_failed.push(format!("{other}: {}", result.action_id));
+                            }
+                        }
                     }
                 }
                 Body::ProcessExited(process) if process.outcome == "exited" => {
@@ -163,7 +198,12 @@ impl Evidence<'_> {
                 continue;
             }
             match done {
-                0 => verdict.not_done += 1,
+                0 => {
+                    verdict.not_done += 1;
+                    if asked.keyed {
+                        verdict.not_done_keyed.push(asked.effect.clone());
+                    }
+                }
                 1 => verdict.done_once += 1,
                 _ if asked.keyed => verdict.done_twice_keyed.push(asked.effect.clone()),
                 _ => verdict.done_twice_unkeyed.push(asked.effect.clone()),
@@ -181,11 +221,8 @@ impl Evidence<'_> {
 
     /// The effects that agents have asked for, by action.
     fn asked(&self) -> BTreeMap<String, Asked> {
-        let decisions = self.own().filter_map(|entry| match &entry.record.body {
-            Body::AgentDecision(decision) => Some(decision),
-            _ => None,
-        });
-        decisions.flat_map(tool_calls).filter_map(|(action, call)| Some((action.clone(), effect(call)?))).collect()
+        let decisions = self.own().filter_map(|entry| decision(&entry.record));
+        decisions.flat_map(tool_calls).filter_map(|(action, call)| Some((action, effect(call)?))).collect()
     }
 
     fn longest_silence(&self) -> Option<Stall> {
@@ -211,18 +248,8 @@ fn longer(longest: &mut Option<Stall>, from: Timestamp, to: Timestamp, what: imp
     }
 }
 
-fn tool_calls(decision: &AgentDecision) -> impl Iterator<Item = (&String, &ToolCall)> {
-    decision.events.iter().filter_map(|event| match &event.event {
-        Some(Event::Action(action)) => match &action.action {
-            Some(Action::ToolCall(call)) => Some((&event.event_id, call)),
-            _ => None,
-        },
-        _ => None,
-    })
-}
-
 /// The effect that a call asks for, if it is one of ours.
-fn effect(call: &ToolCall) -> Option<Asked> {
+pub fn effect(call: &ToolCall) -> Option<Asked> {
     let arguments: serde_json::Value = serde_json::from_str(&call.arguments).ok()?;
     let keyed = call.tool == "http.get";
     let effect = if keyed {

@@ -15,7 +15,7 @@ const AGENT: &str = "default";
 
 /// Says how far it is, then waits for a file named after its argument; a poke is written down.
 const BUILD: &str = r#"
-trap 'echo poked >> pokes' USR1
+trap 'echo poked >> pokes; echo "::progress 10% $1: poked"' USR1
 echo "building $1"
 echo "::progress 10% $1: warming up"
 echo begun > "begun-$1"
@@ -101,6 +101,8 @@ async fn conversation(words: Words) {
     assert_eq!(world.ask(AGENT, words.time).await, "clock UTC", "something parallel");
     let poked = world.ask(AGENT, words.poke).await;
     assert!(!poked.contains("error"), "{poked}");
+    // A shell that is stopped before the signal has got through to it never says so.
+    world.log.wait(|event| event.payload["message"] == "thorough: poked").await;
 
     let instead = world.ask(AGENT, words.change).await;
     let second = instead.strip_prefix("instead ").unwrap_or_else(|| panic!("{instead}")).to_owned();

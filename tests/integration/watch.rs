@@ -3,7 +3,7 @@
 
 use std::process::{Output, Stdio};
 
-use kairo_cli::local::{Service, StackOptions};
+use kairo_cli::local::{Service, StackOptions, free_port};
 use kairo_core::event_json::EventJson;
 use serde_json::{Value, json};
 use tokio::{
@@ -91,8 +91,8 @@ impl Watching {
 }
 
 async fn start(wanted: Wanted) -> World {
-    // The gateway comes back where it was, as it does outside of tests; should somebody take its port, it says so.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // The gateway comes back where it was, as it does outside of tests.
+    let port = free_port(None).unwrap();
     let world = wanted.env(Service::Gateway, "KAIRO_GATEWAY__LISTEN", format!("127.0.0.1:{port}")).start().await;
     world.define(AGENT).await;
     world

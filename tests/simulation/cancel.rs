@@ -13,9 +13,9 @@ use uuid::Uuid;
 
 use crate::{
     audit::decision,
-    desk::Answer,
     ledger::Entered,
     model,
+    requests::Answer,
     results::Ended,
     runner::{Runner, executor_of},
 };

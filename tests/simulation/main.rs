@@ -19,7 +19,7 @@
 //! agent-runtime the doorbell, claim, restart, commit, catch-up and snapshot protocol ([`runtime`], [`memory`]); of
 //! tool-runner entering, holding, doing, reporting, what becomes of processes, and `action.cancel` ([`runner`],
 //! [`results`], [`cancel`]); of process-supervisor the gate, the three ledgers, the end, and stopping on request
-//! ([`supervisor`], [`desk`]). A change to one of these there is a change here.
+//! ([`supervisor`], [`requests`]). A change to one of these there is a change here.
 //!
 //! Three things are simpler than there. A supervisor that is asked to stop a process works within the step of whoever
 //! asks, so it does not die in the middle of it; it does stand still. Waiting for a result is looking for it a few
@@ -44,7 +44,6 @@ mod blows;
 mod cancel;
 mod chance;
 mod claims;
-mod desk;
 mod faults;
 mod flaw;
 mod invariants;
@@ -54,6 +53,7 @@ mod log;
 mod memory;
 mod model;
 mod replica;
+mod requests;
 mod results;
 mod router;
 mod runner;
@@ -73,7 +73,7 @@ use kairo_tests::audit;
 use crate::{flaw::Flaw, scheduler::Simulation};
 
 /// Runs, each of its own seed, unless `KAIRO_SEEDS` says otherwise.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 1_000;
 /// Of so many runs one is repeated, to see that it is the same again.
 const REPEATED: u64 = 50;
 

@@ -1,7 +1,1 @@
-use std::process::ExitCode;
-
-use kairo_core::{service, subjects::Service};
-
-fn main() -> ExitCode {
-    service::main(Service::AgentRuntime, kairo_agent_runtime::run)
-}
+kairo_core::service_main!(AgentRuntime, kairo_agent_runtime::run);

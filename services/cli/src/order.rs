@@ -5,6 +5,8 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::{lapse, watch};
+
 const AGENT_FAILED: &str = "kairo.agent.failed.v1";
 const UNDELIVERED: &str = "kairo.user.undelivered.v1";
 const TOOL_RESULT: &str = "kairo.tool.result.v1";
@@ -73,6 +75,26 @@ impl Order {
     }
 }
 
+/// The result of an order in words: how the process or the action ended that was to be stopped.
+pub fn in_words(result: &str) -> String {
+    let Ok(told) = serde_json::from_str::<Value>(result) else { return result.to_owned() };
+    let text = |name: &str| told.get(name).and_then(Value::as_str);
+    let number = |name: &str| told.get(name).and_then(Value::as_i64);
+    if let (Some(process), Some(outcome)) = (text("process_id"), text("outcome")) {
+        let program = watch::program_name(text("program").unwrap_or("process"));
+        let how = watch::how(outcome, number("code"), number("signal"), text("reason").unwrap_or_default());
+        let ran = number("ran_ms").and_then(|ran| u64::try_from(ran / 1_000).ok()).map(lapse::short);
+        let ran = ran.map(|ran| format!(" after {ran}")).unwrap_or_default();
+        return format!("{program} ({}){ran}: {how}", watch::short(process));
+    }
+    if let (Some(action), Some(tool), Some(status)) = (text("action_id"), text("tool"), text("status")) {
+        let why = told.pointer("/error/message").and_then(Value::as_str);
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        return format!("{tool} ({}) {status}{why}", watch::short(action));
+    }
+    result.to_owned()
+}
+
 fn flag(event: &EventJson, name: &str) -> bool {
     event.payload.get(name).and_then(Value::as_bool).unwrap_or_default()
 }
@@ -117,6 +139,25 @@ mod tests {
             outcome(Awaited::Result, &[gone]),
             Some(Outcome::Failed { reason: "not_found: no such action".into() })
         );
+    }
+
+    #[test]
+    fn what_was_stopped_is_told_in_words() {
+        let id = "1f0c2ab4-0000-0000-0000-000000000001";
+        let told = |value: Value| in_words(&value.to_string());
+        let process = json!({
+            "process_id": id, "program": "/bin/sh", "status": "ended", "outcome": "canceled", "reason": "on request",
+            "ran_ms": 65_000, "stdout": "x",
+        });
+        assert_eq!(told(process), "sh (1f0c2ab4) after 1m 5s: canceled: on request");
+        let over = json!({"process_id": id, "program": "sh", "outcome": "exited", "code": 3});
+        assert_eq!(told(over), "sh (1f0c2ab4): exited with code 3");
+        let error = json!({"kind": "canceled", "message": "on request"});
+        let action = json!({"action_id": id, "tool": "http.get", "status": "canceled", "ok": false, "error": error});
+        assert_eq!(told(action), "http.get (1f0c2ab4) canceled: on request");
+        let over = json!({"action_id": id, "tool": "http.get", "status": "ended already", "ok": true});
+        assert_eq!(told(over), "http.get (1f0c2ab4) ended already");
+        assert_eq!((in_words("{\"n\":1}"), in_words("noted")), ("{\"n\":1}".to_owned(), "noted".to_owned()));
     }
 
     #[test]

@@ -13,9 +13,9 @@ mod report;
 mod screen;
 
 pub use action::Action;
-pub use happening::{Happening, Kind, Place};
+pub use happening::{Happening, Kind, Place, short};
 pub use output::{Line, Output, Stream};
 pub use picture::{News, Picture};
-pub use process::{Ended, Process, Written};
+pub use process::{Ended, Process, Written, how, program_name};
 pub use report::report;
 pub use screen::Screen;

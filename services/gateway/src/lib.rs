@@ -14,6 +14,7 @@ mod live;
 mod place;
 mod problem;
 mod server;
+mod state;
 mod tail;
 mod watch;
 

@@ -1,7 +1,1 @@
-use std::process::ExitCode;
-
-use kairo_core::{service, subjects::Service};
-
-fn main() -> ExitCode {
-    service::main(Service::Gateway, kairo_gateway::run)
-}
+kairo_core::service_main!(Gateway, kairo_gateway::run);

@@ -3,10 +3,10 @@
 //! It comes straight from the log, so it goes on while the read model is away. A client that comes back with the place
 //! of the last event it saw misses nothing and is told nothing twice.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
 
 use futures::{
-    Stream, StreamExt,
+    FutureExt, Stream, StreamExt,
     future::ready,
     stream::{self, BoxStream},
 };
@@ -19,12 +19,16 @@ use uuid::Uuid;
 use crate::{
     fields::Fields,
     follow,
-    http::Gateway,
     live::{self, Piece},
     place::Place,
     problem::Problem,
+    state::Gateway,
     tail::Said,
 };
+
+/// Pieces after which the log is looked at, however many more there are: what a process writes without end must not keep
+/// events back.
+const PIECES_IN_A_ROW: usize = 64;
 
 /// What a client wants to see.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,21 +96,34 @@ impl<T: Send + 'static> Watch<T> {
 /// them is left out. Pieces go first: one that is there was said before the event that makes it worthless.
 async fn forward<T>(pieces: impl Stream<Item = (T, bool)>, events: impl Stream<Item = T>, client: mpsc::Sender<T>) {
     let (mut pieces, mut events) = (pin!(pieces), pin!(events));
-    let mut waiting = None;
+    // For the client to have room: an event, or tails, of which there is a bounded amount.
+    let mut waiting = VecDeque::new();
+    let mut in_a_row = 0;
     loop {
+        if in_a_row == PIECES_IN_A_ROW {
+            in_a_row = 0;
+            if waiting.is_empty() {
+                waiting.extend(events.next().now_or_never().flatten());
+            }
+        }
         tokio::select! {
             biased;
             () = client.closed() => return,
-            Some((piece, waits)) = pieces.next() => match waits {
-                true => drop(client.send(piece).await),
-                false => drop(client.try_send(piece)),
-            },
-            Ok(place) = client.reserve(), if waiting.is_some() => {
-                if let Some(event) = waiting.take() {
-                    place.send(event);
+            Ok(place) = client.reserve(), if !waiting.is_empty() => {
+                if let Some(first) = waiting.pop_front() {
+                    place.send(first);
                 }
             }
-            event = events.next(), if waiting.is_none() => waiting = event,
+            // Also while something waits: what nobody takes off a subscription is kept in memory.
+            Some((piece, waits)) = pieces.next() => {
+                in_a_row += 1;
+                if waits {
+                    waiting.push_back(piece);
+                } else if waiting.is_empty() {
+                    drop(client.try_send(piece));
+                }
+            }
+            event = events.next(), if waiting.is_empty() => waiting.extend(event),
         }
     }
 }
@@ -179,6 +196,8 @@ impl Wish {
 
 #[cfg(test)]
 mod tests {
+    use tokio::task::coop::cooperative;
+
     use super::*;
 
     #[tokio::test]
@@ -197,6 +216,37 @@ mod tests {
         assert!(!all.contains(&"p3"), "{all:?}");
         drop(received);
         forwarding.await.unwrap();
+    }
+
+    fn received<T>(from: mpsc::Receiver<T>) -> impl Stream<Item = T> {
+        stream::unfold(from, |mut from| async move { Some((from.recv().await?, from)) })
+    }
+
+    #[tokio::test]
+    async fn pieces_without_end_do_not_keep_the_log_back() {
+        let (client, mut shown) = mpsc::channel(2);
+        let (logged, events) = mpsc::channel(2);
+        // There is one whenever one is asked for, for as long as the task may run.
+        let pieces = stream::repeat(("p", false)).then(|piece| cooperative(ready(piece)));
+        tokio::spawn(forward(pieces, received(events), client));
+        assert_eq!(shown.recv().await, Some("p"));
+        for event in ["e1", "e2"] {
+            logged.send(event).await.unwrap();
+            while shown.recv().await != Some(event) {}
+        }
+    }
+
+    #[tokio::test]
+    async fn live_pieces_are_taken_also_while_a_tail_waits() {
+        let (client, mut shown) = mpsc::channel(1);
+        let (written, pieces) = mpsc::channel(1);
+        let pieces = stream::iter([("t1", true), ("t2", true)]).chain(received(pieces));
+        tokio::spawn(forward(pieces, stream::pending(), client));
+        // More than all channels hold, while nobody reads what is shown.
+        for _ in 0..10 {
+            written.send(("p", false)).await.unwrap();
+        }
+        assert_eq!((shown.recv().await, shown.recv().await), (Some("t1"), Some("t2")));
     }
 
     #[test]

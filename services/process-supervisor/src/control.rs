@@ -20,7 +20,7 @@ use tokio::{
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::desk::{Desk, refused};
+use crate::requests::{Requests, refused};
 
 /// Where the ends of all agents' output are asked for; [`kairo_core::subjects::tail_of`] names one.
 const TAILS: &str = "kairo.live.*.tail";
@@ -36,14 +36,14 @@ pub struct Answering {
 }
 
 impl Answering {
-    pub async fn begin(desk: Desk) -> Result<Self, BusError> {
-        let client = &desk.bus.client;
+    pub async fn begin(requests: Requests) -> Result<Self, BusError> {
+        let client = &requests.bus.client;
         let group = Service::ProcessSupervisor.name().to_owned();
-        let own = subscribed(client.subscribe(control_of(desk.bus.instance.as_str())).await)?;
+        let own = subscribed(client.subscribe(control_of(requests.bus.instance.as_str())).await)?;
         let any = subscribed(client.queue_subscribe(SUPERVISORS_CONTROL, group).await)?;
         let tails = subscribed(client.subscribe(TAILS).await)?;
         let answers = TaskTracker::new();
-        let listening = listen(Arc::new(desk), stream::select(own, any), tails, answers.clone());
+        let listening = listen(Arc::new(requests), stream::select(own, any), tails, answers.clone());
         Ok(Self { listening: AbortOnDropHandle::new(tokio::spawn(listening)), answers })
     }
 
@@ -62,7 +62,7 @@ fn subscribed<E: Into<async_nats::Error>>(subscriber: Result<Subscriber, E>) -> 
 }
 
 async fn listen(
-    desk: Arc<Desk>,
+    requests: Arc<Requests>,
     mut questions: impl Stream<Item = Message> + Unpin,
     mut tails: Subscriber,
     answers: TaskTracker,
@@ -72,43 +72,43 @@ async fn listen(
         // Each is dealt with by a task of its own: a stop takes its time.
         tokio::select! {
             Some(question) = questions.next() => {
-                answers.spawn(answer(desk.clone(), question, room.clone().try_acquire_owned().ok()));
+                answers.spawn(answer(requests.clone(), question, room.clone().try_acquire_owned().ok()));
             }
             Some(question) = tails.next() => {
-                answers.spawn(repeat(desk.clone(), question, room.clone().try_acquire_owned().ok()));
+                answers.spawn(repeat(requests.clone(), question, room.clone().try_acquire_owned().ok()));
             }
             else => return,
         }
     }
 }
 
-async fn answer(desk: Arc<Desk>, question: Message, room: Option<OwnedSemaphorePermit>) {
+async fn answer(requests: Arc<Requests>, question: Message, room: Option<OwnedSemaphorePermit>) {
     let Some(reply) = question.reply else {
         tracing::debug!(subject = %question.subject, "a question without a reply subject was passed over");
         return;
     };
     let answer = match ProcessRequest::decode(question.payload) {
         _ if room.is_none() => refused("this supervisor is asked too much at once; ask again in a moment"),
-        Ok(request) => desk.answer(request).await,
+        Ok(request) => requests.answer(request).await,
         Err(error) => refused(&format!("this is no ProcessRequest: {error}")),
     };
-    say(&desk, reply, answer).await;
+    say(&requests, reply, answer).await;
 }
 
-async fn say(desk: &Desk, reply: async_nats::Subject, answer: ProcessAnswer) {
-    if let Err(error) = desk.bus.client.publish(reply, answer.encode_to_vec().into()).await {
+async fn say(requests: &Requests, reply: async_nats::Subject, answer: ProcessAnswer) {
+    if let Err(error) = requests.bus.client.publish(reply, answer.encode_to_vec().into()).await {
         tracing::debug!(%error, "an answer went nowhere");
     }
 }
 
 /// The agent is the one that the subject names.
-async fn repeat(desk: Arc<Desk>, question: Message, room: Option<OwnedSemaphorePermit>) {
+async fn repeat(requests: Arc<Requests>, question: Message, room: Option<OwnedSemaphorePermit>) {
     let agent = question.subject.split('.').nth(2).and_then(|agent| Name::parse(agent).ok());
     let (Some(reply), Some(agent), Some(_room)) = (question.reply, agent, room) else {
         tracing::debug!(subject = %question.subject, "a request for a tail was passed over");
         return;
     };
-    for process in desk.registry.of(&agent) {
+    for process in requests.registry.of(&agent) {
         if let Some(live) = &process.live {
             live.repeat(&reply).await;
         }

@@ -94,10 +94,7 @@ impl Ledgers {
         sequence: u64,
         per_agent: usize,
     ) -> Result<Option<End>, BusError> {
-        let after = match others_after {
-            0 => target.after,
-            others_after => others_after.min(target.after),
-        };
+        let after = others_above(target, others_after);
         let mut patience = Patience::new(&self.bus.limits);
         let (canceled, others) = loop {
             match try_join!(self.is_canceled(target), self.running(target.agent, after, sequence)) {
@@ -107,8 +104,20 @@ impl Ledgers {
         };
         Ok(match canceled {
             true => Some(End::Withdrawn),
-            false => (others >= per_agent).then(|| End::too_many(others, per_agent)),
+            false => too_many(others, per_agent),
         })
+    }
+
+    /// Why the agent may not have one more process. Asked before it is written that there is one, since that is taken
+    /// for its start; [`Ledgers::obstacle`] finds what several that begin at once could not know of each other.
+    pub async fn crowded(
+        &self,
+        target: Target<'_>,
+        others_after: u64,
+        per_agent: usize,
+    ) -> Result<Option<End>, BusError> {
+        let others = self.running(target.agent, others_above(target, others_after), u64::MAX).await?;
+        Ok(too_many(others, per_agent))
     }
 
     /// The agent's processes above sequence `after` that were begun before `sequence` and have not ended.
@@ -128,6 +137,18 @@ impl Ledgers {
             _ => Err(BusError::Unavailable { doing: "reading the log", source: "an entry is not there yet".into() }),
         }
     }
+}
+
+/// Above which sequence the agent's other running processes are looked for.
+fn others_above(target: Target<'_>, others_after: u64) -> u64 {
+    match others_after {
+        0 => target.after,
+        others_after => others_after.min(target.after),
+    }
+}
+
+fn too_many(others: usize, per_agent: usize) -> Option<End> {
+    (others >= per_agent).then(|| End::too_many(others, per_agent))
 }
 
 fn running(spawned: &BTreeMap<Uuid, Entry>, exited: &BTreeMap<Uuid, Entry>, sequence: u64) -> usize {

@@ -8,14 +8,13 @@
 //! ([`running`]). From there on the guard passes on what the program writes and sees to it that program and descendants
 //! end: by themselves, at a limit, when asked, or because the supervisor is gone ([`lease`]). What is written is looked
 //! through for [`progress`], kept in part ([`account`]) and said to whoever listens ([`live`]). How it ended is recorded
-//! ([`events`]). While it runs others may ask about it, write to it, signal it and stop it ([`control`], [`desk`]). What
+//! ([`events`]). While it runs others may ask about it, write to it, signal it and stop it ([`control`], [`requests`]). What
 //! there is to run is published ([`offer`]).
 
 mod account;
 mod capabilities;
 pub mod config;
 mod control;
-mod desk;
 mod events;
 pub mod guard;
 pub mod guarded;
@@ -36,6 +35,7 @@ mod process;
 mod progress;
 pub mod protocol;
 mod registry;
+mod requests;
 mod room;
 mod running;
 mod supervisor;
@@ -73,7 +73,7 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     // Others may ask about a process until its end is in the log, hence longer than until shutdown.
     let holding = Holding::answering(&bus, CancellationToken::new()).await?;
     let supervisor = Arc::new(Supervisor::new(&bus, config, guards, contact, holding, shutdown.clone()));
-    let answering = Answering::begin(supervisor.desk()).await?;
+    let answering = Answering::begin(supervisor.requests()).await?;
     // After that: by the time that it is answered, the server knows whom to ask about processes.
     let published = waiting_for_nats(&bus, &shutdown, async || offer::publish(&bus, &capabilities).await).await?;
     if published.is_none() {

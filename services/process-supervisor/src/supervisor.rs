@@ -27,7 +27,6 @@ use uuid::Uuid;
 
 use crate::{
     config::SupervisorConfig,
-    desk::Desk,
     events::{End, spawned_id},
     guarded::{Guarded, Guards},
     job::Job,
@@ -39,6 +38,7 @@ use crate::{
     process::Process,
     protocol::Spec,
     registry::{Registered, Registry},
+    requests::Requests,
     room::Room,
     running, workplace,
 };
@@ -137,8 +137,8 @@ impl Supervisor {
     }
 
     /// Where questions about the processes that run here are dealt with.
-    pub fn desk(&self) -> Desk {
-        Desk {
+    pub fn requests(&self) -> Requests {
+        Requests {
             bus: self.bus.clone(),
             registry: self.registry.clone(),
             ledgers: self.ledgers.clone(),
@@ -236,7 +236,12 @@ impl Supervisor {
             // Nothing was begun: for another replica, at once.
             return Ok(Some(Settled::Later(Duration::ZERO)));
         };
-        let (spec, guarded) = match self.prepare(job, asked).await {
+        let per_agent = self.config.limits.per_agent;
+        let prepared = match self.ledgers.crowded(job.target(asked), asked.others_after, per_agent).await? {
+            Some(end) => Err(end),
+            None => self.prepare(job, asked).await,
+        };
+        let (spec, guarded) = match prepared {
             Ok(prepared) => prepared,
             Err(end) => {
                 self.report(job, asked, invocation_id(asked.action), String::new(), end).await?;
@@ -251,7 +256,6 @@ impl Supervisor {
             // The process at the gate is dropped, and never runs its program.
             Entered::Already(_) => return Ok(None),
         };
-        let per_agent = self.config.limits.per_agent;
         let end = match self.ledgers.obstacle(job.target(asked), asked.others_after, sequence, per_agent).await? {
             Some(end) => {
                 drop(guarded);

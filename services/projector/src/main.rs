@@ -1,7 +1,1 @@
-use std::process::ExitCode;
-
-use kairo_core::{service, subjects::Service};
-
-fn main() -> ExitCode {
-    service::main(Service::Projector, kairo_projector::run)
-}
+kairo_core::service_main!(Projector, kairo_projector::run);

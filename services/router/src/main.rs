@@ -1,7 +1,1 @@
-use std::process::ExitCode;
-
-use kairo_core::{service, subjects::Service};
-
-fn main() -> ExitCode {
-    service::main(Service::Router, kairo_router::run)
-}
+kairo_core::service_main!(Router, kairo_router::run);

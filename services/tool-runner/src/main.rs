@@ -1,7 +1,1 @@
-use std::process::ExitCode;
-
-use kairo_core::{service, subjects::Service};
-
-fn main() -> ExitCode {
-    service::main(Service::ToolRunner, kairo_tool_runner::run)
-}
+kairo_core::service_main!(ToolRunner, kairo_tool_runner::run);

@@ -2,7 +2,10 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     subjects::Service,
 };
-use kairo_proto::v1::{self, AgentAction, DecidedEvent, ProcessExited, Say, ToolError, ToolResult};
+use kairo_proto::v1::{
+    self, AgentAction, AgentDecision, AgentJoined, DecidedEvent, ProcessExited, Say, ToolError, ToolResult,
+    agent_action::Action,
+};
 use uuid::Uuid;
 
 use super::*;
@@ -24,12 +27,17 @@ impl Told {
     }
 
     fn decide(&mut self, event_id: &str, action: Action) -> &mut Self {
-        let action = AgentAction { action: Some(action) };
-        let event = DecidedEvent {
-            event_id: event_id.to_owned(),
-            event: Some(Event::Action(action)),
-            ..DecidedEvent::default()
-        };
+        self.commit(event_id, Event::Action(AgentAction { action: Some(action) }))
+    }
+
+    fn join(&mut self, message: &str, into: &str) -> &mut Self {
+        let (message_id, into_message_id) = (message.to_owned(), into.to_owned());
+        let joined = AgentJoined { message_id, into_message_id, ..AgentJoined::default() };
+        self.commit(&Uuid::nil().to_string(), Event::Joined(joined))
+    }
+
+    fn commit(&mut self, event_id: &str, event: Event) -> &mut Self {
+        let event = DecidedEvent { event_id: event_id.to_owned(), event: Some(event), ..DecidedEvent::default() };
         let decision = AgentDecision { events: vec![event], ..AgentDecision::default() };
         self.write(false, "kairo.agent.a.decision", decision.into())
     }
@@ -92,6 +100,19 @@ fn a_message_is_answered_once_and_with_its_own_answer() {
 }
 
 #[test]
+fn a_joined_message_has_the_answer_of_the_other_and_none_of_its_own() {
+    let mut told = Told::default();
+    told.join("m1", "m2").reply("m2", "Done: m2 .").join("m3", "m5");
+    told.join("m4", "m2").reply("m4", "Done: m4 .");
+    let all = ["m1", "m2", "m3", "m4"].map(|id| (id, sent(&["e"])));
+    let verdict = told.judge(&all, &Effects::default());
+    assert_eq!((verdict.messages, verdict.replies, verdict.joined), (4, 2, 3));
+    assert_eq!(verdict.lost, ["m3"]);
+    assert_eq!(verdict.doubled, ["m4"]);
+    assert!(verdict.misanswered.is_empty());
+}
+
+#[test]
 fn a_message_that_became_two_events_is_doubled_and_one_that_was_never_accepted_is_not_lost() {
     let mut told = Told::default();
     told.reply("m1", "Done: m1 .");
@@ -120,6 +141,7 @@ fn effects_are_counted_against_those_that_were_asked_for() {
     let counts = effects(&[("once", 1), ("twice", 2), ("odd", 1)], &[("p-once", 1), ("p-twice", 2)]);
     let verdict = told.judge(&[], &counts);
     assert_eq!((verdict.asked, verdict.done_once, verdict.not_done), (6, 2, 2));
+    assert_eq!(verdict.not_done_keyed, ["never"]);
     assert_eq!(verdict.done_twice_keyed, ["twice"]);
     assert_eq!(verdict.done_twice_unkeyed, ["p-twice"]);
     assert_eq!(verdict.unasked, ["odd"]);
@@ -139,7 +161,11 @@ fn an_action_that_went_well_had_its_effect() {
     told.fetch("a", "a").ended("a", None).fetch("b", "b").ended("b", None).fetch("c", "c").ended("c", Some("failed"));
     let verdict = told.judge(&[], &effects(&[("a", 1)], &[]));
     assert_eq!(verdict.pretended, ["b by action b"]);
-    assert_eq!(verdict.failures, BTreeMap::from([("failed".to_owned(), 1)]));
+    told.fetch("d", "d").ended("d", Some("timed_out"));
+    told.call("e", "action.cancel", serde_json::json!({})).ended("e", Some("failed"));
+    let verdict = told.judge(&[], &effects(&[("a", 1)], &[]));
+    assert_eq!(verdict.failures, BTreeMap::from([("failed".to_owned(), 2), ("timed_out".to_owned(), 1)]));
+    assert_eq!(verdict.needlessly_failed, ["failed: c"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::client::Client;
 use crate::world::{DEADLINE, Wanted, World};
@@ -69,7 +70,7 @@ async fn a_late_joiner_sees_what_a_running_process_wrote_before_and_then_the_res
     let world = start(folder.path()).await;
     let sent = world.send("default", "run it").await;
     // Opening the pipe waits until the process has written its first part.
-    let waited = tokio::time::timeout(DEADLINE, tokio::fs::read(&ready)).await;
+    let waited = timeout(DEADLINE, tokio::fs::read(&ready)).await;
     assert_eq!(waited.expect("the process never got there").unwrap(), b"ready\n");
 
     let before = &WRITTEN[..WRITTEN.find("after").unwrap()];
@@ -77,12 +78,14 @@ async fn a_late_joiner_sees_what_a_running_process_wrote_before_and_then_the_res
     let mut client = Client::connect(&world).await;
     client.send(json!({ "type": "subscribe", "id": "late", "agent": "default", "live": true })).await;
     client.expect("subscribed", &[]).await;
+    let mut next_of_sse =
+        async || timeout(DEADLINE, sse.next()).await.expect("no piece came").expect("the stream ended");
     let (mut over_sse, mut over_socket) = (Vec::new(), Vec::new());
-    while !take_in(&mut over_sse, sse.next().await.unwrap(), before) {}
+    while !take_in(&mut over_sse, next_of_sse().await, before) {}
     while !take_in(&mut over_socket, client.expect("live", &["event"]).await["data"].clone(), before) {}
 
     tokio::fs::write(&go, "go\n").await.unwrap();
-    while !take_in(&mut over_sse, sse.next().await.unwrap(), WRITTEN) {}
+    while !take_in(&mut over_sse, next_of_sse().await, WRITTEN) {}
     while !take_in(&mut over_socket, client.expect("live", &["event"]).await["data"].clone(), WRITTEN) {}
     assert_eq!(over_sse, over_socket);
     assert_eq!(world.reply(&sent).await, "done");

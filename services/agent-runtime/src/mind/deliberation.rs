@@ -1,6 +1,8 @@
 //! From one input to one decision. A deliberation asks for model calls, is given their completions, and ends in a
 //! decision; fed the completions that the log recorded, it ends in the same one.
 
+use std::sync::Arc;
+
 use kairo_core::{ids, record::Record};
 use kairo_proto::v1::{
     AgentAction, AgentDecision, AgentFailed, AgentJoined, AgentThought, Completion, DecidedEvent, Say, ThreadCreated,
@@ -31,7 +33,7 @@ pub struct Limits {
 pub enum Next {
     /// Call the model; the attempt counts from 1.
     Ask {
-        request: ModelRequest,
+        request: Arc<ModelRequest>,
         attempt: u32,
     },
     Commit(AgentDecision),
@@ -43,7 +45,7 @@ pub struct Deliberation<'a> {
     turn_id: Uuid,
     turn: &'a Turn,
     limits: &'a Limits,
-    request: ModelRequest,
+    request: Arc<ModelRequest>,
     decision_id: Uuid,
     attempt: u32,
     decision: AgentDecision,
@@ -70,6 +72,7 @@ impl<'a> Deliberation<'a> {
             }
             Cause::Order(_) | Cause::Refused { .. } => ModelRequest::none(),
         };
+        let request = Arc::new(request);
         let mut deliberation = Self {
             state,
             turn_id: *turn_id,
@@ -175,10 +178,9 @@ impl<'a> Deliberation<'a> {
 
     /// Shows the model its mistake, so that the next try can mend it.
     fn correct(&mut self, words: String, flaw: &str) {
-        self.request.messages.push(Message::Assistant { text: words, calls: Vec::new() });
-        self.request
-            .messages
-            .push(Message::User { text: format!("That answer could not be used: {flaw}. Try again.") });
+        let messages = &mut Arc::make_mut(&mut self.request).messages;
+        messages.push(Message::Assistant { text: words, calls: Vec::new() });
+        messages.push(Message::User { text: format!("That answer could not be used: {flaw}. Try again.") });
     }
 
     fn say(&mut self, text: &str, last: bool) {

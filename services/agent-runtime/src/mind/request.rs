@@ -129,3 +129,27 @@ fn reminder(thread: &Thread, turn_id: Uuid) -> Option<Message> {
         Some(Message::System { text })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_never_changes() {
+        let call = ToolCall { id: "c1".into(), tool: "tools.now".into(), arguments: "{}".into() };
+        let request = ModelRequest {
+            tier: "heavy",
+            messages: vec![
+                Message::User { text: "What time is it?".into() },
+                Message::Assistant { text: String::new(), calls: vec![call] },
+                Message::Tool { call_id: "c1".into(), text: "noon".into() },
+            ],
+            tools: vec![Tool {
+                name: "tools.now".into(),
+                description: "The time".into(),
+                schema: r#"{"type":"object"}"#.into(),
+            }],
+        };
+        assert_eq!(request.digest(), "d8681fef-7343-5b77-9818-0314213e0a27");
+    }
+}

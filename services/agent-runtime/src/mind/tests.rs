@@ -4,6 +4,8 @@ mod in_progress;
 mod interjection;
 mod orders;
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use kairo_core::{
     envelope::{Envelope, Origin},
@@ -31,7 +33,7 @@ use super::{
 struct Agent {
     log: Vec<Record>,
     mind: Log,
-    asked: Vec<ModelRequest>,
+    asked: Vec<Arc<ModelRequest>>,
 }
 
 fn limits() -> Limits {

@@ -3,7 +3,8 @@
 #![allow(clippy::indexing_slicing, reason = "indexing a serde_json::Value yields null, it does not panic")]
 
 use kairo_proto::v1::{Completion, CompletionToolCall};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
 
 use super::thinking::{Added, Splitter};
 use crate::{
@@ -11,48 +12,104 @@ use crate::{
     mind::request::{Message, ModelRequest, Tool, ToolCall},
 };
 
-/// The body of a request.
-pub fn request(request: &ModelRequest, config: &ModelConfig) -> Value {
-    let mut body = json!({
-        "model": config.model,
-        "messages": request.messages.iter().map(message).collect::<Vec<_>>(),
-        "stream": config.stream,
-    });
-    if !request.tools.is_empty() {
-        body["tools"] = request.tools.iter().map(tool).collect();
-    }
-    if config.stream {
-        body["stream_options"] = json!({ "include_usage": true });
-    }
-    if config.max_output_tokens > 0 {
-        body["max_completion_tokens"] = json!(config.max_output_tokens);
-    }
-    body
+/// The body of a request. It borrows what it can: conversations and schemas are long, and every turn sends them.
+#[derive(Serialize)]
+pub struct Body<'r> {
+    model: &'r str,
+    messages: Vec<Said<'r>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Offered<'r>>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
 }
 
-fn message(message: &Message) -> Value {
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum Said<'r> {
+    System {
+        content: &'r str,
+    },
+    User {
+        content: &'r str,
+    },
+    Assistant {
+        content: Option<&'r str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<Called<'r>>,
+    },
+    Tool {
+        tool_call_id: &'r str,
+        content: &'r str,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "function")]
+struct Called<'r> {
+    id: &'r str,
+    function: Arguments<'r>,
+}
+
+#[derive(Serialize)]
+struct Arguments<'r> {
+    name: String,
+    arguments: &'r str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "function")]
+struct Offered<'r> {
+    function: Signature<'r>,
+}
+
+#[derive(Serialize)]
+struct Signature<'r> {
+    name: String,
+    description: &'r str,
+    /// Left out where the schema is no JSON: the endpoint would refuse the whole request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<&'r RawValue>,
+}
+
+/// What is sent to the endpoint.
+pub fn request<'r>(request: &'r ModelRequest, config: &'r ModelConfig) -> Body<'r> {
+    Body {
+        model: &config.model,
+        messages: request.messages.iter().map(said).collect(),
+        tools: request.tools.iter().map(offered).collect(),
+        stream: config.stream,
+        stream_options: config.stream.then_some(StreamOptions { include_usage: true }),
+        max_completion_tokens: (config.max_output_tokens > 0).then_some(config.max_output_tokens),
+    }
+}
+
+fn said(message: &Message) -> Said<'_> {
     match message {
-        Message::System { text } => json!({ "role": "system", "content": text }),
-        Message::User { text } => json!({ "role": "user", "content": text }),
-        Message::Tool { call_id, text } => json!({ "role": "tool", "tool_call_id": call_id, "content": text }),
-        Message::Assistant { text, calls } if calls.is_empty() => json!({ "role": "assistant", "content": text }),
-        Message::Assistant { text, calls } => json!({
-            "role": "assistant",
-            "content": if text.is_empty() { Value::Null } else { json!(text) },
-            "tool_calls": calls.iter().map(call).collect::<Vec<_>>(),
-        }),
+        Message::System { text } => Said::System { content: text },
+        Message::User { text } => Said::User { content: text },
+        Message::Tool { call_id, text } => Said::Tool { tool_call_id: call_id, content: text },
+        Message::Assistant { text, calls } => Said::Assistant {
+            content: (calls.is_empty() || !text.is_empty()).then_some(text),
+            tool_calls: calls.iter().map(called).collect(),
+        },
     }
 }
 
-fn call(call: &ToolCall) -> Value {
-    let function = json!({ "name": to_wire(&call.tool), "arguments": call.arguments });
-    json!({ "id": call.id, "type": "function", "function": function })
+fn called(call: &ToolCall) -> Called<'_> {
+    Called { id: &call.id, function: Arguments { name: to_wire(&call.tool), arguments: &call.arguments } }
 }
 
-fn tool(tool: &Tool) -> Value {
-    let parameters: Value = serde_json::from_str(&tool.schema).unwrap_or_else(|_| json!({ "type": "object" }));
-    let function = json!({ "name": to_wire(&tool.name), "description": tool.description, "parameters": parameters });
-    json!({ "type": "function", "function": function })
+fn offered(tool: &Tool) -> Offered<'_> {
+    let parameters = serde_json::from_str(&tool.schema).ok();
+    Offered { function: Signature { name: to_wire(&tool.name), description: &tool.description, parameters } }
 }
 
 /// Names on the wire may not hold dots.
@@ -152,7 +209,52 @@ impl Growing {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_request_is_what_the_format_says() {
+        let call = ToolCall { id: "c1".into(), tool: "tools.now".into(), arguments: "{}".into() };
+        let asked = ModelRequest {
+            tier: "heavy",
+            messages: vec![
+                Message::System { text: "Be brief.".into() },
+                Message::User { text: "What time is it?".into() },
+                Message::Assistant { text: String::new(), calls: vec![call] },
+                Message::Tool { call_id: "c1".into(), text: "noon".into() },
+                Message::Assistant { text: "Noon.".into(), calls: Vec::new() },
+            ],
+            tools: ["{ \"type\": \"object\" }", "no JSON"]
+                .map(|schema| Tool { name: "tools.now".into(), description: "The time".into(), schema: schema.into() })
+                .into(),
+        };
+        let config = ModelConfig { model: "m".into(), stream: true, max_output_tokens: 9, ..Default::default() };
+        let function = json!({ "name": "tools__now", "arguments": "{}" });
+        let expected = json!({
+            "model": "m",
+            "messages": [
+                { "role": "system", "content": "Be brief." },
+                { "role": "user", "content": "What time is it?" },
+                { "role": "assistant", "content": null,
+                  "tool_calls": [{ "type": "function", "id": "c1", "function": function }] },
+                { "role": "tool", "tool_call_id": "c1", "content": "noon" },
+                { "role": "assistant", "content": "Noon." },
+            ],
+            "tools": [
+                { "type": "function", "function": {
+                    "name": "tools__now", "description": "The time", "parameters": { "type": "object" } } },
+                { "type": "function", "function": { "name": "tools__now", "description": "The time" } },
+            ],
+            "stream": true,
+            "stream_options": { "include_usage": true },
+            "max_completion_tokens": 9,
+        });
+        assert_eq!(serde_json::to_value(request(&asked, &config)).unwrap(), expected);
+        let plain = ModelConfig { model: "m".into(), stream: false, ..Default::default() };
+        let nothing = json!({ "model": "m", "messages": [], "stream": false });
+        assert_eq!(serde_json::to_value(request(&ModelRequest::none(), &plain)).unwrap(), nothing);
+    }
 
     fn grow(chunks: &[Value]) -> Completion {
         let mut growing = Growing::default();

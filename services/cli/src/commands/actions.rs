@@ -59,17 +59,24 @@ enum Command {
 struct Resolve {
     #[command(flatten)]
     action: Chosen,
-    /// It did happen
-    #[arg(long, required_unless_present = "did_not_happen", conflicts_with = "did_not_happen")]
-    happened: bool,
-    /// It did not happen
-    #[arg(long)]
-    did_not_happen: bool,
+    #[command(flatten)]
+    verdict: Verdict,
     /// What the agent should know about it
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     #[command(flatten)]
     manner: Manner,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Verdict {
+    /// It did happen
+    #[arg(long)]
+    happened: bool,
+    /// It did not happen
+    #[arg(long)]
+    did_not_happen: bool,
 }
 
 #[derive(Debug, Args)]
@@ -116,7 +123,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         None => list(arguments.agent, arguments.in_doubt, session).await,
         Some(Command::Resolve(resolve)) => {
             let (agent, action_id) = find(&resolve.action, session).await?;
-            let verdict = if resolve.happened { "happened" } else { "did_not_happen" }.to_owned();
+            let verdict = if resolve.verdict.happened { "happened" } else { "did_not_happen" }.to_owned();
             let user = resolve.manner.user.to_string();
             let approval = NewApproval { user, agent, action_id, verdict, note: resolve.note };
             resolve.manner.give("v1/approvals", &approval, Awaited::Words, session).await
@@ -134,6 +141,10 @@ async fn list(agent: Option<Name>, in_doubt: bool, session: &Session) -> Result<
     let mut query: Vec<_> = agent.map(|agent| ("agent", agent.to_string())).into_iter().collect();
     query.extend(in_doubt.then(|| ("in_doubt", true.to_string())));
     if let Some(Actions { actions }) = session.ask("v1/actions", &query).await? {
+        if actions.is_empty() && !in_doubt {
+            terminal::line("no action is in flight or in doubt; see kairo processes for what runs in the background")?;
+            return Ok(ExitCode::SUCCESS);
+        }
         lines(&actions, Timestamp::now()).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)

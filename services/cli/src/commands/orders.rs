@@ -13,7 +13,7 @@ use crate::{
     Error,
     chain::printable,
     client::{Client, ClientError, EventFilter, NewCommand, Ordered, Told},
-    order::{Awaited, Order, Outcome},
+    order::{Awaited, Order, Outcome, in_words},
     terminal,
 };
 
@@ -93,7 +93,7 @@ async fn follow(client: &Client, ordered: Ordered, awaited: Awaited) -> Result<O
 
 fn show(ordered: Ordered, outcome: Option<&Outcome>) -> Result<(), Error> {
     match outcome {
-        Some(Outcome::Done { text }) => terminal::line(printable(text))?,
+        Some(Outcome::Done { text }) => terminal::line(printable(&in_words(text)))?,
         Some(Outcome::Failed { reason }) => eprintln!("kairo: {}", printable(reason)),
         None => eprintln!(
             "kairo: nothing has come of it in time; it may still: kairo events --correlation {}",

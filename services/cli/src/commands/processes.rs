@@ -6,7 +6,6 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use kairo_core::ids::Name;
 use serde::Deserialize;
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
@@ -15,7 +14,7 @@ use super::{
     name,
     orders::{Manner, STATUS},
 };
-use crate::{Error, chain::printable, client::NewCommand, lapse, table::table, terminal};
+use crate::{Error, chain::printable, client::NewCommand, lapse, table::table, terminal, watch::program_name};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -66,7 +65,7 @@ struct Process {
     process_id: Uuid,
     agent: String,
     program: Option<String>,
-    arguments: Option<Value>,
+    arguments: Option<Vec<String>>,
     started_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
     fraction: Option<f64>,
@@ -93,6 +92,10 @@ async fn list(agent: Option<Name>, all: bool, session: &Session) -> Result<ExitC
     let mut query: Vec<_> = agent.map(|agent| ("agent", agent.to_string())).into_iter().collect();
     query.extend((!all).then(|| ("running", true.to_string())));
     if let Some(Processes { processes }) = session.ask("v1/processes", &query).await? {
+        if processes.is_empty() && !all {
+            terminal::line("no process runs; see kairo processes --all for those that have ended")?;
+            return Ok(ExitCode::SUCCESS);
+        }
         lines(&processes, Timestamp::now()).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -115,12 +118,12 @@ fn lines(processes: &[Process], now: Timestamp) -> Vec<String> {
         let ran = process.started_at.map(|started| lapse::between(started, process.ended_at.unwrap_or(now)));
         [
             process.agent.clone(),
-            printable(process.program.as_deref().unwrap_or_default()),
+            printable(program_name(process.program.as_deref().unwrap_or_default())),
             state(process),
             ran.unwrap_or_default(),
             lapse::progress(process.fraction, process.progress_message.as_deref().unwrap_or_default()),
             short(process.process_id),
-            printable(&process.arguments.as_ref().map(Value::to_string).unwrap_or_default()),
+            printable(&process.arguments.as_deref().unwrap_or_default().join(" ")).replace(['\n', '\t'], " "),
         ]
     });
     table(["agent", "program", "state", "time", "progress", "process", "arguments"], rows)
@@ -138,7 +141,7 @@ fn state(process: &Process) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -146,8 +149,8 @@ mod tests {
     fn a_process_runs_is_stopped_or_has_ended_somehow() {
         let process = |more: Value| -> Process {
             let mut process = json!({
-                "process_id": "1f0c2ab4-0000-0000-0000-000000000001", "agent": "ops", "program": "tar",
-                "arguments": ["-x"], "started_at": "2026-01-01T00:00:00Z",
+                "process_id": "1f0c2ab4-0000-0000-0000-000000000001", "agent": "ops", "program": "/bin/tar",
+                "arguments": ["-x", "a\nb"], "started_at": "2026-01-01T00:00:00Z",
             });
             process.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             serde_json::from_value(process).unwrap()
@@ -160,7 +163,7 @@ mod tests {
         ];
         let text = lines(&processes, "2026-01-01T00:01:05Z".parse().unwrap()).join("\n");
         for part in [
-            "tar      running        1m 5s  50%       1f0c2ab4  [\"-x\"]",
+            "tar      running        1m 5s  50%       1f0c2ab4  -x a b",
             "tar      stopping       1m 5s",
             "tar      exited 3       9s",
             "tar      signaled by 9  9s",

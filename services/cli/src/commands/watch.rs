@@ -66,6 +66,9 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         watch.hear_output().await?;
         return show_once(&watch.picture, session.json);
     }
+    if matches!(newest, Ok(place) if place == Place::default()) {
+        eprintln!("kairo: nothing is known of an agent named {} yet; waiting for it", arguments.agent);
+    }
     // Without the read model nobody knows where the past ends: then all of it is shown.
     watch.on(newest.unwrap_or_default(), arguments.after, view(arguments.plain, session.json)).await?;
     Ok(ExitCode::SUCCESS)
@@ -167,7 +170,7 @@ impl View {
         match self {
             // The bars show it.
             View::Screen(_) if happening.kind == Kind::Progress => {}
-            View::Screen(screen) => screen.line(&happening.lines(&TimeZone::system()))?,
+            View::Screen(screen) => screen.happened(happening)?,
             View::Plain => terminal::line(happening.line(&TimeZone::system()))?,
             View::Json => terminal::json(happening)?,
         }

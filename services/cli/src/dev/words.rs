@@ -54,6 +54,11 @@ pub(super) fn running(machine: &Machine, place: &Place, model: &Model, here: &Pa
         "two tools at once",
     );
     offer(format!("{kairo} send --wait --chain 'run echo hello'"), "a process, watched over");
+    offer(
+        format!("{kairo} send --wait 'start a long job'"),
+        "a process in the background; then say: how far is it?, and: stop it",
+    );
+    offer(format!("{kairo} watch"), "meanwhile: what the agent says, decides and runs, with bars");
     offer(format!("{kairo} chat"), "talk, line by line");
     offer(format!("{kairo} events --follow"), "watch everything that happens");
     offer(format!("{kairo} status"), "who is there, and is anything behind?");

@@ -4,7 +4,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{action::Action, happening::short, output::marked, picture::Picture, process::Process};
+use super::{
+    action::Action,
+    happening::short,
+    output::marked,
+    picture::Picture,
+    process::{Process, program_name},
+};
 use crate::chain::printable;
 
 /// Something that goes on.
@@ -44,7 +50,7 @@ fn run(process: &Process, lines: usize) -> Doing {
     let all = process.output.lines();
     let newest = all.iter().skip(all.len().saturating_sub(lines));
     let id = short(&process.process_id.to_string());
-    let program = process.program.rsplit('/').next().unwrap_or_default();
+    let program = program_name(&process.program);
     Doing {
         id: process.process_id,
         title: printable(&format!("{program} ({id}) {}", process.arguments.join(" "))).replace('\n', " "),

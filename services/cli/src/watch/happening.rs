@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use console::truncate_str;
 use jiff::{Timestamp, tz::TimeZone};
 use kairo_core::event_json::EventJson;
 use serde::{Serialize, Serializer};
@@ -95,8 +96,12 @@ impl Happening {
         Some(Self { place: Place::of(event), ts: event.ts, kind, who, text })
     }
 
-    /// On lines of their own; the second and all after it are indented.
-    pub fn lines(&self, zone: &TimeZone) -> String {
+    /// For people: words on lines of their own, of which all but the first are indented; anything else on
+    /// one, cut to so many columns.
+    pub fn lines(&self, zone: &TimeZone, columns: usize) -> String {
+        if matches!(self.kind, Kind::Called | Kind::Result | Kind::Process | Kind::Progress) {
+            return truncate_str(&self.line(zone), columns, "…").into_owned();
+        }
         let head = self.head(zone);
         head.clone() + &self.text.trim().replace('\n', &format!("\n{}", " ".repeat(head.chars().count())))
     }
@@ -183,7 +188,7 @@ pub(super) fn id(payload: &Value, name: &str) -> Option<Uuid> {
 }
 
 /// The first digits of an id.
-pub(super) fn short(id: &str) -> String {
+pub fn short(id: &str) -> String {
     id.chars().take(DIGITS).collect()
 }
 
@@ -230,8 +235,14 @@ mod tests {
     #[test]
     fn words_of_several_lines_stand_below_each_other() {
         let said = event(7, 1, "kairo.agent.action.v1", json!({"type": "say", "text": "one\ntwo"}));
-        let lines = Happening::of(&said, "bob").unwrap().lines(&TimeZone::UTC);
+        let lines = Happening::of(&said, "bob").unwrap().lines(&TimeZone::UTC, 60);
         assert_eq!(lines, "00:00:07  bob               one\n                            two");
+        // A program is no words.
+        let runs = json!({"process_id": Uuid::nil(), "text": format!("sh -c a\nb {}", "x".repeat(500))});
+        let lines =
+            Happening::of(&event(7, 1, "kairo.process.spawned.v1", runs), "bob").unwrap().lines(&TimeZone::UTC, 60);
+        assert!(lines.contains("runs sh -c a b xxx") && lines.ends_with("x…"), "{lines}");
+        assert_eq!(lines.chars().count(), 60);
     }
 
     #[test]

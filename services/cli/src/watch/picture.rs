@@ -155,6 +155,7 @@ impl Picture {
         let payload = &event.payload;
         match event.type_name.as_str() {
             "kairo.agent.action.v1" => self.acted(event),
+            "kairo.agent.failed.v1" => self.writing.clear(),
             "kairo.agent.approval.v1" => self.resolved(payload),
             "kairo.tool.invoke.v1" => {
                 self.with_action(payload, |action| action.begun = true);
@@ -214,7 +215,11 @@ impl Picture {
         {
             process.output = output;
         }
-        self.with_action(&event.payload, |action| action.process_id = Some(process.process_id));
+        self.with_action(&event.payload, |action| {
+            action.process_id = Some(process.process_id);
+            // It may have been asked to end before it began.
+            process.cancel_requested = action.cancel_requested;
+        });
         self.processes.push(process);
     }
 
@@ -259,8 +264,10 @@ impl Picture {
         if data.get("index").and_then(Value::as_u64).unwrap_or_default() == 0 {
             self.writing.clear();
         }
-        if data.get("reasoning").and_then(Value::as_bool) != Some(true) && self.writing.len() < WRITING {
+        if data.get("reasoning").and_then(Value::as_bool) != Some(true) {
             self.writing.push_str(field(data, "text"));
+            let surplus = self.writing.len().saturating_sub(WRITING);
+            self.writing.drain(..self.writing.ceil_char_boundary(surplus));
         }
     }
 

@@ -55,6 +55,21 @@ impl fmt::Display for Written {
     }
 }
 
+/// A program by its name alone.
+pub fn program_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// How a process ended, in words.
+pub fn how(outcome: &str, code: Option<i64>, signal: Option<i64>, reason: &str) -> String {
+    match (code, signal) {
+        (Some(code), _) => format!("{outcome} with code {code}"),
+        (None, Some(signal)) => format!("{outcome} by signal {signal}"),
+        (None, None) if reason.is_empty() => outcome.to_owned(),
+        (None, None) => format!("{outcome}: {reason}"),
+    }
+}
+
 impl Process {
     /// A process as the first event about it tells.
     pub(super) fn of(event: &EventJson) -> Option<Self> {
@@ -83,6 +98,7 @@ impl Process {
         self.message = field(payload, "message").to_owned();
         self.output.told(field(payload, "tail"));
     }
+
     /// Takes in how it ended, and returns the lines that were shown to nobody yet.
     pub(super) fn end(&mut self, event: &EventJson) -> Vec<Line> {
         let payload = &event.payload;

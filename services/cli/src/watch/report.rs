@@ -9,18 +9,20 @@ use super::{
     happening::{Happening, short},
     output::marked,
     picture::Picture,
-    process::Process,
+    process::{Process, how, program_name},
 };
 use crate::{chain::printable, lapse};
 
 /// Lines shown of each kind of happening, and of each process's output.
 const SHOWN: usize = 10;
+/// Columns of a line that holds no words.
+const COLUMNS: usize = 160;
 
 /// The lines of a report.
 pub fn report(picture: &Picture, now: Timestamp, zone: &TimeZone) -> Vec<String> {
     let mut lines = vec![format!("{} at {} of the log", picture.agent, picture.place)];
     let happened = |all: &VecDeque<Happening>| -> Vec<String> {
-        all.iter().skip(all.len().saturating_sub(SHOWN)).map(|happening| happening.lines(zone)).collect()
+        all.iter().skip(all.len().saturating_sub(SHOWN)).map(|happening| happening.lines(zone, COLUMNS)).collect()
     };
     section(&mut lines, "Conversation", happened(&picture.conversation));
     section(&mut lines, "Decisions", happened(&picture.decisions));
@@ -54,14 +56,10 @@ fn in_flight(doing: &Doing, now: Timestamp) -> Vec<String> {
 
 fn ended(process: &Process) -> Vec<String> {
     let Some(ended) = &process.ended else { return Vec::new() };
-    let how = match (ended.code, ended.signal) {
-        (Some(code), _) => format!("{} with code {code}", ended.outcome),
-        (None, Some(signal)) => format!("{} by signal {signal}", ended.outcome),
-        (None, None) => format!("{}: {}", ended.outcome, ended.reason),
-    };
+    let how = how(&ended.outcome, ended.code, ended.signal, &ended.reason);
     let id = short(&process.process_id.to_string());
     let took = lapse::between(process.started_at, ended.at);
-    let first = printable(&format!("{} ({id})  {took}  {how}", process.program));
+    let first = printable(&format!("{} ({id})  {took}  {how}", program_name(&process.program)));
     let lines = process.output.lines();
     let newest = lines.iter().skip(lines.len().saturating_sub(SHOWN));
     std::iter::once(first).chain(newest.map(|line| format!("  {}", marked(line)))).collect()

@@ -2,13 +2,14 @@
 
 use std::{collections::HashMap, io, time::Duration};
 
-use console::truncate_str;
+use console::{measure_text_width, truncate_str};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 use uuid::Uuid;
 
 use super::{
     doing::{Doing, doing},
+    happening::Happening,
     picture::Picture,
 };
 use crate::chain::printable;
@@ -21,18 +22,43 @@ const BARS: usize = 12;
 const STEPS: u64 = 1_000;
 /// How often times on the screen move.
 const TICK: Duration = Duration::from_millis(500);
-/// Columns of what a bar is about.
-const TITLE: usize = 44;
+/// Columns that a line needs beside its title, its bar and its message.
+const REST: usize = 14;
 
-const MEASURED: &str = "{prefix:44} {bar:20} {percent:>3}% {elapsed:>4}  {msg}";
-const UNMEASURED: &str = "{prefix:44} {spinner} {elapsed:>4}  {msg}";
+/// How a line is laid out on a screen of some width.
+#[derive(Clone, Copy)]
+struct Layout {
+    width: usize,
+    /// Columns of what a line is about.
+    title: usize,
+    bar: usize,
+}
+
+impl Layout {
+    fn new(width: usize) -> Self {
+        Self { width, title: (width * 3 / 8).clamp(16, 44), bar: (width / 6).clamp(8, 20) }
+    }
+
+    fn measured(self) -> String {
+        format!("{{prefix:{}}} {{bar:{}}} {{percent:>3}}% {{elapsed:>4}}  {{msg}}", self.title, self.bar)
+    }
+
+    fn unmeasured(self) -> String {
+        format!("{{prefix:{}}} {{spinner}} {{elapsed:>4}}  {{msg}}", self.title)
+    }
+
+    /// Columns left for what it says.
+    fn message(self) -> usize {
+        self.width.saturating_sub(self.title + self.bar + REST).max(8)
+    }
+}
 
 pub struct Screen {
     all: MultiProgress,
     shown: HashMap<Uuid, ProgressBar>,
     /// The answer that is being written, and how much more there is.
     foot: ProgressBar,
-    width: usize,
+    layout: Layout,
 }
 
 impl Screen {
@@ -40,12 +66,12 @@ impl Screen {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stdout());
         let foot = all.add(ProgressBar::no_length());
         foot.set_style(style("{msg}"));
-        Self { all, shown: HashMap::new(), foot, width }
+        Self { all, shown: HashMap::new(), foot, layout: Layout::new(width) }
     }
 
-    /// Writes lines above the bars.
-    pub fn line(&self, text: &str) -> io::Result<()> {
-        self.all.println(text)
+    /// Writes what happened above the bars.
+    pub fn happened(&self, happening: &Happening) -> io::Result<()> {
+        self.all.println(happening.lines(&TimeZone::system(), self.layout.width))
     }
 
     /// Makes the bars show what is in flight.
@@ -61,14 +87,16 @@ impl Screen {
         });
         for doing in doing.iter().take(BARS) {
             let bar = self.shown.entry(doing.id).or_insert_with(|| begin(&self.all, &self.foot, doing, now));
-            update(bar, doing, self.width);
+            update(bar, doing, self.layout);
         }
         let more = doing.len().saturating_sub(BARS);
         let more = if more == 0 { String::new() } else { format!("and {more} more in flight; see kairo actions") };
         let writing = printable(&picture.writing).replace(['\n', '\t'], " ");
-        let skipped = writing.chars().count().saturating_sub(self.width.saturating_sub(4));
-        let writing: String = writing.chars().skip(skipped).collect();
-        let foot = [more, writing].into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+        let foot = [more, end_of(&writing, self.layout.width.saturating_sub(4)).to_owned()]
+            .into_iter()
+            .filter(|line| !line.is_empty())
+            .collect::<Vec<_>>()
+            .join("\n");
         self.foot.set_message(foot);
     }
 }
@@ -76,28 +104,36 @@ impl Screen {
 fn begin(all: &MultiProgress, foot: &ProgressBar, doing: &Doing, now: Timestamp) -> ProgressBar {
     let age = Duration::try_from(now.duration_since(doing.since)).unwrap_or_default();
     let bar = all.insert_before(foot, ProgressBar::new(STEPS).with_elapsed(age));
-    bar.set_style(style(UNMEASURED));
     bar.enable_steady_tick(TICK);
     bar
 }
 
-fn update(bar: &ProgressBar, doing: &Doing, width: usize) {
-    if let Some(fraction) = doing.fraction {
-        bar.set_style(style(MEASURED));
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and STEPS")]
-        bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
+fn update(bar: &ProgressBar, doing: &Doing, layout: Layout) {
+    match doing.fraction {
+        Some(fraction) => {
+            bar.set_style(style(&layout.measured()));
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and STEPS")]
+            bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        }
+        // It may have known before.
+        None => bar.set_style(style(&layout.unmeasured())),
     }
-    bar.set_prefix(truncate_str(&doing.title, TITLE, "…").into_owned());
-    let room = width.saturating_sub(TITLE + 32).max(8);
-    let mut message = truncate_str(&doing.note.replace('\n', " "), room, "…").into_owned();
+    bar.set_prefix(truncate_str(&doing.title, layout.title, "…").into_owned());
+    let mut message = truncate_str(&doing.note.replace('\n', " "), layout.message(), "…").into_owned();
     for line in &doing.lines {
         message.push_str("\n    ");
-        message.push_str(&truncate_str(line, width.saturating_sub(6).max(8), "…"));
+        message.push_str(&truncate_str(line, layout.width.saturating_sub(6).max(8), "…"));
     }
     bar.set_message(message);
 }
 
-/// The templates are constants that a test reads.
+/// As much of the end of a text as fits into so many columns.
+fn end_of(text: &str, columns: usize) -> &str {
+    let ends = text.char_indices().rev().filter_map(|(start, _)| text.get(start..));
+    ends.take_while(|end| measure_text_width(end) <= columns).last().unwrap_or_default()
+}
+
+/// A test reads the templates.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
@@ -110,9 +146,17 @@ mod tests {
 
     #[test]
     fn templates_can_be_read() {
-        for template in [MEASURED, UNMEASURED, "{msg}"] {
-            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        let layouts = [0, 80, 300].map(Layout::new);
+        let templates = layouts.iter().flat_map(|layout| [layout.measured(), layout.unmeasured()]);
+        for template in templates.chain(["{msg}".to_owned()]) {
+            assert!(ProgressStyle::with_template(&template).is_ok(), "{template}");
         }
+        assert!(Layout::new(80).message() >= 20);
+    }
+
+    #[test]
+    fn of_an_answer_the_end_is_shown_as_far_as_it_fits() {
+        assert_eq!((end_of("one two", 3), end_of("一二三", 5), end_of("", 5)), ("two", "二三", ""));
     }
 
     #[test]
@@ -134,7 +178,11 @@ mod tests {
         assert_eq!((bar.position(), bar.prefix().as_str()), (500, "make (00000001) "));
         assert_eq!(bar.message(), "half\n    | cc a.c");
 
-        picture.take(&event(21, 0, "kairo.process.exited.v1", json!({"process_id": id(1), "outcome": "exited"})));
+        // That it no longer knows is shown, too.
+        picture.take(&event(21, 0, "kairo.process.progress.v1", json!({"process_id": id(1), "message": "the rest"})));
+        screen.show(&picture, Timestamp::from_second(61).unwrap());
+        assert_eq!(screen.shown[&id(1)].message(), "the rest");
+        picture.take(&event(22, 0, "kairo.process.exited.v1", json!({"process_id": id(1), "outcome": "exited"})));
         screen.show(&picture, Timestamp::from_second(62).unwrap());
         assert!(!screen.shown.contains_key(&id(1)) && screen.shown.contains_key(&id(13)));
     }

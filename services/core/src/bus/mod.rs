@@ -19,6 +19,7 @@ use std::time::Duration;
 use async_nats::jetstream::{self, context::ContextBuilder};
 use serde::{Deserialize, Serialize};
 
+use self::read::Inboxes;
 use crate::{
     config::{Mistake, Secret, Validate, check},
     ids::Name,
@@ -131,6 +132,7 @@ pub struct Bus {
     pub client: async_nats::Client,
     pub jetstream: jetstream::Context,
     replicas: usize,
+    inboxes: Inboxes,
 }
 
 /// Why the bus could not do what was asked.
@@ -181,7 +183,15 @@ impl Bus {
             .map_err(|error| BusError::Unavailable { doing: "connecting", source: error.into() })?;
         let timeout = Duration::from_millis(nats.request_timeout_ms);
         let jetstream = ContextBuilder::new().timeout(timeout).ack_timeout(timeout).build(client.clone());
-        Ok(Self { service, instance, limits: limits.clone(), client, jetstream, replicas: nats.replicas })
+        Ok(Self {
+            service,
+            instance,
+            limits: limits.clone(),
+            client,
+            jetstream,
+            replicas: nats.replicas,
+            inboxes: Inboxes::default(),
+        })
     }
 
     /// Hands over all that was written, acks too, and closes.

@@ -1,8 +1,11 @@
 //! Looking things up in the log by direct gets, without a consumer.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use async_nats::{Message, jetstream::stream::DirectGetErrorKind};
+use async_nats::{Client, Message, Subscriber, jetstream::stream::DirectGetErrorKind};
 use bytes::Bytes;
 use futures::StreamExt;
 use jiff::Timestamp;
@@ -20,6 +23,39 @@ pub struct Page {
     pub messages: Vec<Raw>,
     /// Whether there is more behind the last message.
     pub more: bool,
+}
+
+/// Inboxes that answers to batch gets come to. Making one is more work for the server and the client than the read
+/// itself, so they are kept and used again, each by one read at a time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inboxes(Arc<Mutex<Vec<Inbox>>>);
+
+#[derive(Debug)]
+struct Inbox {
+    subject: String,
+    answers: Subscriber,
+}
+
+/// Most inboxes that are kept while nobody reads.
+const SPARE_INBOXES: usize = 64;
+
+impl Inboxes {
+    async fn take(&self, client: &Client) -> Result<Inbox, async_nats::Error> {
+        let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(inbox) = spare {
+            return Ok(inbox);
+        }
+        let subject = client.new_inbox();
+        Ok(Inbox { answers: client.subscribe(subject.clone()).await?, subject })
+    }
+
+    /// Only after the last answer: a late one would be taken for an answer to the next read.
+    fn keep(&self, inbox: Inbox) {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < SPARE_INBOXES {
+            spare.push(inbox);
+        }
+    }
 }
 
 /// Most messages in one [`Page`].
@@ -51,10 +87,15 @@ impl Bus {
     }
 
     async fn batch_get(&self, request: Vec<u8>) -> Result<Page, async_nats::Error> {
-        let inbox = self.client.new_inbox();
-        let mut answers = self.client.subscribe(inbox.clone()).await?;
+        let mut inbox = self.inboxes.take(&self.client).await?;
         let subject = format!("$JS.API.DIRECT.GET.{EVENTS_STREAM}");
-        self.client.publish_with_reply(subject, inbox, Bytes::from(request)).await?;
+        self.client.publish_with_reply(subject, inbox.subject.clone(), Bytes::from(request)).await?;
+        let page = self.collect(&mut inbox.answers).await?;
+        self.inboxes.keep(inbox);
+        Ok(page)
+    }
+
+    async fn collect(&self, answers: &mut Subscriber) -> Result<Page, async_nats::Error> {
         let timeout = self.client.timeout().unwrap_or(Duration::from_secs(2));
         let mut page = Page::default();
         loop {

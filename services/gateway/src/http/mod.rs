@@ -23,42 +23,15 @@ mod stream;
 mod threads;
 mod ws;
 
-use std::sync::Arc;
-
 use axum::{
     Router,
     extract::DefaultBodyLimit,
     middleware,
     routing::{get, post},
 };
-use kairo_core::bus::Bus;
-use kairo_read_model::ReadModel;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
 
-use crate::{config::GatewayConfig, problem::Problem, tail::Tail};
-
-/// What every endpoint works with.
-#[derive(Clone)]
-pub struct Gateway {
-    pub bus: Bus,
-    pub read_model: ReadModel,
-    pub config: Arc<GatewayConfig>,
-    /// Where event streams come from.
-    pub tail: Tail,
-    /// A permit for each event stream and each WebSocket connection.
-    pub streams: Arc<Semaphore>,
-    /// Event streams and connections end when it is cancelled.
-    pub shutdown: CancellationToken,
-}
-
-impl Gateway {
-    /// For as long as a stream or connection lives.
-    fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let full = |_| Problem::unavailable("gateway.max_streams streams are open; try again when some have ended");
-        self.streams.clone().try_acquire_owned().map_err(full)
-    }
-}
+use crate::problem::Problem;
+pub use crate::state::Gateway;
 
 /// Every endpoint, and what every request goes through, known path or not.
 pub fn routes(gateway: Gateway, health: Router<Gateway>) -> Router {

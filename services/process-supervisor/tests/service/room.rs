@@ -1,5 +1,7 @@
 //! How many processes there is room for, and what becomes of those that there is none for.
 
+use kairo_core::subjects::PROCESS_SPAWNED;
+
 use super::{Kairo, in_time, shell, tell, until_told};
 
 #[tokio::test]
@@ -24,6 +26,7 @@ async fn an_agent_has_so_many_processes_and_no_more() {
     assert_eq!((exited.outcome.as_str(), exited.background), ("refused", true));
     assert!(exited.reason.contains("2 processes of this agent run"), "{}", exited.reason);
     assert!(!marker.exists(), "its gate stayed closed");
+    assert_eq!(kairo.all(&PROCESS_SPAWNED).await.len(), 2, "what is spawned counts as started");
     tell(&pipes[0]);
     in_time(kairo.exited(actions[0])).await;
     let fourth = kairo.spawn(&touch).await;

@@ -20,7 +20,8 @@ const SPAWN: &str = "
                 $8::boolean[], $9::bigint[], $10::text[], $11::text[])
         AS new (process_id, sequence, action_id, agent, supervisor, started_at, tool, background, pid, program, arguments)
     ON CONFLICT (process_id) DO UPDATE
-    SET sequence = least(processes.sequence, EXCLUDED.sequence), supervisor = EXCLUDED.supervisor, started_at = EXCLUDED.started_at, tool = EXCLUDED.tool,
+    SET sequence = least(processes.sequence, EXCLUDED.sequence), supervisor = EXCLUDED.supervisor,
+        started_at = EXCLUDED.started_at, tool = EXCLUDED.tool,
         background = EXCLUDED.background, pid = EXCLUDED.pid, program = EXCLUDED.program, arguments = EXCLUDED.arguments
     WHERE processes.started_at IS NULL";
 

@@ -138,7 +138,12 @@ impl Control {
     async fn stop(&self, aim: &Aim<'_>) -> Result<ToolResult, ToolError> {
         let mut attempt = 0;
         loop {
-            match self.try_to_stop(aim).await.map_err(unavailable)? {
+            // A server that is away for a moment is no reason to give up: whoever calls this keeps the time limit.
+            let tried = match self.try_to_stop(aim).await {
+                Err(BusError::Unavailable { .. }) => Try::Again,
+                tried => tried.map_err(unavailable)?,
+            };
+            match tried {
                 Try::Told(patience) => {
                     if let Ok(result) = timeout(patience, self.ended(aim)).await {
                         return Ok(result);

@@ -78,6 +78,14 @@ fn what_runs_is_shown_until_it_has_ended() {
     assert_eq!(process.output.lines().len(), 2);
     assert!(!process.cancel_requested && picture(&history()[..7]).processes[0].cancel_requested);
 
+    // It may be asked to end before it began.
+    let mut history_of_haste = history();
+    history_of_haste.retain(|event| event.type_name != "kairo.process.progress.v1");
+    let canceled = history_of_haste.remove(5);
+    history_of_haste.insert(4, EventJson { sequence: 4, position: 1, ..canceled });
+    let hasty = picture(&history_of_haste[..6]);
+    assert!(hasty.actions[0].cancel_requested && hasty.processes[0].cancel_requested);
+
     let over = picture(&history());
     assert!(over.actions.is_empty() && over.processes.is_empty());
     let ended = over.ended[0].ended.as_ref().unwrap();
@@ -190,4 +198,13 @@ fn an_answer_being_written_is_shown_until_the_decision_is_there() {
     assert_eq!(picture.writing, "anew");
     picture.take(&history()[9]);
     assert_eq!(picture.writing, "");
+    picture.hear("token", &json!({"text": "half an ans"}));
+    picture.take(&of(11, "agent.failed", json!({"text": "model_timeout: too slow"})));
+    assert_eq!(picture.writing, "");
+    // Of a long one, the end.
+    for index in 0..WRITING {
+        picture.hear("token", &json!({"index": index, "text": "更多"}));
+    }
+    picture.hear("token", &json!({"index": WRITING, "text": "end"}));
+    assert!(picture.writing.ends_with("更多end") && (WRITING - 3..=WRITING).contains(&picture.writing.len()));
 }

@@ -83,7 +83,7 @@ fn wish(mut fields: Fields<Value>) -> Result<Wish, Problem> {
     let agent = fields.optional("agent", NAME, text(name));
     let thread = fields.optional("thread", NAME, text(name));
     let correlation = fields.optional("correlation", UUID, text(parsed));
-    let after = fields.optional("after", PLACE, text(parsed));
+    let after = fields.optional("after", format!("text: {PLACE}"), text(parsed));
     let live = fields.optional("live", "true or false", flag);
     let filter = Filter { agent, thread, correlation };
     fields.complete(|| Some(Wish { filter, after, live: live.unwrap_or_default() }))

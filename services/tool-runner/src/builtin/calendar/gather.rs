@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 use super::entry::Entry;
 use super::expand::{Occurrence, occurrences};
 use super::ics;
-use crate::builtin::workspace::{Desk, Read, Span, add};
+use crate::builtin::workspace::{Desk, Read, Span, add, beginning};
 use crate::tool::ToolError;
 
 /// The agent's calendar.
 pub const FOLDER: &str = "calendar";
 /// Occurrences that one call holds in memory.
 const MAX_HELD: usize = 20_000;
+/// Names of unknown time zones that are told, and the longest of them, in bytes.
+const MAX_ZONES: usize = 10;
+const MAX_ZONE_BYTES: usize = 100;
 
 /// What was found.
 pub struct Gathered {
@@ -33,7 +36,8 @@ pub fn gather(desk: &Desk<'_>, within: &Span, wanted: impl Fn(&Occurrence) -> bo
         for entry in calendar.entries.iter().take_while(|_| go_on()) {
             cut |= keep(entry, within, desk.limits.max_occurrences, &wanted, &mut found);
         }
-        unknown_zones.extend(calendar.unknown_zones);
+        let unknown = calendar.unknown_zones.iter().map(|zone| beginning(zone, MAX_ZONE_BYTES).0.to_owned());
+        unknown_zones.extend(unknown.take(MAX_ZONES - unknown_zones.len()));
         !calendar.broken
     })?;
     read.incomplete |= cut;
@@ -62,7 +66,7 @@ impl Gathered {
         add(result, "unreadable", self.read.unreadable);
         add(result, "incomplete", self.read.incomplete);
         if !self.unknown_zones.is_empty() {
-            add(result, "unknown_zones", json!(self.unknown_zones.iter().take(10).collect::<Vec<_>>()));
+            add(result, "unknown_zones", json!(self.unknown_zones));
         }
     }
 }

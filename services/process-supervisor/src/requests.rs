@@ -27,7 +27,7 @@ use crate::{
 const RECORDING: Duration = Duration::from_secs(10);
 
 /// Where questions are dealt with.
-pub struct Desk {
+pub struct Requests {
     pub bus: Bus,
     pub registry: Arc<Registry>,
     pub ledgers: Arc<Ledgers>,
@@ -66,7 +66,7 @@ impl Wish {
     }
 }
 
-impl Desk {
+impl Requests {
     pub async fn answer(&self, request: ProcessRequest) -> ProcessAnswer {
         match self.deal_with(&request).await {
             Ok(answer) => answer,

@@ -1,4 +1,4 @@
-//! process-supervisor's `desk.rs`: stopping a process on request, whichever supervisor is asked.
+//! process-supervisor's `requests.rs`: stopping a process on request, whichever supervisor is asked.
 
 use kairo_core::{
     bus::{BusError, append::Outgoing},
