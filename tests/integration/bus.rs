@@ -170,7 +170,9 @@ async fn a_ledger_finds_an_entry_however_many_came_after_it() {
         let again = ledger.enter(&a, since, &result(&a, first, "again")).await.unwrap();
         assert_eq!(again, Entered::Already(vec![first]));
         assert!(ledger.entries(&a, since, &[first]).await.unwrap().contains_key(&first));
+        assert!(ledger.entries_for_sure(&a, since, &[first]).await.unwrap().contains_key(&first));
         assert_eq!(ledger.all(&a, since).await.unwrap().len(), 1_501);
+        assert!(ledger.entries_for_sure(&agent("nobody"), 0, &[first]).await.unwrap().is_empty());
     }
 }
 

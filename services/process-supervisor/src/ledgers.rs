@@ -71,8 +71,21 @@ impl Ledgers {
         }))
     }
 
+    /// Like [`Ledgers::begun`], but misses no process that was begun before it was asked for. While the server is away
+    /// or behind it keeps asking for as long as `hold_ms` says.
+    pub async fn begun_by_now(&self, target: Target<'_>) -> Result<Option<Begun>, BusError> {
+        let mut patience = Patience::new(&self.bus.limits);
+        loop {
+            match self.spawned.entries_for_sure(target.agent, target.after, &[target.action]).await {
+                Ok(entries) if entries.is_empty() => return Ok(None),
+                Ok(_) => return self.begun(target).await,
+                Err(error) => patience.after(error).await?,
+            }
+        }
+    }
+
     async fn is_canceled(&self, target: Target<'_>) -> Result<bool, BusError> {
-        let entries = self.canceled.entries(target.agent, target.after, &[target.action]).await?;
+        let entries = self.canceled.entries_for_sure(target.agent, target.after, &[target.action]).await?;
         Ok(!entries.is_empty())
     }
 

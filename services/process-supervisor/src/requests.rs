@@ -118,7 +118,7 @@ impl Requests {
         // Whoever begins it from now on finds that out before its program runs; who did before is found here.
         let begun = match begun {
             Some(begun) => Some(begun),
-            None => self.ledgers.begun(target).await?,
+            None => self.ledgers.begun_by_now(target).await?,
         };
         match begun.map(|begun| begun.spawned.supervisor) {
             None => Ok(not_begun()),

@@ -105,6 +105,23 @@ impl Ledger {
         Ok(found)
     }
 
+    /// Like [`Ledger::entries`], but misses nothing that was written before it was asked for, whichever server answers:
+    /// the stream's leader says how far the subject goes. An error while the server that answers is behind.
+    pub async fn entries_for_sure(
+        &self,
+        agent: &Name,
+        since: u64,
+        actions: &[Uuid],
+    ) -> Result<BTreeMap<Uuid, Entry>, BusError> {
+        let last = self.bus.last_at_leader(&self.row.of(agent)).await?;
+        let entries = self.entries(agent, since, actions).await?;
+        let slot = self.windows.get(agent);
+        match slot.lock().await.as_ref() {
+            Some(window) if window.last >= last => Ok(entries),
+            _ => Err(BusError::Unavailable { doing: "reading a ledger", source: "the server is behind".into() }),
+        }
+    }
+
     /// All entries above `since`, as the log stands now.
     pub async fn all(&self, agent: &Name, since: u64) -> Result<BTreeMap<Uuid, Entry>, BusError> {
         let slot = self.windows.get(agent);

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use async_nats::{Client, Message, Subscriber, jetstream::stream::DirectGetErrorKind};
+use async_nats::{
+    Client, Message, Subscriber,
+    jetstream::stream::{DirectGetErrorKind, LastRawMessageErrorKind},
+};
 use bytes::Bytes;
 use futures::StreamExt;
 use jiff::Timestamp;
@@ -141,6 +144,19 @@ impl Bus {
                 stored: server_time(message.time.unix_timestamp_nanos()),
             })),
             Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
+            Err(error) => Err(BusError::Unavailable { doing: "reading the log", source: error.into() }),
+        }
+    }
+
+    /// The sequence of the last message on a subject as the stream's leader has it, 0 for none. A direct get may be
+    /// answered by a server that lags behind; this one is not, and costs the leader's attention.
+    pub async fn last_at_leader(&self, subject: &str) -> Result<u64, BusError> {
+        let stream = self.jetstream.get_stream_no_info(EVENTS_STREAM).await;
+        let stream =
+            stream.map_err(|error| BusError::Unavailable { doing: "reading the log", source: error.into() })?;
+        match stream.get_last_raw_message_by_subject(subject).await {
+            Ok(message) => Ok(message.sequence),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(0),
             Err(error) => Err(BusError::Unavailable { doing: "reading the log", source: error.into() }),
         }
     }
