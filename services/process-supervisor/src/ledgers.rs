@@ -12,7 +12,7 @@ use kairo_core::{
     },
     ids::Name,
     record::Record,
-    subjects::{PROCESS_CANCELED, PROCESS_EXITED, PROCESS_SPAWNED, Route},
+    subjects::{PROCESS_CANCELED, PROCESS_EXITED, PROCESS_SPAWNED},
 };
 use kairo_proto::{
     Body,
@@ -56,7 +56,9 @@ impl Ledgers {
     }
 
     pub async fn begun(&self, target: Target<'_>) -> Result<Option<Begun>, BusError> {
-        let Some(record) = self.find(&self.spawned, &PROCESS_SPAWNED, target).await? else { return Ok(None) };
+        let Some(record) = self.spawned.record(target.agent, target.after, target.action).await? else {
+            return Ok(None);
+        };
         Ok(match &record.body {
             Body::ProcessSpawned(spawned) => Some(Begun { spawned: spawned.clone(), record }),
             _ => None,
@@ -64,7 +66,7 @@ impl Ledgers {
     }
 
     pub async fn end(&self, target: Target<'_>) -> Result<Option<ProcessExited>, BusError> {
-        let record = self.find(&self.exited, &PROCESS_EXITED, target).await?;
+        let record = self.exited.record(target.agent, target.after, target.action).await?;
         Ok(record.and_then(|record| match record.body {
             Body::ProcessExited(exited) => Some(exited),
             _ => None,
@@ -137,18 +139,6 @@ impl Ledgers {
     async fn running(&self, agent: &Name, after: u64, sequence: u64) -> Result<usize, BusError> {
         let (spawned, exited) = try_join!(self.spawned.all(agent, after), self.exited.all(agent, after))?;
         Ok(running(&spawned, &exited, sequence))
-    }
-
-    async fn find(&self, ledger: &Ledger, row: &Route, target: Target<'_>) -> Result<Option<Record>, BusError> {
-        let entries = ledger.entries(target.agent, target.after, &[target.action]).await?;
-        let Some(entry) = entries.get(&target.action) else { return Ok(None) };
-        let page = self.bus.read(&row.of(target.agent), entry.sequence - 1).await?;
-        let raw = page.messages.into_iter().find(|raw| raw.sequence == entry.sequence);
-        match raw.map(|raw| raw.read(self.bus.limits.max_body_bytes)) {
-            Some(Ok(record)) => Ok(Some(record)),
-            // A server that is behind the others, or a reader that is.
-            _ => Err(BusError::Unavailable { doing: "reading the log", source: "an entry is not there yet".into() }),
-        }
     }
 }
 

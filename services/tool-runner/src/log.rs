@@ -1,11 +1,9 @@
-//! Looking things up in the log by where they stand, and waiting for what is yet to come.
+//! Reading what an invoke says, and waiting for what is yet to come.
 
 use async_nats::jetstream::consumer::{DeliverPolicy, pull::OrderedConfig};
 use futures::StreamExt as _;
-use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, BusError, consume::backoff, ledger::Ledger},
-    ids::Name,
+    bus::{Bus, consume::backoff},
     record::{Raw, Record},
     subjects::EVENTS_STREAM,
 };
@@ -13,38 +11,6 @@ use kairo_proto::{Body, v1::ToolInvocation};
 use uuid::Uuid;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
-
-/// The record at `sequence`, which somebody has seen there.
-pub async fn at(bus: &Bus, sequence: u64) -> Result<Record, BusError> {
-    let read = async {
-        let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
-        // A server that is behind the others does not have it yet; asking again will do.
-        let message = stream.direct_get(sequence).await?;
-        let raw = Raw {
-            sequence: message.sequence,
-            subject: message.subject.to_string(),
-            headers: message.headers,
-            payload: message.payload,
-            stored: Timestamp::from_nanosecond(message.time.unix_timestamp_nanos()).unwrap_or_default(),
-        };
-        Ok::<_, Cause>(raw.read(bus.limits.max_body_bytes)?)
-    };
-    read.await.map_err(|source| BusError::Unavailable { doing: "reading the log", source })
-}
-
-/// The ledger's entry about `action` above sequence `after`, if there is one.
-pub async fn entry(
-    bus: &Bus,
-    ledger: &Ledger,
-    agent: &Name,
-    after: u64,
-    action: Uuid,
-) -> Result<Option<Record>, BusError> {
-    match ledger.entries(agent, after, &[action]).await?.get(&action) {
-        Some(entry) => Ok(Some(at(bus, entry.sequence).await?)),
-        None => Ok(None),
-    }
-}
 
 /// What an invoke says of one of its actions.
 pub fn invocation(record: &Record, action: Uuid) -> Option<&ToolInvocation> {

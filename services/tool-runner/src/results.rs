@@ -20,10 +20,7 @@ use kairo_proto::{
 };
 use uuid::Uuid;
 
-use crate::{
-    log,
-    tool::{CallResult, ToolError},
-};
+use crate::tool::{CallResult, ToolError};
 
 /// How one action ended.
 pub struct Ended<'a> {
@@ -51,7 +48,7 @@ impl Results {
 
     /// How this action ended, if it has.
     pub async fn of(&self, agent: &Name, since: u64, action: Uuid) -> Result<Option<ToolResult>, BusError> {
-        let record = log::entry(&self.bus, &self.ledger, agent, since, action).await?;
+        let record = self.ledger.record(agent, since, action).await?;
         Ok(record.and_then(|record| match record.body {
             Body::ToolResult(result) => Some(result),
             _ => None,

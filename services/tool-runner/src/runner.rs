@@ -161,7 +161,7 @@ impl Runner {
 
     /// Whether the entry at `sequence` says that nobody shall begin the action.
     async fn is_withdrawn(&self, sequence: u64, action: Uuid) -> Result<bool, BusError> {
-        let record = log::at(&self.bus, sequence).await?;
+        let record = self.bus.at(sequence).await?;
         Ok(log::invocation(&record, action).is_some_and(|invocation| invocation.executor == NOBODY))
     }
 

@@ -10,7 +10,7 @@ use kairo_proto::Body;
 use uuid::Uuid;
 
 use super::{Bus, BusError, append::Outgoing, patience::Patience};
-use crate::{ids::Name, slots::Slots, subjects::Route};
+use crate::{ids::Name, record::Record, slots::Slots, subjects::Route};
 
 /// Entries remembered of each agent's subject.
 const REMEMBERED: usize = 1_024;
@@ -96,13 +96,7 @@ impl Ledger {
 
     /// The entries about these actions above `since`, as the log stands now.
     pub async fn entries(&self, agent: &Name, since: u64, actions: &[Uuid]) -> Result<BTreeMap<Uuid, Entry>, BusError> {
-        let slot = self.windows.get(agent);
-        let mut slot = slot.lock().await;
-        let window = self.cover(agent, &mut slot, since).await?;
-        self.read_on(agent, window).await?;
-        let found = actions.iter().filter_map(|id| Some((*id, window.entries.get(id)?.clone()))).collect();
-        window.forget();
-        Ok(found)
+        self.look(agent, since, |window| window.about(actions)).await
     }
 
     /// Like [`Ledger::entries`], but misses nothing that was written before it was asked for, whichever server answers:
@@ -114,24 +108,37 @@ impl Ledger {
         actions: &[Uuid],
     ) -> Result<BTreeMap<Uuid, Entry>, BusError> {
         let last = self.bus.last_at_leader(&self.row.of(agent)).await?;
-        let entries = self.entries(agent, since, actions).await?;
-        let slot = self.windows.get(agent);
-        match slot.lock().await.as_ref() {
-            Some(window) if window.last >= last => Ok(entries),
-            _ => Err(BusError::Unavailable { doing: "reading a ledger", source: "the server is behind".into() }),
-        }
+        let sure = |window: &Window| (window.last >= last).then(|| window.about(actions));
+        let behind = || BusError::Unavailable { doing: "reading a ledger", source: "the server is behind".into() };
+        self.look(agent, since, sure).await?.ok_or_else(behind)
     }
 
     /// All entries above `since`, as the log stands now.
     pub async fn all(&self, agent: &Name, since: u64) -> Result<BTreeMap<Uuid, Entry>, BusError> {
+        self.look(agent, since, |window| {
+            let above = window.entries.iter().filter(|(_, entry)| entry.sequence > since);
+            above.map(|(id, entry)| (*id, entry.clone())).collect()
+        })
+        .await
+    }
+
+    /// The record that is the entry about `action` above `since`, if there is one.
+    pub async fn record(&self, agent: &Name, since: u64, action: Uuid) -> Result<Option<Record>, BusError> {
+        match self.entries(agent, since, &[action]).await?.get(&action) {
+            Some(entry) => Ok(Some(self.bus.at(entry.sequence).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Looks at all there is above `since` as the log stands now.
+    async fn look<T>(&self, agent: &Name, since: u64, look: impl FnOnce(&Window) -> T) -> Result<T, BusError> {
         let slot = self.windows.get(agent);
         let mut slot = slot.lock().await;
         let window = self.cover(agent, &mut slot, since).await?;
         self.read_on(agent, window).await?;
-        let above = window.entries.iter().filter(|(_, entry)| entry.sequence > since);
-        let found = above.map(|(id, entry)| (*id, entry.clone())).collect();
+        let seen = look(window);
         window.forget();
-        Ok(found)
+        Ok(seen)
     }
 
     /// The window, reaching down to `since`.
@@ -178,6 +185,10 @@ impl Window {
             self.entries.insert(*action, Entry { sequence, by: by.to_owned() });
             self.order.push_back((sequence, *action));
         }
+    }
+
+    fn about(&self, actions: &[Uuid]) -> BTreeMap<Uuid, Entry> {
+        actions.iter().filter_map(|id| Some((*id, self.entries.get(id)?.clone()))).collect()
     }
 
     /// Keeps the newest. Not before what was looked for was looked for: it may be among the oldest.

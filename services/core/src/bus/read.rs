@@ -7,7 +7,10 @@ use std::{
 
 use async_nats::{
     Client, Message, Subscriber,
-    jetstream::stream::{DirectGetErrorKind, LastRawMessageErrorKind},
+    jetstream::{
+        message::StreamMessage,
+        stream::{DirectGetErrorKind, LastRawMessageErrorKind},
+    },
 };
 use bytes::Bytes;
 use futures::StreamExt;
@@ -16,7 +19,7 @@ use serde::Serialize;
 
 use super::{Bus, BusError};
 use crate::{
-    record::{Raw, server_time},
+    record::{Raw, Record, server_time},
     subjects::EVENTS_STREAM,
 };
 
@@ -136,16 +139,21 @@ impl Bus {
         let stream =
             stream.map_err(|error| BusError::Unavailable { doing: "reading the log", source: error.into() })?;
         match stream.direct_get_last_for_subject(subject).await {
-            Ok(message) => Ok(Some(Raw {
-                sequence: message.sequence,
-                subject: message.subject.to_string(),
-                headers: message.headers,
-                payload: message.payload,
-                stored: server_time(message.time.unix_timestamp_nanos()),
-            })),
+            Ok(message) => Ok(Some(stored(message))),
             Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
             Err(error) => Err(BusError::Unavailable { doing: "reading the log", source: error.into() }),
         }
+    }
+
+    /// The record at `sequence`, which somebody has seen there. A server that is behind the others does not have it yet:
+    /// asking again will do.
+    pub async fn at(&self, sequence: u64) -> Result<Record, BusError> {
+        let read = async {
+            let stream = self.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+            let raw = stored(stream.direct_get(sequence).await?);
+            Ok::<_, async_nats::Error>(raw.read(self.limits.max_body_bytes)?)
+        };
+        read.await.map_err(|source| BusError::Unavailable { doing: "reading the log", source })
     }
 
     /// The sequence of the last message on a subject as the stream's leader has it, 0 for none. A direct get may be
@@ -159,6 +167,16 @@ impl Bus {
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(0),
             Err(error) => Err(BusError::Unavailable { doing: "reading the log", source: error.into() }),
         }
+    }
+}
+
+fn stored(message: StreamMessage) -> Raw {
+    Raw {
+        sequence: message.sequence,
+        subject: message.subject.to_string(),
+        headers: message.headers,
+        payload: message.payload,
+        stored: server_time(message.time.unix_timestamp_nanos()),
     }
 }
 

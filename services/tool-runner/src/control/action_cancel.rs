@@ -176,7 +176,7 @@ impl Control {
     async fn hands(&self, aim: &Aim<'_>) -> Result<Hands, BusError> {
         let Target { agent, action, .. } = aim.target;
         loop {
-            if let Some(record) = log::entry(&self.bus, &self.invocations, agent, aim.since, *action).await? {
+            if let Some(record) = self.invocations.record(agent, aim.since, *action).await? {
                 return Ok(hands(&record, *action));
             }
             match self.invocations.enter(agent, aim.since, &self.withdrawal(aim)).await? {

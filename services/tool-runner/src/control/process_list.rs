@@ -12,10 +12,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Control, agent, control_tool, describe, unavailable};
-use crate::{
-    log,
-    tool::{CallContext, CallResult, ToolError, ToolSpec},
-};
+use crate::tool::{CallContext, CallResult, ToolError, ToolSpec};
 
 /// Most processes in one answer.
 const MOST: usize = 50;
@@ -46,7 +43,7 @@ impl ProcessList {
 
     fn describe(&self, sequence: u64) -> BoxFuture<'_, Result<Value, ToolError>> {
         Box::pin(async move {
-            let record = log::at(&self.control.bus, sequence).await.map_err(unavailable)?;
+            let record = self.control.bus.at(sequence).await.map_err(unavailable)?;
             Ok(match &record.body {
                 Body::ProcessSpawned(spawned) => describe::listed(spawned),
                 Body::ProcessExited(exited) => describe::listed_ended(exited),

@@ -23,8 +23,8 @@ pub enum Process {
 impl Control {
     pub(super) async fn process(&self, target: &Target) -> Result<Process, ToolError> {
         let Target { agent, action, after, .. } = target;
-        let spawned = log::entry(&self.bus, &self.spawned, agent, *after, *action);
-        let exited = log::entry(&self.bus, &self.exited, agent, *after, *action);
+        let spawned = self.spawned.record(agent, *after, *action);
+        let exited = self.exited.record(agent, *after, *action);
         let (spawned, exited) = try_join!(spawned, exited).map_err(unavailable)?;
         Ok(match (spawned.map(|record| record.body), exited.map(|record| record.body)) {
             (_, Some(Body::ProcessExited(exited))) => Process::Ended(Box::new(exited)),
