@@ -84,7 +84,7 @@ fn replies(records: &[Record]) -> Vec<String> {
 /// Every tool call was begun once and ended once; what was begun as a process ended once as a process.
 fn actions(records: &[Record]) -> Vec<String> {
     let asked: Vec<String> = records.iter().filter_map(decision).flat_map(tool_calls).map(|(id, _)| id).collect();
-    let (mut begun, mut ended) = (Vec::new(), Vec::new());
+    let (mut begun, mut ended, mut refused) = (Vec::new(), Vec::new(), BTreeSet::new());
     let (mut processes, mut spawned, mut exited) = (Vec::new(), Vec::new(), Vec::new());
     for record in records {
         match &record.body {
@@ -93,13 +93,21 @@ fn actions(records: &[Record]) -> Vec<String> {
                 processes.extend(processes_of.map(|action| action.action_id.clone()));
                 begun.extend(invoke.actions.iter().map(|action| action.action_id.clone()));
             }
-            Body::ToolResult(result) => ended.push(result.action_id.clone()),
+            Body::ToolResult(result) => {
+                ended.push(result.action_id.clone());
+                // Nothing was begun: a human had to consent first.
+                if result.error.as_ref().is_some_and(|error| error.kind == "approval_required") {
+                    refused.insert(result.action_id.clone());
+                }
+            }
             Body::ProcessSpawned(process) => spawned.push(process.action_id.clone()),
             Body::ProcessExited(process) => exited.push(process.action_id.clone()),
             _ => {}
         }
     }
-    let mut wrong = once("invoke", asked.clone(), begun);
+    let to_begin: Vec<String> =
+        asked.iter().filter(|id| !refused.contains(*id) || begun.contains(id)).cloned().collect();
+    let mut wrong = once("invoke", to_begin, begun);
     wrong.extend(once("result", asked, ended));
     wrong.extend(once("process", spawned.clone(), spawned));
     wrong.extend(once("end of a process", processes, exited));

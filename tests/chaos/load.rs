@@ -9,7 +9,7 @@ use std::{
 use jiff::Timestamp;
 use reqwest::{Client, StatusCode};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     task::JoinSet,
     time::{sleep, sleep_until},
@@ -18,7 +18,7 @@ use tokio::{
 use super::{
     Outcome,
     journal::{Journal, locked},
-    plan::{AGENTS, Message},
+    plan::{self, AGENTS, Message, PLANNERS},
     scenario::words,
 };
 
@@ -65,12 +65,16 @@ impl Clients {
     /// Defines every agent of the plan.
     pub async fn define_agents(&self) -> Outcome<()> {
         let gateway = self.gateways.first().map(String::as_str).unwrap_or_default();
-        for (agent, interjection) in (0..AGENTS).zip(INTERJECTIONS.iter().cycle()) {
+        let callers = (0..AGENTS).map(|number| (plan::agent(number), "tools", "single"));
+        let planners = (0..PLANNERS).map(|number| (plan::planner(number), "chain", "topics"));
+        for ((agent, planning, threads), interjection) in callers.chain(planners).zip(INTERJECTIONS.iter().cycle()) {
             let profile = json!({
-                "agent": format!("agent-{agent}"),
+                "agent": agent,
                 "prompt": "You do what is wished for.",
                 "history_limit": HISTORY,
                 "interjection": interjection,
+                "planning": planning,
+                "threads": threads,
             });
             let request = self.http.post(format!("http://{gateway}/v1/agents")).json(&profile);
             request.send().await?.error_for_status()?;
@@ -99,8 +103,32 @@ impl Clients {
         let order = json!({
             "user": "operator", "agent": agent, "command": "cancel", "action_id": action, "command_id": action,
         });
+        self.insist_on("commands", &order).await;
+    }
+
+    /// Orders the end of a task, until that is accepted.
+    pub async fn cancel_task(&self, agent: &str, user: &str, task: &str) {
+        let order = json!({ "user": user, "agent": agent, "command": "cancel", "task_id": task, "command_id": task });
+        self.insist_on("commands", &order).await;
+    }
+
+    /// Answers a question, until that is accepted.
+    pub async fn choose(&self, agent: &str, user: &str, offer: &str, option: &str) {
+        let choice = json!({ "user": user, "agent": agent, "offer_id": offer, "option": option, "choice_id": offer });
+        self.insist_on("choices", &choice).await;
+    }
+
+    /// Says whether a step may be taken, until that is accepted.
+    pub async fn approve(&self, agent: &str, user: &str, request: &str, verdict: &str) {
+        let approval = json!({
+            "user": user, "agent": agent, "action_id": request, "verdict": verdict, "approval_id": request,
+        });
+        self.insist_on("approvals", &approval).await;
+    }
+
+    async fn insist_on(&self, path: &str, body: &Value) {
         for gateway in self.gateways.iter().cycle() {
-            let answer = self.http.post(format!("http://{gateway}/v1/commands")).json(&order).send().await;
+            let answer = self.http.post(format!("http://{gateway}/v1/{path}")).json(body).send().await;
             if answer.is_ok_and(|answer| answer.status() == StatusCode::ACCEPTED) {
                 return;
             }

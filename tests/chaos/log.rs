@@ -8,11 +8,11 @@ use kairo_core::{
     event_json,
     ids::{self, Name},
     record::{Raw, Record},
-    subjects::Service,
+    subjects::{self, Service},
 };
 use kairo_proto::{
     Body,
-    v1::{agent_action::Action, decided_event::Event},
+    v1::{TaskScheduled, agent_action::Action, decided_event::Event},
 };
 
 use super::{Outcome, store::published_again};
@@ -45,6 +45,10 @@ pub struct Open {
     pub answered: BTreeSet<String>,
     pub actions: BTreeSet<String>,
     pub processes: BTreeSet<String>,
+    pub chains: BTreeSet<String>,
+    /// Those that wait to be due or triggered for the first time, and those that are due again and again.
+    pub tasks: BTreeSet<String>,
+    repeated: BTreeSet<String>,
     ended: BTreeSet<String>,
 }
 
@@ -64,6 +68,10 @@ impl Log {
 
     fn take_in(&mut self, raw: &Raw) {
         self.end = raw.sequence;
+        // What other systems say need not be an event of Kairo's.
+        if subjects::outside(&raw.subject).is_some() {
+            return;
+        }
         match raw.read(MAX_BODY) {
             Ok(record) => {
                 self.open.see(&record);
@@ -97,6 +105,34 @@ impl Log {
 }
 
 impl Open {
+    /// Chains and tasks.
+    fn see_mind(&mut self, event: &Option<Event>) {
+        match event {
+            Some(Event::ChainStarted(chain)) if !self.ended.contains(&chain.chain_id) => {
+                self.chains.insert(chain.chain_id.clone());
+            }
+            Some(Event::ChainEnded(chain)) => {
+                self.chains.remove(&chain.chain_id);
+                self.ended.insert(chain.chain_id.clone());
+            }
+            Some(Event::TaskScheduled(TaskScheduled { task: Some(task) })) if !self.ended.contains(&task.task_id) => {
+                self.tasks.insert(task.task_id.clone());
+                if task.r#type == "repeat" {
+                    self.repeated.insert(task.task_id.clone());
+                }
+            }
+            Some(Event::TaskFired(fired)) if !self.repeated.contains(&fired.task_id) => {
+                self.tasks.remove(&fired.task_id);
+                self.ended.insert(fired.task_id.clone());
+            }
+            Some(Event::TaskChanged(changed)) if changed.status == "canceled" => {
+                self.tasks.remove(&changed.task_id);
+                self.ended.insert(changed.task_id.clone());
+            }
+            _ => {}
+        }
+    }
+
     fn see(&mut self, record: &Record) {
         match &record.body {
             Body::AgentDecision(decision) => {
@@ -104,6 +140,7 @@ impl Open {
                     if let Some(Event::Joined(joined)) = &event.event {
                         self.answered.insert(joined.message_id.clone());
                     }
+                    self.see_mind(&event.event);
                     let Some(Event::Action(action)) = &event.event else { continue };
                     match &action.action {
                         Some(Action::Say(say)) if say.r#final && !say.message_id.is_empty() => {

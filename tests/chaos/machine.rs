@@ -16,6 +16,8 @@ use super::{
 
 /// Where in the run's folder agents' processes start.
 const WORK: &str = "work";
+/// Where in it agents' own folders are.
+const DESKS: &str = "desks";
 
 /// One replica of a service.
 pub struct Replica {
@@ -47,6 +49,7 @@ impl Machine {
     /// Starts so many replicas of each service. `gateways` has an address for each.
     pub async fn start(folder: &Path, oracle: &Oracle, gateways: &[String]) -> Outcome<Self> {
         let tools = Tools::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+        std::fs::create_dir_all(desks(folder))?;
         let nats = NatsServer::start(NatsOptions::new(tools.nats_server()?, folder.join("nats")));
         let mut options = PgOptions::new(tools.postgres_bin()?, folder.join("postgres"));
         options.template = Some(tools.postgres_templates());
@@ -81,6 +84,11 @@ impl Machine {
 /// Addresses for so many gateways, which they keep when they are started again, as real ones do.
 pub fn gateways(replicas: usize) -> Outcome<Vec<String>> {
     (0..replicas).map(|_| Ok(format!("127.0.0.1:{}", free_port(None)?))).collect()
+}
+
+/// Where agents' own folders are.
+pub fn desks(folder: &Path) -> PathBuf {
+    folder.join(DESKS)
 }
 
 /// Where agents' processes run.
@@ -130,9 +138,11 @@ impl Surroundings<'_> {
                 ("KAIRO_PROJECTOR__SESSION_TIMEOUT_MS", "2000".to_owned()),
             ],
             Service::AgentRuntime => vec![("KAIRO_MODELS__HEAVY__BASE_URL", self.model.clone())],
-            Service::ToolRunner => {
-                vec![("KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", json!([self.oracle.host()]).to_string())]
-            }
+            Service::ToolRunner => vec![
+                ("KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", json!([self.oracle.host()]).to_string()),
+                ("KAIRO_TOOL_RUNNER__APPROVAL", json!([scenario::GUARDED]).to_string()),
+                ("KAIRO_TOOL_RUNNER__WORKSPACE__ROOT", desks(self.folder).display().to_string()),
+            ],
             Service::ProcessSupervisor => vec![
                 ("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", self.programs()),
                 ("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work(self.folder).display().to_string()),

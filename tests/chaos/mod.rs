@@ -1,9 +1,8 @@
 //! Chaos: a load of conversations against a private Kairo, while everything it is made of is killed, frozen and
 //! restarted; and a count, against a world outside, of what came of it.
 //!
-//! [`plan`] says what happens when, from a seed alone. [`load`] sends the messages and [`orders`] the
-//! orders, [`faults`] strikes the [`machine`],
-//! the [`oracle`] counts effects. In the end everything is mended and given time to come to [`rest`]; the [`verdict`]
+//! [`plan`] says what happens when, from a seed alone. [`load`] sends the messages, [`orders`] does what the world
+//! outside does because of what agents decide, [`faults`] strikes the [`machine`], the [`oracle`] counts effects. In the end everything is mended and given time to come to [`rest`]; the [`verdict`]
 //! then goes by the log and the oracle only.
 
 mod faults;

@@ -21,7 +21,11 @@ const BURST: u64 = 6;
 /// Of so many messages, one is sent twice with the same id.
 const TWICE_EVERY: u64 = 8;
 pub const AGENTS: u64 = 8;
+/// Agents that plan, instead of calling tools themselves.
+pub const PLANNERS: u64 = 4;
 const USERS: u64 = 12;
+/// Users whose messages to agents that plan may begin a thread of their own.
+const ASKERS: u64 = 3;
 /// The services that faults strike; the simulator stands for the world outside.
 pub const SERVICES: [Service; 6] = [
     Service::Gateway,
@@ -107,10 +111,24 @@ pub enum Wish {
     Stop,
     /// A process that is waited for until a user orders its end.
     Cancel,
+    /// A chain: effects under keys and a process at once, then one that depends on them.
+    Plan,
+    /// A task that is due once, soon.
+    Later,
+    /// A task that is due again and again, until a user orders its end.
+    Repeat,
+    /// A hook on what happens in another system, and that it happens.
+    Hook,
+    /// A hook on mail, and a mail.
+    Mail,
+    /// An effect behind a step that its user must consent to.
+    Consent,
+    /// Words that may belong to another thread, which the user is asked.
+    Ask,
 }
 
 impl Wish {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 18] = [
         Self::Chat,
         Self::Clock,
         Self::Keyed,
@@ -122,6 +140,13 @@ impl Wish {
         Self::Spawn,
         Self::Stop,
         Self::Cancel,
+        Self::Plan,
+        Self::Later,
+        Self::Repeat,
+        Self::Hook,
+        Self::Mail,
+        Self::Consent,
+        Self::Ask,
     ];
 
     /// The word that asks for it.
@@ -138,7 +163,25 @@ impl Wish {
             Self::Spawn => "spawn",
             Self::Stop => "stop",
             Self::Cancel => "cancel",
+            Self::Plan => "plan",
+            Self::Later => "later",
+            Self::Repeat => "repeat",
+            Self::Hook => "hook",
+            Self::Mail => "mail",
+            Self::Consent => "consent",
+            Self::Ask => "ask",
         }
+    }
+
+    /// Whether it is for agents that plan.
+    pub fn is_planned(self) -> bool {
+        matches!(self, Self::Plan | Self::Later | Self::Repeat | Self::Hook | Self::Mail | Self::Consent | Self::Ask)
+    }
+
+    /// Whether something is said about it of its own accord, later, so that it needs a thread of its own: the
+    /// simulator, which looks at the last message, would take that for somebody else's move.
+    fn is_alone(self) -> bool {
+        matches!(self, Self::Spawn | Self::Stop | Self::Cancel) || self.is_planned() && self != Self::Ask
     }
 }
 
@@ -166,6 +209,16 @@ impl Plan {
     pub fn new(settings: &Settings) -> Self {
         Self { faults: faults(settings), messages: messages(settings) }
     }
+}
+
+/// The name of an agent that calls tools itself.
+pub fn agent(number: u64) -> String {
+    format!("agent-{number}")
+}
+
+/// The name of an agent that plans.
+pub fn planner(number: u64) -> String {
+    format!("planner-{number}")
 }
 
 /// A fault before it is known which replica it strikes and for how long.
@@ -256,12 +309,14 @@ fn messages(settings: &Settings) -> Vec<Message> {
         for _ in 0..if burst { BURST } else { 1 } {
             let id = format!("m{}", messages.len());
             let wish = *Wish::ALL.get(random.index(Wish::ALL.len())).unwrap_or(&Wish::Chat);
-            // What ends by itself, or by order, speaks up in its thread, later; a thread of its own keeps the
-            // simulator, which looks at the last message, from taking that for somebody else's move.
-            let alone = matches!(wish, Wish::Spawn | Wish::Stop | Wish::Cancel);
-            let user = if alone { format!("user-of-{id}") } else { format!("user-{user}") };
+            let user = match wish {
+                Wish::Ask => format!("asker-{}", user % ASKERS),
+                _ if wish.is_alone() => format!("user-of-{id}"),
+                _ => format!("user-{user}"),
+            };
+            let agent = if wish.is_planned() { planner(agent % PLANNERS) } else { self::agent(agent) };
             let copies = if random.below(TWICE_EVERY) == 0 { 2 } else { 1 };
-            messages.push(Message { at, id, user, agent: format!("agent-{agent}"), wish, copies });
+            messages.push(Message { at, id, user, agent, wish, copies });
         }
         at += PACE;
     }

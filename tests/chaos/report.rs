@@ -31,6 +31,14 @@ pub struct Report {
     done_twice: usize,
     done_twice_unkeyed: usize,
     in_doubt: usize,
+    chains: usize,
+    chains_not_ended: usize,
+    steps_twice: usize,
+    task_times: usize,
+    task_times_twice: usize,
+    task_times_missed: usize,
+    questions: usize,
+    questions_open: usize,
     processes_left: usize,
     dead_letters: u64,
     not_projected: u64,
@@ -72,6 +80,14 @@ impl Report {
             done_twice: verdict.done_twice_keyed.len(),
             done_twice_unkeyed: verdict.done_twice_unkeyed.len(),
             in_doubt: verdict.in_doubt,
+            chains: verdict.chains,
+            chains_not_ended: verdict.chains_not_ended.len(),
+            steps_twice: verdict.steps_twice.len(),
+            task_times: verdict.task_times,
+            task_times_twice: verdict.task_times_twice.len(),
+            task_times_missed: verdict.task_times_missed.len(),
+            questions: verdict.questions,
+            questions_open: verdict.questions_open.len(),
             processes_left: rest.processes_left.len(),
             dead_letters: rest.dead_letters,
             not_projected: rest.not_projected,
@@ -99,6 +115,15 @@ impl Report {
             ("keyed actions in doubt", verdict.needlessly_in_doubt),
             ("effects said to be done that were not", verdict.pretended),
             ("effects done that nobody asked for", verdict.unasked),
+            ("chains that never ended", verdict.chains_not_ended),
+            ("chains that ended twice", verdict.chains_ended_twice),
+            ("steps whose tool was called twice", verdict.steps_twice),
+            ("times of tasks dealt with twice", verdict.task_times_twice),
+            ("times of tasks that were left out", verdict.task_times_missed),
+            ("times of tasks at which something else was done", verdict.task_times_idle),
+            ("questions that nobody went on with", verdict.questions_open),
+            ("calls that nobody consented to", verdict.unconsented),
+            ("messages put into two threads", verdict.placed_twice),
             ("processes left", rest.processes_left),
             ("work that never came to rest", rest.unsettled.into_iter().collect()),
             ("not in the read model", not_projected.into_iter().collect()),
@@ -145,6 +170,14 @@ impl fmt::Display for Report {
         line("  done twice, keyed", &self.done_twice)?;
         line("  done twice, unkeyed", &self.done_twice_unkeyed)?;
         line("actions in doubt", &self.in_doubt)?;
+        line("chains", &self.chains)?;
+        line("  never ended", &self.chains_not_ended)?;
+        line("  steps called twice", &self.steps_twice)?;
+        line("times of tasks and hooks", &self.task_times)?;
+        line("  dealt with twice", &self.task_times_twice)?;
+        line("  left out", &self.task_times_missed)?;
+        line("questions to users", &self.questions)?;
+        line("  open", &self.questions_open)?;
         line("processes left", &self.processes_left)?;
         line("dead letters", &self.dead_letters)?;
         line("not in the read model", &self.not_projected)?;

@@ -78,7 +78,9 @@ fn open(log: &Log, expected: &[String]) -> Vec<String> {
     let messages = expected.iter().filter(|id| !log.open.answered.contains(*id)).map(|id| format!("message {id}"));
     let actions = log.open.actions.iter().map(|id| format!("action {id}"));
     let processes = log.open.processes.iter().map(|id| format!("process {id}"));
-    messages.chain(actions).chain(processes).collect()
+    let chains = log.open.chains.iter().map(|id| format!("chain {id}"));
+    let tasks = log.open.tasks.iter().map(|id| format!("task {id}"));
+    messages.chain(actions).chain(processes).chain(chains).chain(tasks).collect()
 }
 
 async fn busy(bus: &Bus) -> Outcome<String> {

@@ -63,7 +63,7 @@ impl<'a> Run<'a> {
         let journal = Arc::new(Journal::create(&folder.join("faults.log"))?);
         let clients = Clients::new(gateways, journal.clone())?;
         clients.define_agents().await?;
-        let orders = tokio::spawn(orders::give(clients.clone(), bus.clone()));
+        let orders = tokio::spawn(orders::give(clients.clone(), bus.clone(), machine::desks(folder)));
         let begins = Instant::now();
         Ok((Self { settings, folder, oracle, bus, journal, clients, log: Log::default(), orders, begins }, machine))
     }

@@ -1,5 +1,7 @@
 //! What the model says: it does what a message wishes for, and answers with the message's id.
 
+mod planned;
+
 use serde_json::{Value, json};
 
 use super::plan::Wish;
@@ -10,6 +12,17 @@ pub const PROGRAM: &str = "effect";
 const FOR_LONG: &str = "1000";
 /// How the effects of processes end that a user orders to be stopped.
 pub const TO_BE_CANCELED: &str = "-canceled";
+/// What happens in another system, `<source>.<verb>`.
+pub const OUTSIDE: &str = "shop.sale";
+/// The tool that may not be called without a human's consent.
+pub const GUARDED: &str = "tools.date_calc";
+/// What happens when a mail comes.
+pub const MAIL: &str = "email.received";
+
+/// The subject of the mail that a wish waits for.
+pub fn subject(id: &str) -> String {
+    format!("mail for {id}")
+}
 
 /// The words of a message.
 pub fn words(wish: Wish, id: &str) -> String {
@@ -29,7 +42,8 @@ pub fn scenario(oracle: &str) -> String {
         "when": { "system_matches": r"answer it now: \w+ (?<id>\S+) please" },
         "reply": "Done at last: {{ captures.id }} .",
     })];
-    rules.extend(Wish::ALL.map(|wish| rule(wish, oracle)));
+    rules.extend(planned::rules(oracle));
+    rules.extend(Wish::ALL.into_iter().filter(|wish| !wish.is_planned()).map(|wish| rule(wish, oracle)));
     rules.push(json!({ "name": "otherwise", "when": {}, "reply": "Noted." }));
     json!({ "rules": rules }).to_string()
 }
@@ -72,6 +86,8 @@ fn rule(wish: Wish, oracle: &str) -> Value {
         Wish::Cancel => vec![vec![limited(TO_BE_CANCELED.trim_start_matches('-'), 20_000)]],
         Wish::Spawn => vec![vec![process("process.spawn", "a", "3")]],
         Wish::Stop => vec![vec![process("process.spawn", "a", FOR_LONG)], vec![stop()]],
+        // Not for agents that call tools themselves.
+        Wish::Plan | Wish::Later | Wish::Repeat | Wish::Hook | Wish::Mail | Wish::Consent | Wish::Ask => vec![],
     };
     let calls = rounds.into_iter().map(|calls| json!({ "tool_calls": calls }));
     let turn: Vec<Value> = calls.chain([done]).collect();

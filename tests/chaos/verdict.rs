@@ -1,5 +1,7 @@
 //! What came of it: the log against what was sent and against what happened outside. Pure.
 
+mod minds;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -57,6 +59,25 @@ pub struct Verdict {
     pub needlessly_failed: Vec<String>,
     /// Other ways in which actions did not succeed.
     pub failures: BTreeMap<String, usize>,
+    pub chains: usize,
+    pub chains_not_ended: Vec<String>,
+    pub chains_ended_twice: Vec<String>,
+    /// Steps whose tool was called more than once.
+    pub steps_twice: Vec<String>,
+    /// Times that tasks were due, or hooks triggered, and that were dealt with.
+    pub task_times: usize,
+    pub task_times_twice: Vec<String>,
+    /// Tasks of which a time was left out, or that never came to be.
+    pub task_times_missed: Vec<String>,
+    /// Tasks of which a time was dealt with and nothing was done, or done more than once.
+    pub task_times_idle: Vec<String>,
+    /// To which thread a message belongs, and whether a tool may be called.
+    pub questions: usize,
+    pub questions_open: Vec<String>,
+    /// Calls that nobody had consented to.
+    pub unconsented: Vec<String>,
+    /// Messages that were put into more than one thread.
+    pub placed_twice: Vec<String>,
     pub longest_reply: Option<Stall>,
     pub longest_silence: Option<Stall>,
 }
@@ -88,6 +109,7 @@ impl Evidence<'_> {
         let mut verdict = Verdict { messages: self.accepted().count(), ..Verdict::default() };
         self.judge_replies(&mut verdict);
         self.judge_effects(&mut verdict);
+        self.judge_minds(&mut verdict);
         verdict.longest_silence = self.longest_silence();
         verdict
     }

@@ -20,20 +20,21 @@ use uuid::Uuid;
 
 use crate::world::{agent, connect};
 
-struct Server {
-    nats: NatsServer,
+/// A nats-server and nothing else.
+pub struct Server {
+    pub nats: NatsServer,
     _folder: TempDir,
 }
 
 impl Server {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let tools = Tools::find(&PathBuf::from(env!("CARGO_MANIFEST_DIR"))).expect("run ./scripts/test");
         let folder = tempfile::tempdir().unwrap();
         let options = NatsOptions::new(tools.nats_server().unwrap(), folder.path().join("nats"));
         Self { nats: NatsServer::start(options).await.unwrap(), _folder: folder }
     }
 
-    async fn bus(&self) -> Bus {
+    pub async fn bus(&self) -> Bus {
         let bus = connect(&self.nats.url()).await;
         bus.provision().await.unwrap();
         bus

@@ -9,12 +9,12 @@ use tokio::process::Command;
 
 use crate::world::{Wanted, World, scenario::USUAL};
 
-async fn kairo(world: &World, arguments: &[&str]) -> Output {
+pub async fn kairo(world: &World, arguments: &[&str]) -> Output {
     let program = StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
     Command::new(program).arg("--url").arg(world.url("")).args(arguments).output().await.unwrap()
 }
 
-fn lines(output: &Output) -> Vec<&str> {
+pub fn lines(output: &Output) -> Vec<&str> {
     std::str::from_utf8(&output.stdout).unwrap().lines().collect()
 }
 

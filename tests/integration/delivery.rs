@@ -79,7 +79,7 @@ async fn known(world: &World, agent: &str) -> Vec<Value> {
 async fn rows(world: &World) -> Value {
     let (_, conversation) = world.get("/v1/conversations/default").await;
     let (_, actions) = world.get("/v1/actions?agent=default").await;
-    json!([conversation, actions])
+    json!([conversation["messages"], actions["actions"]])
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ fn table() -> String {
         let emitter = match row.emitter {
             Emitter::Only(service) => service.name(),
             Emitter::Owner => "the service",
+            Emitter::Timer => "JetStream",
         };
         let consumers: Vec<&str> = row.consumers.iter().map(|consumer| consumer.name()).collect();
         let consumers = match row.store {
@@ -34,7 +35,9 @@ fn table() -> String {
         let says = row.says;
         writeln!(text, "| `kairo.{}.{owner}.{}` | {emitter} | {consumers} | {says} |", row.noun, row.verb).unwrap();
     }
-    text
+    let outside = "| `kairo.system.<source>.<verb>` | other systems | router-events | something happened there: a CloudEvent with \
+                   JSON data, or just JSON |\n";
+    text + outside
 }
 
 #[test]

@@ -5,11 +5,14 @@
 //! log, and with [`crate::world::World::end`], which looks for processes that were left over.
 
 pub mod audit;
+mod chains;
 mod frozen;
 mod killed;
 mod read_model;
 mod servers;
+mod tasks;
 mod tools;
 mod turn;
+mod waiting;
 mod wiped;
 mod workpiece;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
+use kairo_cli::local::Service;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 
@@ -33,6 +34,23 @@ rules:
     when: { user_contains: "stumble" }
     times: 1
     reply: { tool_calls: [{ tool: no.such, arguments: {} }] }
+  - name: remember
+    when: { user_contains: "remember" }
+    turn:
+      - tool_calls:
+          - { tool: memory.append, arguments: { content: "Ann likes tea.", keywords: [ann, tea] } }
+          - tool: task.schedule
+            arguments: { type: delay, delay: 1 hour, action: [{ event: user.notify, params: { message: "Tea" } }] }
+      - tool_calls: [{ tool: task.run, arguments: { task_id: "{{ last_result.task_id }}" } }]
+      - text: "Noted."
+  - name: consent
+    when: { user_contains: "spawn" }
+    turn:
+      - tool_calls: [{ tool: process.spawn, arguments: { program: sh, args: [] } }]
+      - text: "Asked."
+  - name: match
+    when: { system_contains: "You are thread.match" }
+    reply: '{"action": "suggest_new", "reason": "another subject"}'
   - name: echo
     when: {}
     reply: "You said: {{ user }}"
@@ -59,14 +77,15 @@ async fn rows(world: &World) -> BTreeMap<String, Vec<Value>> {
 
 #[tokio::test]
 async fn a_rebuild_gives_equal_rows() {
-    let world = Wanted::new(EVERYTHING).start().await;
+    let wanted = Wanted::new(EVERYTHING);
+    let world = wanted.env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__APPROVAL", r#"["process.spawn"]"#).start().await;
     for agent in ["default", "second", "default"] {
         world.define(agent).await;
     }
     let (status, _) = world.post("/v1/agents", &json!({ "agent": "second", "prompt": "Anew.", "max_steps": 3 })).await;
     assert_eq!(status, 200);
     let mut sent = Vec::new();
-    for text in ["time please", "run it", "fail", "stumble", "@second hello", "hello"] {
+    for text in ["time please", "run it", "fail", "stumble", "remember", "@second hello", "hello"] {
         for user in ["ann", "bob"] {
             let message =
                 json!({ "user": user, "text": text, "message_id": format!("{user}/{text}").replace(' ', "-") });
@@ -76,6 +95,16 @@ async fn a_rebuild_gives_equal_rows() {
     let named = json!({ "user": "ann", "agent": "second", "text": "hello", "thread_id": "a-thread" });
     sent.push(world.send_as(&named).await);
     join_all(sent.iter().map(|sent| world.reply(sent))).await;
+    let asked = world.send("default", "spawn").await;
+    world
+        .log
+        .wait(|event| event.correlation_id == asked.event_id && event.type_name.contains("approval_requested"))
+        .await;
+    let topical = json!({ "agent": "topical", "prompt": "Be brief.", "threads": "topics" });
+    world.post("/v1/agents", &topical).await;
+    world.ask("topical", "one thing").await;
+    let asked = world.send("topical", "another").await;
+    world.log.wait(|event| event.correlation_id == asked.event_id && event.type_name.contains("suggested")).await;
     let lost = world.send("nobody", "hello?").await;
     world.log.wait(|event| event.correlation_id == lost.event_id && event.subject.ends_with(".undelivered")).await;
     // What is in the log twice, and what cannot be read, must not make a difference either.

@@ -125,7 +125,7 @@ async fn the_picture_of_a_running_process_is_the_same_after_the_gateway_was_kill
     assert_eq!(before["actions"][0]["process_id"], running["process_id"]);
     assert_eq!(before["conversation"][0]["text"], "build it");
     let kinds: Vec<_> = before["decisions"].as_array().unwrap().iter().map(|decided| &decided["kind"]).collect();
-    assert_eq!(kinds, ["thought", "called"]);
+    assert_eq!(kinds, ["thread", "thought", "called"]);
 
     world.stack.kill9(Service::Gateway, 0).await.unwrap();
     world.stack.restart(Service::Gateway, 0).await.unwrap();

@@ -1,6 +1,6 @@
 //! The WebSocket of the gateway, and what can be said over it and over HTTP alike.
 
-mod client;
+pub mod client;
 mod late;
 
 use futures::SinkExt;
@@ -233,7 +233,7 @@ async fn choices_approvals_and_commands_reach_the_agent_once_however_they_are_se
     let mut client = Client::connect(&world).await;
     let id = ids::entering();
     let said = [
-        ("choice", json!({ "offer_id": id, "option": "soup" })),
+        ("choice", json!({ "offer_id": id, "option": "accept" })),
         ("approval", json!({ "action_id": id, "verdict": "did_not_happen", "note": "I looked" })),
         ("command", json!({ "command": "cancel", "process_id": id })),
     ];

@@ -131,7 +131,7 @@ impl Wanted {
             .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
             .env("KAIRO_BUS__RETRY_LONGEST_MS", "1000")
             .env("KAIRO_TELEMETRY__LOG", "info,kairo=debug,kairo_core=debug,kairo_agent_runtime=debug");
-        for service in [Service::Projector, Service::Gateway] {
+        for service in [Service::Projector, Service::ToolRunner, Service::Gateway] {
             stack.service(service).env("KAIRO_POSTGRES__URL", database);
         }
         stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");

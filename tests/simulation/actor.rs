@@ -8,7 +8,8 @@ use kairo_core::{
 };
 
 use crate::{
-    flaw::Flaw, replica::Own, router::Router, runner::Runner, runtime::Runtime, steps::step, supervisor::Supervisor,
+    effects, flaw::Flaw, replica::Own, router::Router, runner::Runner, runtime::Runtime, steps::step,
+    supervisor::Supervisor,
 };
 
 pub const SERVICES: [Service; 4] =
@@ -51,6 +52,9 @@ impl Actor {
     async fn handle(&self, consumer: Consumer, delivery: &Delivery) -> Result<Settled, Failure> {
         match self {
             Actor::Router(router) => router.handle(delivery).await,
+            Actor::Runtime(runtime) if consumer == Consumer::AgentRuntimeEffects => {
+                effects::handle(&runtime.replica, delivery).await
+            }
             Actor::Runtime(runtime) => runtime.handle(delivery).await,
             Actor::Runner(runner) if consumer == Consumer::ToolRunnerProcesses => runner.results.handle(delivery).await,
             Actor::Runner(runner) => runner.handle(delivery).await,
@@ -61,8 +65,8 @@ impl Actor {
 
 pub fn consumed_by(consumer: Consumer) -> Service {
     match consumer {
-        Consumer::Router => Service::Router,
-        Consumer::AgentRuntime => Service::AgentRuntime,
+        Consumer::Router | Consumer::RouterEvents => Service::Router,
+        Consumer::AgentRuntime | Consumer::AgentRuntimeEffects => Service::AgentRuntime,
         Consumer::ToolRunner | Consumer::ToolRunnerProcesses => Service::ToolRunner,
         Consumer::ProcessSupervisor => Service::ProcessSupervisor,
     }
@@ -71,7 +75,8 @@ pub fn consumed_by(consumer: Consumer) -> Service {
 /// Deals with a delivery, and settles it.
 pub async fn work(own: Own, actor: Actor, consumer: Consumer, delivery: Delivery) {
     let sequence = delivery.record.sequence;
-    if own.has(Flaw::AckFirst) {
+    let effects_first = own.has(Flaw::EffectsAckFirst) && consumer == Consumer::AgentRuntimeEffects;
+    if own.has(Flaw::AckFirst) || effects_first {
         own.world.borrow_mut().log.ack(consumer, sequence);
     }
     let mut conflicts = 0;

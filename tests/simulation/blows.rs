@@ -1,5 +1,7 @@
 //! What strikes a simulation, and when.
 
+use kairo_proto::Body;
+
 use crate::{faults::Faults, scheduler::Simulation};
 
 /// Steps in a thousand in which a frozen replica goes on, something it holds is given to another, and a dead replica
@@ -68,10 +70,15 @@ impl Simulation {
         world.log.again(consumer, sequence);
     }
 
-    /// Somebody publishes a message again, which no guard keeps out.
+    /// Somebody publishes a message again, which no guard keeps out. Not the last decision of an agent: whoever made it
+    /// may not know yet that it is written, and would take the copy for it.
     fn copy(&self) {
         let mut world = self.world.borrow_mut();
         let sequence = 1 + self.chance.borrow_mut().below(world.log.records.len()) as u64;
+        let record = &world.log.records[sequence as usize - 1];
+        if matches!(record.body, Body::AgentDecision(_)) && world.log.last_sequence(&record.subject) == sequence {
+            return;
+        }
         let now = world.now();
         let copy = world.log.copy(sequence, now);
         world.note("world", || format!("{copy} is a copy of {sequence}"));

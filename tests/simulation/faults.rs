@@ -27,6 +27,12 @@ pub struct Faults {
     pub lost_ack: u64,
     /// Of questions whether something is held: the connection is young, so that nobody may be given up for lost.
     pub young: u64,
+    /// Of timers that go off: it does so again later.
+    pub repeated_timer: u64,
+    /// Of timers to be taken back: it stays.
+    pub overlooked_timer: u64,
+    /// Whether agents are offered tools without being told yet that they need consent.
+    pub outdated_catalogue: bool,
     /// Of visits: what is in memory was forgotten.
     pub forgotten_mind: u64,
 }
@@ -47,7 +53,10 @@ impl Faults {
             lag: rate(150),
             lost_ack: rate(120),
             young: rate(200),
+            repeated_timer: rate(400),
+            overlooked_timer: rate(500),
             forgotten_mind: rate(200),
+            outdated_catalogue: chance.permille(200),
         }
     }
 }

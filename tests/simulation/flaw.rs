@@ -25,10 +25,18 @@ pub enum Flaw {
     ForgetfulLedger,
     /// A router makes up a new id each time.
     FreshIds,
+    /// A runner calls tools that need a human's consent without looking for it.
+    ConsentIgnored,
+    /// A decision is acknowledged before its timers are set.
+    EffectsAckFirst,
+    /// Timers that go off are forgotten before the log knows.
+    LostTimer,
+    /// An agent takes whatever is due for the time that comes next.
+    OccurrenceIgnored,
 }
 
 impl Flaw {
-    pub const ALL: [Flaw; 11] = [
+    pub const ALL: [Flaw; 15] = [
         Flaw::UnguardedDecision,
         Flaw::LedgerIgnored,
         Flaw::EverythingRepeats,
@@ -40,5 +48,9 @@ impl Flaw {
         Flaw::SameWordsAreOurs,
         Flaw::ForgetfulLedger,
         Flaw::FreshIds,
+        Flaw::ConsentIgnored,
+        Flaw::EffectsAckFirst,
+        Flaw::LostTimer,
+        Flaw::OccurrenceIgnored,
     ];
 }

@@ -1,5 +1,8 @@
 //! What must be true of every run, once it is at rest.
 
+mod chains;
+mod tasks;
+
 use std::collections::BTreeMap;
 
 use kairo_agent_runtime::mind::log::{Log, Snapshot};
@@ -12,7 +15,7 @@ use crate::{
     actor::Actor,
     audit::{self, decision, tool_calls},
     load::AGENTS,
-    model,
+    model, orders,
     replica::concerns,
     scheduler::Simulation,
     world::{ProcessState, World},
@@ -22,12 +25,18 @@ use crate::{
 pub fn mistakes(simulation: &Simulation) -> Vec<String> {
     let world = simulation.world.borrow();
     let mut wrong = world.violations.clone();
-    // A copy made by hand is nobody's second event.
-    let originals: Vec<Record> =
-        world.log.records.iter().filter(|record| !world.log.copies.contains(&record.sequence)).cloned().collect();
+    // A copy made by hand is nobody's second event. What happened outside may come about by it, once.
+    let from_outside = |body: &Body| matches!(body, Body::EmailReceived(_) | Body::TaskTriggered(_) | Body::TaskDue(_));
+    let counts = |it: &&Record| !world.log.copies.contains(&it.sequence) || from_outside(&it.body);
+    let originals: Vec<Record> = world.log.records.iter().filter(counts).cloned().collect();
     wrong.extend(audit::mistakes(&originals));
     wrong.extend(effects(&world, &originals));
     wrong.extend(processes(&world, &originals));
+    wrong.extend(chains::mistakes(&world, &originals));
+    wrong.extend(tasks::firings(&originals));
+    let logs: Vec<Log> = AGENTS.iter().map(|agent| orders::read(&world, &Name::parse(agent).unwrap())).collect();
+    wrong.extend(logs.iter().flat_map(|log| tasks::planned(&world, log)));
+    wrong.extend(tasks::registered(&world, &logs));
     for agent in AGENTS {
         wrong.extend(minds(simulation, &world, &Name::parse(agent).unwrap()));
     }
@@ -59,8 +68,10 @@ fn effects(world: &World, records: &[Record]) -> Vec<String> {
             {
                 wrong.push(format!("{called} effects of the keyed {id}, which ended as {error:?}"));
             }
-            model::UNKEYED if called > 1 => wrong.push(format!("{called} effects of the unkeyed {id}")),
-            model::UNKEYED if called == 0 && !matches!(error, Some("in_doubt" | "canceled")) => {
+            model::UNKEYED | model::MAIL if called > 1 => wrong.push(format!("{called} effects of the unkeyed {id}")),
+            model::UNKEYED | model::MAIL
+                if called == 0 && !matches!(error, Some("in_doubt" | "canceled" | "approval_required")) =>
+            {
                 wrong.push(format!("no effect of {id}, which ended as {error:?}"));
             }
             model::RUN | model::SPAWN if called > 0 => wrong.push(format!("the process {id} was called as a tool")),

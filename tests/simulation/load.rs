@@ -1,4 +1,4 @@
-//! What comes from outside in a run: the agents there are, and what users say to them.
+//! What comes from outside in a run: the agents there are, what users say to them, and what happens elsewhere.
 
 use std::collections::VecDeque;
 
@@ -7,37 +7,49 @@ use kairo_core::{
     bus::append::Outgoing,
     envelope::{Envelope, Origin},
     ids::{self, Name},
-    record::Record,
-    subjects::{AGENT_DEFINED, Service, USER_APPROVAL, USER_COMMAND, USER_MESSAGE},
+    subjects::{AGENT_DEFINED, EMAIL_RECEIVED, Service, TASK_TRIGGERED, USER_MESSAGE},
 };
-use kairo_proto::{
-    Body,
-    v1::{AgentDefined, AgentProfile, UserApproval, UserCommand, UserMessage},
-};
-use uuid::Uuid;
+use kairo_proto::v1::{AgentDefined, AgentProfile, EmailReceived, TaskTriggered, UserMessage};
 
-use crate::{
-    audit::{decision, tool_calls},
-    chance::Chance,
-    world::World,
-};
+use crate::{chance::Chance, orders, world::World};
 
 pub const AGENTS: [&str; 2] = ["cook", "coach"];
-const USERS: [&str; 2] = ["ann", "bob"];
+pub const USERS: [&str; 2] = ["ann", "bob"];
 
-/// Something a user is about to say.
+/// Most messages of users in a run.
+const MESSAGES: usize = 5;
+
+/// Something that is about to be said, or to happen.
 pub enum Said {
     Message(UserMessage),
     /// A verdict or an order about some action there is by then; the number tells them apart.
     Verdict(usize),
     Order(usize),
+    /// A choice, or consent.
+    Reply(usize),
+    Mail(usize),
+    /// An event of another system.
+    Outside(usize),
 }
 
-/// Defines the agents, with one or another policy for messages that come while they decide.
+/// Defines the agents: some call tools themselves, some plan; with one or another policy for messages that come while
+/// they decide.
+/// What is said, by its number.
+type Saying = fn(usize) -> Said;
+
 pub fn define(world: &mut World, chance: &mut Chance) {
     for agent in AGENTS {
         let interjection = ["order", "order", "join", "restart"][chance.below(4)].to_owned();
-        let profile = AgentProfile { agent: agent.to_owned(), interjection, ..Default::default() };
+        let mut profile = AgentProfile { agent: agent.to_owned(), interjection, ..Default::default() };
+        if chance.permille(550) {
+            profile.planning = "chain".to_owned();
+        }
+        if chance.permille(550) {
+            profile.threads = "topics".to_owned();
+        }
+        if chance.permille(150) {
+            profile.day_ends_at = "08:01".to_owned();
+        }
         let body = AgentDefined { profile: Some(profile) };
         let now = world.now();
         let envelope = entering("profile", &[agent], now);
@@ -45,20 +57,21 @@ pub fn define(world: &mut World, chance: &mut Chance) {
     }
 }
 
-/// What users say in a run, some of it twice.
+/// What is said and happens in a run, some of it twice.
 pub fn drawn(chance: &mut Chance) -> VecDeque<Said> {
     let mut said = VecDeque::new();
-    for number in 0..1 + chance.below(3) {
+    for number in 0..1 + chance.below(MESSAGES) {
         let message = message(number, chance);
         if chance.permille(100) {
             said.push_back(Said::Message(message.clone()));
         }
         said.push_back(Said::Message(message));
-        if chance.permille(150) {
-            said.push_back(Said::Verdict(number));
-        }
-        if chance.permille(500) {
-            said.push_back(Said::Order(number));
+        let rates: [(u64, Saying); 5] =
+            [(150, Said::Verdict), (500, Said::Order), (400, Said::Reply), (350, Said::Mail), (350, Said::Outside)];
+        for (rate, what) in rates {
+            if chance.permille(rate) {
+                said.push_back(what(number));
+            }
         }
     }
     said
@@ -70,71 +83,77 @@ fn message(number: usize, chance: &mut Chance) -> UserMessage {
         true if agent != "nobody" => (String::new(), format!("@{agent} question {number}")),
         _ => (agent.to_owned(), format!("question {number}")),
     };
-    let user = USERS[chance.below(USERS.len())].to_owned();
-    let thread_id = if chance.permille(300) { format!("t-{}", chance.below(2)) } else { String::new() };
+    let user = if chance.permille(700) { USERS[0] } else { USERS[1] }.to_owned();
+    let thread_id = if chance.permille(200) { format!("t-{}", chance.below(2)) } else { String::new() };
     UserMessage { message_id: format!("m-{number}"), user, agent, text, thread_id }
 }
 
-/// What the gateway publishes of it.
+/// What the gateway, the router or tool-runner publishes of it.
 pub fn say(world: &mut World, said: Said) {
     let now = world.now();
-    let event = match said {
+    match said {
         Said::Message(message) => {
             world.note(&message.user, || format!("says {:?}", message.text));
             let envelope = entering("message", &[&message.user, &message.message_id], now);
-            Outgoing::new(&USER_MESSAGE, &name(&message.user.clone()), envelope, message)
+            let event = Outgoing::new(&USER_MESSAGE, &name(&message.user.clone()), envelope, message);
+            world.log.publish(&event, now);
         }
-        Said::Verdict(number) => {
-            let (agent, action_id) = some_action(world);
-            let id = format!("v-{number}");
-            let verdict = ["happened", "did_not_happen"][number % 2].to_owned();
-            world.note(USERS[0], || format!("says of {action_id}: {verdict}"));
-            let envelope = entering("approval", &[USERS[0], &id], now);
-            let user = USERS[0].to_owned();
-            let approval = UserApproval { approval_id: id, user, agent, action_id, verdict, note: String::new() };
-            Outgoing::new(&USER_APPROVAL, &name(USERS[0]), envelope, approval)
+        Said::Verdict(number) => publish(world, orders::verdict(world, number)),
+        Said::Order(number) => publish(world, orders::order(world, number)),
+        Said::Reply(number) => {
+            if let Some(reply) = orders::reply(world, number) {
+                publish(world, reply);
+            }
         }
-        Said::Order(number) => {
-            let (agent, action_id) = some_action(world);
-            let id = format!("c-{number}");
-            world.note(USERS[0], || format!("orders the end of {action_id}"));
-            let envelope = entering("command", &[USERS[0], &id], now);
-            let (user, command) = (USERS[0].to_owned(), "cancel".to_owned());
-            let order = UserCommand { command_id: id, user, agent, command, action_id, process_id: String::new() };
-            Outgoing::new(&USER_COMMAND, &name(USERS[0]), envelope, order)
+        Said::Mail(number) => {
+            let agent = some_agent(world);
+            let envelope = entering("mail", &[&agent, &number.to_string()], now);
+            let subject = if number == 0 { "a bill" } else { "hello" }.to_owned();
+            let (email_id, sender) = (format!("e-{number}"), "carl@example.org".to_owned());
+            let mail = EmailReceived { email_id, sender, subject, ..Default::default() };
+            happen(world, &Outgoing::new(&EMAIL_RECEIVED, &name(&agent), envelope, mail));
         }
-    };
+        Said::Outside(number) => {
+            let agent = some_agent(world);
+            let envelope = entering("outside", &[&agent, &number.to_string()], now);
+            let trigger = "github.push".to_owned();
+            let data = format!(r#"{{"n":{}}}"#, 40 * number);
+            let triggered = TaskTriggered { trigger, event_id: number.to_string(), data, ..Default::default() };
+            happen(world, &Outgoing::new(&TASK_TRIGGERED, &name(&agent), envelope, triggered));
+        }
+    }
+}
+
+pub fn publish(world: &mut World, event: Outgoing) {
+    let now = world.now();
     world.log.publish(&event, now);
+}
+
+/// Something happens outside, and sometimes it is said twice: its id tells.
+fn happen(world: &mut World, event: &Outgoing) {
+    let now = world.now();
+    world.log.write(event, now);
+    if world.strikes(200) {
+        let copy = world.log.write(event, now);
+        world.log.copies.insert(copy);
+    }
 }
 
 /// Whether there is something to say it about.
 pub fn is_timely(world: &World, said: &Said) -> bool {
-    matches!(said, Said::Message(_)) || actions(world).any(|(_, action)| !has_ended(world, &action))
-}
-
-/// An action and its agent, mostly one that is in flight; made up when there is none.
-fn some_action(world: &World) -> (String, String) {
-    let all: Vec<_> = actions(world).collect();
-    let in_flight: Vec<_> = all.iter().filter(|(_, action)| !has_ended(world, action)).cloned().collect();
-    let choice = if in_flight.is_empty() { all } else { in_flight };
-    match choice.len() {
-        0 => (AGENTS[0].to_owned(), Uuid::nil().to_string()),
-        count => choice[world.chance.borrow_mut().below(count)].clone(),
+    match said {
+        Said::Message(_) | Said::Mail(_) | Said::Outside(_) => true,
+        Said::Verdict(_) => orders::acts(world),
+        Said::Order(number) => orders::acts(world) || number % 2 == 0 && orders::plans(world),
+        Said::Reply(_) => orders::asks(world),
     }
 }
 
-/// Every action there is, behind its agent.
-fn actions(world: &World) -> impl Iterator<Item = (String, String)> + '_ {
-    let decisions = world.log.records.iter().filter_map(|it| Some((it.subject.split('.').nth(2)?, decision(it)?)));
-    decisions.flat_map(|(agent, decision)| tool_calls(decision).map(move |(action, _)| (agent.to_owned(), action)))
+fn some_agent(world: &World) -> String {
+    AGENTS[world.chance.borrow_mut().below(AGENTS.len())].to_owned()
 }
 
-fn has_ended(world: &World, action: &str) -> bool {
-    let of = |record: &Record| matches!(&record.body, Body::ToolResult(result) if result.action_id == action);
-    world.log.records.iter().any(of)
-}
-
-fn entering(kind: &str, parts: &[&str], now: Timestamp) -> Envelope {
+pub fn entering(kind: &str, parts: &[&str], now: Timestamp) -> Envelope {
     Envelope::entering(ids::named(kind, parts), Service::Gateway, Origin::User, now)
 }
 

@@ -10,13 +10,15 @@
 //! KAIRO_SEED=4711 KAIRO_TRACE=1 cargo test -p kairo-tests --test simulation -- --nocapture one_seed
 //! ```
 //!
-//! **Real** are `mind/` (fold, deliberation, requests, answers, snapshots), both `plan.rs`, `address.rs` and `inputs.rs`,
+//! **Real** are `mind/` (fold, deliberation, chains, tasks, requests, answers, snapshots), the three `plan.rs`, `address.rs`
+//! and `inputs.rs`, how registrations of hooks are merged,
 //! the envelope, the bodies and their bytes, the ids, the table of subjects, and the locks of `slots.rs`.
 //!
 //! **Mirrored**, by hand and line by line, are the shells around them, since they speak to a server: `append` with its
 //! look at the last message after an error, `append_patiently` ([`replica`]), the ledger with its window ([`ledger`]),
 //! claims ([`claims`]), `consume` with its conflicts ([`actor`]), `holding` and its two questions ([`replica`]); of
-//! agent-runtime the doorbell, claim, restart, commit, catch-up and snapshot protocol ([`runtime`], [`memory`]); of
+//! agent-runtime the doorbell, claim, restart, commit, catch-up and snapshot protocol ([`runtime`], [`memory`]), and the
+//! effects of decisions with the timers and registrations of `kairo_core::bus` ([`effects`]); of
 //! tool-runner entering, holding, doing, reporting, what becomes of processes, and `action.cancel` ([`runner`],
 //! [`results`], [`cancel`]); of process-supervisor the gate, the three ledgers, the end, and stopping on request
 //! ([`supervisor`], [`requests`]). A change to one of these there is a change here.
@@ -25,6 +27,11 @@
 //! asks, so it does not die in the middle of it; it does stand still. Waiting for a result is looking for it a few
 //! times. And `append` takes another's message for its own only if the envelope is the same, too, and the ledger
 //! forgets nothing while it is looked into: see the flaws of these names.
+//!
+//! **Made up** are the models ([`script`]: plans, chains, choices of threads, verdicts on conditions, and nonsense), what
+//! users say and choose ([`load`], [`orders`]), mails and events of other systems, which the router and tool-runner would
+//! tell agents of, and the server's timers, which go off late, in any order, twice, or although they were taken back. When
+//! everything is at rest, users answer what is still open and time passes, so that what is planned for later comes about.
 //!
 //! **Left out** are clocks: how long an ack wait, a lease or a delay is. That a process is dead before anybody says so
 //! is taken for granted where `lease.rs` argues it; everything else holds whatever the times. Also left out: the other
@@ -44,6 +51,7 @@ mod blows;
 mod cancel;
 mod chance;
 mod claims;
+mod effects;
 mod faults;
 mod flaw;
 mod invariants;
@@ -52,6 +60,7 @@ mod load;
 mod log;
 mod memory;
 mod model;
+mod orders;
 mod replica;
 mod requests;
 mod results;
@@ -59,6 +68,7 @@ mod router;
 mod runner;
 mod runtime;
 mod scheduler;
+mod script;
 mod steps;
 mod supervisor;
 mod world;
@@ -168,8 +178,10 @@ fn one_seed() {
 #[test]
 fn every_flaw_is_found() {
     for flaw in Flaw::ALL {
-        let found = first_wrong(SEEDS, |seed| run(seed, Some(flaw), false).mistakes.into_iter().next());
-        let (seed, mistake) = found.unwrap_or_else(|| panic!("{flaw:?} was not found by {SEEDS} seeds"));
+        // Some want a rare meeting of faults; the search ends with the first seed that has it.
+        let seeds = 10 * SEEDS;
+        let found = first_wrong(seeds, |seed| run(seed, Some(flaw), false).mistakes.into_iter().next());
+        let (seed, mistake) = found.unwrap_or_else(|| panic!("{flaw:?} was not found by {seeds} seeds"));
         println!("{flaw:?} was found by seed {seed}: {mistake}");
     }
 }

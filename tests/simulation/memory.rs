@@ -1,9 +1,11 @@
 //! agent-runtime's `memory.rs`: an agent's state in memory, read from a snapshot and the log.
 
 use kairo_agent_runtime::mind::log::{Diverged, Log, Snapshot};
-use kairo_core::{bus::BusError, ids::Name};
+use kairo_core::{bus::BusError, ids::Name, record::Record};
+use kairo_proto::Body;
+use uuid::Uuid;
 
-use crate::{replica::unavailable, runtime::Runtime, steps::step};
+use crate::{flaw::Flaw, replica::unavailable, runtime::Runtime, steps::step};
 
 /// Decisions between snapshots.
 const SNAPSHOT_EVERY: u32 = 2;
@@ -24,7 +26,11 @@ impl Runtime {
                 None => self.restore(agent).await,
             };
             let records = self.replica.read_agent(agent, log.read).await;
-            match records.into_iter().try_for_each(|record| log.push(record)) {
+            let push = |record| {
+                let record = if self.replica.has(Flaw::OccurrenceIgnored) { as_next(&log, record) } else { record };
+                log.push(record)
+            };
+            match records.into_iter().try_for_each(push) {
                 Ok(()) if log.read >= at_least => {
                     mind.log = Some(log);
                     return Ok(());
@@ -55,4 +61,13 @@ impl Runtime {
             world.snapshots_ever.push((agent.clone(), bytes));
         }
     }
+}
+
+/// Something that is due, as if it were what is due next.
+fn as_next(log: &Log, mut record: Record) -> Record {
+    if let Body::TaskDue(due) = &mut record.body {
+        let task = Uuid::parse_str(&due.task_id).ok().and_then(|id| log.state.tasks.open.get(&id));
+        due.occurrence = task.and_then(|task| task.next()).map_or(due.occurrence, |(_, next)| next);
+    }
+    record
 }

@@ -1,30 +1,38 @@
-//! The model and the tools it is offered. What it answers follows from the request and the seed alone.
+//! The tools there are, and the models. What a model answers follows from the request and the seed alone; what that is,
+//! by the step of the mind that asks, says [`script`](crate::script).
 
 use kairo_agent_runtime::mind::request::{Catalogue, ModelRequest, Tool};
-use kairo_proto::v1::{Completion, CompletionError, CompletionToolCall};
+use kairo_proto::v1::{Completion, CompletionError};
 use uuid::Uuid;
 
-use crate::chance::Chance;
+use crate::{chance::Chance, script};
 
 /// May be called again with the same action.
 pub const KEYED: &str = "count.keyed";
 /// May not.
 pub const UNKEYED: &str = "count.once";
+/// May not, and a human must consent to it first.
+pub const MAIL: &str = "mail.send";
 pub const RUN: &str = "process.run";
 pub const SPAWN: &str = "process.spawn";
 
 /// Stops another action.
 pub const CANCEL: &str = "action.cancel";
 
-const TOOLS: [&str; 4] = [KEYED, UNKEYED, RUN, SPAWN];
+pub const TOOLS: [&str; 5] = [KEYED, UNKEYED, RUN, SPAWN, MAIL];
 
 pub fn is_process(tool: &str) -> bool {
     tool == RUN || tool == SPAWN
 }
 
+/// A human must consent to each call.
+pub fn needs_consent(tool: &str) -> bool {
+    tool == MAIL
+}
+
 /// Whether calling it twice with the same action has the effect of once: also what orders become.
 pub fn is_keyed(tool: &str) -> bool {
-    tool != UNKEYED && !is_process(tool)
+    !matches!(tool, UNKEYED | MAIL) && !is_process(tool)
 }
 
 /// Some tools fail, after they did it.
@@ -37,11 +45,17 @@ pub fn is_refused(action: Uuid) -> bool {
     action.as_u128() % 8 == 1
 }
 
-pub fn catalogue() -> Catalogue {
+/// What agents are offered. One that is `outdated` does not say yet which tools need consent: tool-runner knows better.
+pub fn catalogue(outdated: bool) -> Catalogue {
     let tool = |name: &&str| Tool {
         name: (*name).to_owned(),
         description: String::new(),
-        schema: r#"{"type":"object"}"#.into(),
+        schema: match *name {
+            KEYED => r#"{"type":"object","required":["n"],"properties":{"n":{"type":["integer","boolean"]}}}"#,
+            _ => r#"{"type":"object"}"#,
+        }
+        .to_owned(),
+        needs_approval: needs_consent(name) && !outdated,
     };
     Catalogue { version: "1".to_owned(), tools: TOOLS.iter().map(tool).collect() }
 }
@@ -64,16 +78,10 @@ pub fn answer(request: &ModelRequest, attempt: u32, seed: u64) -> Completion {
         }
         // Empty: no answer at all.
         1 => completion,
-        2..=12 if !request.tools.is_empty() => {
-            let calls = (0..=chance.below(3)).map(|call| CompletionToolCall {
-                call_id: call.to_string(),
-                tool: TOOLS[chance.below(TOOLS.len())].to_owned(),
-                arguments: format!(r#"{{"n":{}}}"#, chance.below(100)),
-            });
-            let tool_calls = calls.collect();
-            let text = if chance.permille(500) { "one moment".to_owned() } else { String::new() };
-            Completion { text, tool_calls, ..completion }
+        _ => {
+            let (text, tool_calls) = script::answer(request, &mut chance);
+            let reasoning = if chance.permille(100) { "hm".to_owned() } else { String::new() };
+            Completion { text, tool_calls, reasoning, ..completion }
         }
-        _ => Completion { text: format!("answer {}", chance.below(1_000)), ..completion },
     }
 }

@@ -82,7 +82,8 @@ impl Runner {
 
     fn call(&self, asked: Asked) -> Call {
         let idempotent = model::is_keyed(&asked.tool) || self.replica.has(Flaw::EverythingRepeats);
-        Call { idempotent, handed_over: model::is_process(&asked.tool), asked }
+        let needs_approval = model::needs_consent(&asked.tool) && !self.replica.has(Flaw::ConsentIgnored);
+        Call { idempotent, handed_over: model::is_process(&asked.tool), needs_approval, asked }
     }
 
     async fn begin(&self, job: &Job<'_>, redelivered: bool) -> Result<Vec<(Step, Option<Held<'_>>)>, Failure> {
@@ -169,6 +170,7 @@ impl Runner {
                 self.cancel(&job.agent, &call.asked).await
             }
             Step::Begin | Step::Repeat => self.run(&call.asked, held.as_ref()).await,
+            Step::Refuse => Err("approval_required"),
             Step::Withdraw => Err("canceled"),
             Step::Doubt => Err("in_doubt"),
         };

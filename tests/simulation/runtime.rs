@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use kairo_agent_runtime::mind::{
-    deliberation::{Deliberation, Limits, Next, decision_id},
+    deliberation::{Deliberation, Limits, Next, Question, decision_id},
     log::Log,
-    request::{Catalogue, ModelRequest},
+    request::Catalogue,
     state::Interjection,
 };
 use kairo_core::{
@@ -60,8 +60,13 @@ struct Visit<'a> {
 
 impl Runtime {
     pub fn new(replica: &Own) -> Self {
-        let limits = Limits { max_steps: 3, tries: 2, parallel_tools: 3 };
-        Self { replica: replica.clone(), minds: Slots::new(64), catalogue: model::catalogue(), limits }
+        let limits = Limits { max_steps: 3, tries: 2, parallel_tools: 3, chain_steps: 16, secret_key: None };
+        Self {
+            replica: replica.clone(),
+            minds: Slots::new(64),
+            catalogue: model::catalogue(replica.world.borrow().faults.outdated_catalogue),
+            limits,
+        }
     }
 
     /// What it keeps of an agent, for those who check it.
@@ -166,45 +171,45 @@ impl Runtime {
         else {
             return Ok(Turned::Overtaken);
         };
-        let thread_id = deliberation.turn().1.thread_id.clone();
         let wants = log.state.profile.as_ref().map(|profile| profile.interjection) == Some(Interjection::Restart);
         let interrupted_by = (may_restart && wants).then_some(log.read);
         let decision = loop {
             match next {
                 Next::Commit(decision) => break decision,
-                Next::Ask { request, attempt } => {
-                    self.replica.note(|| format!("asks the model about {} (try {attempt})", input.sequence));
-                    let model = self.complete(visit.agent, &request, attempt, interrupted_by);
-                    let completion = match visit.claim {
+                Next::Ask(questions) => {
+                    self.replica.note(|| format!("asks the model about {}", input.sequence));
+                    let model = self.complete(visit.agent, &questions, interrupted_by);
+                    let completions = match visit.claim {
                         Some(_) => model.await,
                         None => match self.claim_and(visit, log.state.decided, claim_revision, model).await {
-                            Ok(completion) => completion,
+                            Ok(completions) => completions,
                             Err(turned) => return Ok(turned),
                         },
                     };
-                    let Some(completion) = completion else { return Ok(Turned::Interrupted) };
-                    (deliberation, next) = deliberation.resume(*completion);
+                    let Some(completions) = completions else { return Ok(Turned::Interrupted) };
+                    (deliberation, next) = deliberation.resume(completions);
                 }
             }
         };
+        let thread_id = deliberation.thread_id();
+        drop(deliberation);
         Ok(self.commit(visit.agent, log, input, &thread_id, decision).await?)
     }
 
-    /// A model call, from request to answer; none when a message came behind what was read.
+    /// Model calls, from requests to answers; none when a message came behind what was read.
     async fn complete(
         &self,
         agent: &Name,
-        request: &ModelRequest,
-        attempt: u32,
+        questions: &[Question],
         interrupted_by: Option<u64>,
-    ) -> Option<Box<Completion>> {
+    ) -> Option<Vec<Completion>> {
         step().await;
         if interrupted_by.is_some_and(|read| self.message_behind(agent, read)) {
             return None;
         }
         step().await;
         let seed = self.replica.world.borrow().seed;
-        Some(Box::new(model::answer(request, attempt, seed)))
+        Some(questions.iter().map(|asked| model::answer(&asked.request, asked.attempt, seed)).collect())
     }
 
     /// Claims the agent while the model call starts; if the claim is refused or shows that the state is stale, the
@@ -214,8 +219,8 @@ impl Runtime {
         visit: &mut Visit<'_>,
         decided: u64,
         revision: &mut u64,
-        model: impl Future<Output = Option<Box<Completion>>>,
-    ) -> Result<Option<Box<Completion>>, Turned> {
+        model: impl Future<Output = Option<Vec<Completion>>>,
+    ) -> Result<Option<Vec<Completion>>, Turned> {
         let (agent, doorbell, seen) = (visit.agent, visit.doorbell, *revision);
         let claim = async {
             match self.replica.claim(agent, doorbell, seen).await {
@@ -228,14 +233,14 @@ impl Runtime {
         };
         let model = async { Ok(Either::Answered(model.await)) };
         let chance = self.replica.world.borrow().chance.clone();
-        let mut completion = None;
+        let mut completions = None;
         let won = match together(chance, vec![Box::pin(claim), Box::pin(model)]).await {
             Ok(both) => {
                 let mut won = None;
                 for one in both {
                     match one {
                         Either::Claimed(revision) => won = Some(revision),
-                        Either::Answered(answer) => completion = answer,
+                        Either::Answered(answers) => completions = answers,
                     }
                 }
                 won.map(Ok)
@@ -245,7 +250,7 @@ impl Runtime {
         let Some(won) = won else { return Err(Turned::Held) };
         let (Ok(revision_won) | Err(revision_won)) = won;
         (*revision, visit.claim) = (revision_won, Some(revision_won));
-        if won.is_ok() { Ok(completion) } else { Err(Turned::Overtaken) }
+        if won.is_ok() { Ok(completions) } else { Err(Turned::Overtaken) }
     }
 
     fn message_behind(&self, agent: &Name, read: u64) -> bool {
@@ -284,7 +289,7 @@ impl Runtime {
 enum Either {
     Claimed(u64),
     /// None when the call was interrupted.
-    Answered(Option<Box<Completion>>),
+    Answered(Option<Vec<Completion>>),
 }
 
 fn holding_id(agent: &Name) -> Uuid {

@@ -7,12 +7,15 @@ use kairo_core::{
     subjects::{Consumer, Service},
 };
 
+use uuid::Uuid;
+
 use crate::{
     actor::{Actor, SERVICES, consumed_by, work},
     chance::Chance,
     faults::Faults,
     flaw::Flaw,
     load::{self, Said},
+    orders,
     replica::{Own, Replica},
     steps::Thread,
     world::{Condition, ProcessState, Shared, World},
@@ -23,7 +26,9 @@ const REPLICAS: usize = 2;
 /// Deliveries one replica works on at once.
 const AT_ONCE: usize = 6;
 /// Steps within which everything must come to rest once nothing goes wrong any more.
-const PATIENCE: u64 = 20_000;
+const PATIENCE: u64 = 40_000;
+/// Time that passes when everything is at rest, in seconds: what is planned for later comes about.
+const PAUSES: [u64; 3] = [2 * 60, 2 * 60 * 60, 26 * 60 * 60];
 
 pub struct Simulation {
     pub world: Shared,
@@ -32,6 +37,7 @@ pub struct Simulation {
     pub tasks: Vec<Task>,
     pub chance: Rc<RefCell<Chance>>,
     unsaid: VecDeque<Said>,
+    pauses: VecDeque<u64>,
     /// Until when things go wrong.
     storm: u64,
 }
@@ -48,8 +54,12 @@ pub struct Task {
 enum Choice {
     GoOn(usize),
     Deliver(Consumer, u64),
-    Say { at_last: bool },
+    Say {
+        at_last: bool,
+    },
     End(usize),
+    /// A timer goes off.
+    GoOff((Uuid, u64)),
 }
 
 impl Simulation {
@@ -63,6 +73,7 @@ impl Simulation {
             actors: Vec::new(),
             tasks: Vec::new(),
             unsaid: load::drawn(&mut chance),
+            pauses: VecDeque::from(PAUSES),
             storm: 100 + chance.below(600) as u64,
         };
         simulation.fill_up();
@@ -82,7 +93,7 @@ impl Simulation {
                 false => self.go_wrong(),
                 true => {}
             }
-            let moved = self.happen();
+            let moved = self.happen() || calm && self.go_on();
             if calm && (!moved || clock > self.storm + PATIENCE) {
                 break;
             }
@@ -92,6 +103,23 @@ impl Simulation {
         if !left.is_empty() || !world.log.is_settled() {
             world.violation(format!("it never came to rest; these deliveries are in hand: {left:?}"));
         }
+    }
+
+    /// When everything is at rest: users answer what they were asked, and time passes. False when that is over.
+    fn go_on(&mut self) -> bool {
+        let replies = orders::last_replies(&self.world.borrow());
+        let mut world = self.world.borrow_mut();
+        if !replies.is_empty() {
+            replies.into_iter().for_each(|reply| load::publish(&mut world, reply));
+            return true;
+        }
+        let Some(pause) = self.pauses.pop_front() else { return false };
+        if let Some(order) = orders::order_of_task(&world, world.log.records.len()) {
+            load::publish(&mut world, order);
+        }
+        world.ahead += pause;
+        world.note("world", || format!("{pause} s later"));
+        true
     }
 
     fn tick(&self) -> u64 {
@@ -134,6 +162,7 @@ impl Simulation {
                 choices.push((1, Choice::End(at)));
             }
         }
+        choices.extend(world.due().map(|timer| (1, Choice::GoOff(timer))));
         if !self.unsaid.is_empty() {
             choices.push((2, Choice::Say { at_last: choices.is_empty() }));
         }
@@ -156,6 +185,11 @@ impl Simulation {
                     true => load::say(&mut world, said),
                     false => self.unsaid.push_back(said),
                 }
+            }
+            Choice::GoOff(timer) => {
+                let mut world = self.world.borrow_mut();
+                let (again, lost) = (world.strikes(world.faults.repeated_timer), world.has(Flaw::LostTimer));
+                world.go_off(timer, again, lost);
             }
             Choice::End(at) => {
                 let mut world = self.world.borrow_mut();

@@ -8,11 +8,11 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kairo_core::ids::Name;
+use kairo_core::{hooks::Registration, ids::Name};
 use kairo_proto::Body;
 use uuid::Uuid;
 
-use crate::{chance::Chance, faults::Faults, flaw::Flaw, log::MemoryLog, supervisor::Supervisor};
+use crate::{chance::Chance, effects::Timer, faults::Faults, flaw::Flaw, log::MemoryLog, supervisor::Supervisor};
 
 pub type Shared = Rc<RefCell<World>>;
 
@@ -32,12 +32,18 @@ pub struct World {
     /// Effects of tools, by action: how often the tool was called.
     pub called: BTreeMap<Uuid, u32>,
     pub processes: Vec<Process>,
+    /// Timers that are set, by task and occurrence.
+    pub timers: BTreeMap<(Uuid, u64), Timer>,
+    /// Tasks that wait for something outside, or may.
+    pub registrations: BTreeMap<Uuid, (Name, Registration)>,
     pub faults: Faults,
     pub flaw: Option<Flaw>,
     /// What must never be seen, and was.
     pub violations: Vec<String>,
     pub chance: Rc<RefCell<Chance>>,
     pub clock: u64,
+    /// Seconds that have passed without anything being done.
+    pub ahead: u64,
     pub trace: bool,
 }
 
@@ -92,18 +98,21 @@ impl World {
             supervisors: Vec::new(),
             called: BTreeMap::new(),
             processes: Vec::new(),
+            timers: BTreeMap::new(),
+            registrations: BTreeMap::new(),
             faults,
             flaw,
             violations: Vec::new(),
             chance: Rc::new(RefCell::new(Chance::new(seed))),
             clock: 0,
+            ahead: 0,
             trace,
         }
     }
 
-    /// The time by the count of steps.
+    /// The time: each step takes a second.
     pub fn now(&self) -> Timestamp {
-        Timestamp::from_second(1_800_000_000 + self.clock as i64).expect("a time")
+        Timestamp::from_second(1_800_000_000 + (self.clock + self.ahead) as i64).expect("a time")
     }
 
     pub fn strikes(&self, rate: u64) -> bool {

@@ -30,6 +30,20 @@ pub struct AgentProfile {
     /// begun again, with what came).
     #[prost(string, tag = "7")]
     pub interjection: ::prost::alloc::string::String,
+    /// How the agent acts: "tools" (the heavy model calls tools itself; also what empty means) or "chain" (it makes a plan,
+    /// the fast model compiles it to a chain, the light model completes steps).
+    #[prost(string, tag = "8")]
+    pub planning: ::prost::alloc::string::String,
+    /// Which thread a message belongs to: "single" (one for each user; also what empty means) or "topics" (thread.match
+    /// says, and asks the user where it would leave the current one).
+    #[prost(string, tag = "9")]
+    pub threads: ::prost::alloc::string::String,
+    /// IANA name of the zone in which the agent's days and times are. Empty means UTC.
+    #[prost(string, tag = "10")]
+    pub time_zone: ::prost::alloc::string::String,
+    /// When the agent's day ends, as HH:MM: what happened in its threads is then written to its memory. Empty means never.
+    #[prost(string, tag = "11")]
+    pub day_ends_at: ::prost::alloc::string::String,
 }
 /// A user's words, delivered to the agent they are for.
 /// Type kairo.agent.message.v1 on kairo.agent.<agent>.message, emitted by the router.
@@ -88,6 +102,12 @@ pub struct AgentCommand {
     pub action_id: ::prost::alloc::string::String,
     #[prost(string, tag = "5")]
     pub process_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub chain_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "7")]
+    pub task_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "8")]
+    pub thread_id: ::prost::alloc::string::String,
 }
 /// What an agent committed after looking at one input: one message, whatever it holds.
 /// Type kairo.agent.decision.v1 on kairo.agent.<agent>.decision, emitted by agent-runtime under the guard of that subject.
@@ -110,7 +130,7 @@ pub struct AgentDecision {
     #[prost(string, tag = "6")]
     pub catalogue_version: ::prost::alloc::string::String,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DecidedEvent {
     #[prost(string, tag = "1")]
     pub event_id: ::prost::alloc::string::String,
@@ -123,12 +143,12 @@ pub struct DecidedEvent {
     /// began it, such as the end of a process.
     #[prost(string, tag = "4")]
     pub turn_id: ::prost::alloc::string::String,
-    #[prost(oneof = "decided_event::Event", tags = "10, 11, 12, 13, 14")]
+    #[prost(oneof = "decided_event::Event", tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26")]
     pub event: ::core::option::Option<decided_event::Event>,
 }
 /// Nested message and enum types in `DecidedEvent`.
 pub mod decided_event {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Event {
         #[prost(message, tag = "10")]
         Thought(super::AgentThought),
@@ -140,6 +160,30 @@ pub mod decided_event {
         ThreadCreated(super::ThreadCreated),
         #[prost(message, tag = "14")]
         Joined(super::AgentJoined),
+        #[prost(message, tag = "15")]
+        ThreadMatched(super::ThreadMatched),
+        #[prost(message, tag = "16")]
+        ThreadSuggested(super::ThreadSuggested),
+        #[prost(message, tag = "17")]
+        ThreadSummarized(super::ThreadSummarized),
+        #[prost(message, tag = "18")]
+        ThreadArchived(super::ThreadArchived),
+        #[prost(message, tag = "19")]
+        ChainStarted(super::ChainStarted),
+        #[prost(message, tag = "20")]
+        ChainStepEnded(super::ChainStepEnded),
+        #[prost(message, tag = "21")]
+        ChainEnded(super::ChainEnded),
+        #[prost(message, tag = "22")]
+        ApprovalRequested(super::ApprovalRequested),
+        #[prost(message, tag = "23")]
+        TaskScheduled(super::TaskScheduled),
+        #[prost(message, tag = "24")]
+        TaskFired(super::TaskFired),
+        #[prost(message, tag = "25")]
+        TaskChanged(super::TaskChanged),
+        #[prost(message, tag = "26")]
+        MemoryAppended(super::MemoryAppended),
     }
 }
 /// Reasoning, kept apart from what is said. Type kairo.agent.thought.v1.
@@ -190,6 +234,15 @@ pub struct ToolCall {
     pub target_action_id: ::prost::alloc::string::String,
     #[prost(uint64, tag = "4")]
     pub target_after: u64,
+    /// The step of a chain that it carries out; empty when it is none.
+    #[prost(string, tag = "5")]
+    pub chain_id: ::prost::alloc::string::String,
+    /// Counted from 0.
+    #[prost(uint32, tag = "6")]
+    pub step: u32,
+    /// The verdict that allows it, where its tool needs one: the id of the ApprovalRequested event.
+    #[prost(string, tag = "7")]
+    pub approval_id: ::prost::alloc::string::String,
 }
 /// A message whose turn became part of another's: they are answered together. Type kairo.agent.joined.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -206,7 +259,9 @@ pub struct AgentJoined {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AgentFailed {
     /// model_unavailable, model_refused, model_timeout, malformed_answer, malformed_tool_call, step_limit;
-    /// of what a user ordered: unknown_action, unknown_offer, not_in_doubt, unknown_verdict, unknown_command
+    /// of a chain: invalid_chain, too_many_chains; of a hook: hook_loop, unclear_condition;
+    /// of what a user ordered: unknown_action, unknown_chain, unknown_task, unknown_thread, unknown_offer, not_in_doubt,
+    /// unknown_verdict, unknown_command; of a message that comes while too much is under way: too_many_turns
     #[prost(string, tag = "1")]
     pub kind: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
@@ -230,6 +285,278 @@ pub struct ThreadCreated {
     pub user: ::prost::alloc::string::String,
     #[prost(string, tag = "4")]
     pub title: ::prost::alloc::string::String,
+}
+/// Which thread a message belongs to. Type kairo.thread.matched.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ThreadMatched {
+    #[prost(string, tag = "1")]
+    pub message_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub thread_id: ::prost::alloc::string::String,
+    /// "continue", "switch" or "new".
+    #[prost(string, tag = "3")]
+    pub action: ::prost::alloc::string::String,
+    /// For people.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// Who said so: "model", "user" (by a choice), "only" (there was nothing to choose from), "joined" (it is answered
+    /// with another message).
+    #[prost(string, tag = "5")]
+    pub by: ::prost::alloc::string::String,
+}
+/// The message seems to belong elsewhere, and the user is asked: its event id is the offer id, a UserChoice answers with
+/// "accept" or "decline". Type kairo.thread.suggested.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ThreadSuggested {
+    #[prost(string, tag = "1")]
+    pub message_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    /// "suggest_switch" or "suggest_new".
+    #[prost(string, tag = "3")]
+    pub action: ::prost::alloc::string::String,
+    /// Where the message goes if accepted, and if declined.
+    #[prost(string, tag = "4")]
+    pub thread_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub current_thread_id: ::prost::alloc::string::String,
+    /// For people.
+    #[prost(string, tag = "6")]
+    pub reason: ::prost::alloc::string::String,
+    /// What the thread is about, for people; empty for a new one.
+    #[prost(string, tag = "7")]
+    pub summary: ::prost::alloc::string::String,
+}
+/// What a thread is about by now. Type kairo.thread.summarized.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ThreadSummarized {
+    #[prost(string, tag = "1")]
+    pub thread_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub title: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub summary: ::prost::alloc::string::String,
+}
+/// A thread was put away, or taken out again. Type kairo.thread.archived.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ThreadArchived {
+    #[prost(string, tag = "1")]
+    pub thread_id: ::prost::alloc::string::String,
+    #[prost(bool, tag = "2")]
+    pub archived: bool,
+}
+/// A plan was compiled into steps, which now run. Type kairo.chain.started.v1.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ChainStarted {
+    #[prost(string, tag = "1")]
+    pub chain_id: ::prost::alloc::string::String,
+    /// What the heavy model wrote; empty when the steps were given.
+    #[prost(string, tag = "2")]
+    pub plan: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "3")]
+    pub steps: ::prost::alloc::vec::Vec<ChainStep>,
+    /// "plan", "calls" (the model called tools directly), "task" or "hook".
+    #[prost(string, tag = "4")]
+    pub origin: ::prost::alloc::string::String,
+    /// The task it carries out; empty when it is none.
+    #[prost(string, tag = "5")]
+    pub task_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChainStep {
+    /// Steps of the same group run at once; groups one after another, counted from 0.
+    #[prost(uint32, tag = "1")]
+    pub group: u32,
+    /// The tool, or agent.think.
+    #[prost(string, tag = "2")]
+    pub event: ::prost::alloc::string::String,
+    /// A JSON object, as text, with references such as {tools.now.result} not yet filled in.
+    #[prost(string, tag = "3")]
+    pub params: ::prost::alloc::string::String,
+    /// What agent.decide is to judge before it runs; empty for nothing.
+    #[prost(string, tag = "4")]
+    pub decide: ::prost::alloc::string::String,
+}
+/// A step ended without a tool having been called for it, or an agent.think was done. How a called tool ended is said by
+/// its tool.result. Type kairo.chain.step_ended.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChainStepEnded {
+    #[prost(string, tag = "1")]
+    pub chain_id: ::prost::alloc::string::String,
+    /// Counted from 0.
+    #[prost(uint32, tag = "2")]
+    pub step: u32,
+    /// done, skipped, failed, stopped (by a hook, or because a human rejected it)
+    #[prost(string, tag = "3")]
+    pub outcome: ::prost::alloc::string::String,
+    /// JSON, as text; of what was done.
+    #[prost(string, tag = "4")]
+    pub result: ::prost::alloc::string::String,
+    /// Why it was not done.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+    /// What it ran with, a JSON object as text; empty when it did not run.
+    #[prost(string, tag = "6")]
+    pub params: ::prost::alloc::string::String,
+}
+/// A chain is over. Type kairo.chain.ended.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChainEnded {
+    #[prost(string, tag = "1")]
+    pub chain_id: ::prost::alloc::string::String,
+    /// done, broken (agent.decide said break), failed (a step did), canceled, replaced (by another plan)
+    #[prost(string, tag = "2")]
+    pub outcome: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// A tool is to be called that needs a human's consent: its event id is the action id that a UserApproval names, with
+/// the verdict "approved" or "rejected". Type kairo.agent.approval_requested.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ApprovalRequested {
+    #[prost(string, tag = "1")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    /// A JSON object, as text.
+    #[prost(string, tag = "3")]
+    pub arguments: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub chain_id: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "5")]
+    pub step: u32,
+}
+/// A task was made. Type kairo.task.scheduled.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskScheduled {
+    #[prost(message, optional, tag = "1")]
+    pub task: ::core::option::Option<Task>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Task {
+    #[prost(string, tag = "1")]
+    pub task_id: ::prost::alloc::string::String,
+    /// "scheduled" (its time comes) or "hook" (something happens).
+    #[prost(string, tag = "2")]
+    pub kind: ::prost::alloc::string::String,
+    /// For people.
+    #[prost(string, tag = "3")]
+    pub title: ::prost::alloc::string::String,
+    /// "once", "delay" or "repeat"; empty for a hook.
+    #[prost(string, tag = "4")]
+    pub r#type: ::prost::alloc::string::String,
+    /// As it was asked for: a time, a delay, an interval, a cron expression or a recurrence rule.
+    #[prost(string, tag = "5")]
+    pub at: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub interval: ::prost::alloc::string::String,
+    #[prost(string, tag = "7")]
+    pub cron: ::prost::alloc::string::String,
+    #[prost(string, tag = "8")]
+    pub rrule: ::prost::alloc::string::String,
+    /// IANA name.
+    #[prost(string, tag = "9")]
+    pub time_zone: ::prost::alloc::string::String,
+    /// The steps to run, a JSON array in the form of a chain.
+    #[prost(string, tag = "10")]
+    pub action: ::prost::alloc::string::String,
+    /// "pre:<tool>", "post:<tool>" or "post:<event>"; empty unless it is a hook.
+    #[prost(string, tag = "11")]
+    pub trigger: ::prost::alloc::string::String,
+    #[prost(string, tag = "12")]
+    pub condition: ::prost::alloc::string::String,
+    #[prost(string, tag = "13")]
+    pub thread_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "14")]
+    pub user: ::prost::alloc::string::String,
+    /// user, system, self or delegation
+    #[prost(string, tag = "15")]
+    pub source: ::prost::alloc::string::String,
+    /// RFC 3339; when it is due next. Empty for a hook.
+    #[prost(string, tag = "16")]
+    pub next_at: ::prost::alloc::string::String,
+    /// Which time that will be, counted from 1.
+    #[prost(uint64, tag = "17")]
+    pub occurrence: u64,
+}
+/// A task's time came, or what it waits for happened; its chain begins. Type kairo.task.fired.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskFired {
+    #[prost(string, tag = "1")]
+    pub task_id: ::prost::alloc::string::String,
+    /// As in Task; 0 for a hook.
+    #[prost(uint64, tag = "2")]
+    pub occurrence: u64,
+    /// RFC 3339; when it was due. Empty for a hook.
+    #[prost(string, tag = "3")]
+    pub due_at: ::prost::alloc::string::String,
+    /// Whether it was due more than a minute before, because nobody was there.
+    #[prost(bool, tag = "4")]
+    pub late: bool,
+    /// When it is due next; empty when it is not.
+    #[prost(string, tag = "5")]
+    pub next_at: ::prost::alloc::string::String,
+    /// The event that did it.
+    #[prost(string, tag = "6")]
+    pub trigger_event_id: ::prost::alloc::string::String,
+    /// What agent.decide or the hook's steps may refer to as {event.…}: a JSON object, as text.
+    #[prost(string, tag = "7")]
+    pub data: ::prost::alloc::string::String,
+    /// Hooks on whose behalf it happened: none of them is triggered by what follows.
+    #[prost(string, repeated, tag = "8")]
+    pub lineage: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// A task was paused, resumed, run now, canceled, completed or archived. Type kairo.task.changed.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskChanged {
+    #[prost(string, tag = "1")]
+    pub task_id: ::prost::alloc::string::String,
+    /// pending, active, paused, completed, canceled, archived, failed
+    #[prost(string, tag = "2")]
+    pub status: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// When it is due next, and which time that will be; empty and 0 when it is not.
+    #[prost(string, tag = "4")]
+    pub next_at: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "5")]
+    pub occurrence: u64,
+}
+/// Something worth remembering. The same memory id again replaces what it said. Type kairo.memory.appended.v1.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct MemoryAppended {
+    #[prost(string, tag = "1")]
+    pub memory_id: ::prost::alloc::string::String,
+    /// journal, person, project, preference, decision, insight, fact, state or secret
+    #[prost(string, tag = "2")]
+    pub kind: ::prost::alloc::string::String,
+    /// Whom or what it is about; empty for a journal entry.
+    #[prost(string, tag = "3")]
+    pub subject: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub content: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "5")]
+    pub keywords: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The day it is about, YYYY-MM-DD in the agent's time zone.
+    #[prost(string, tag = "6")]
+    pub day: ::prost::alloc::string::String,
+    /// Ids of the events it came from.
+    #[prost(string, repeated, tag = "7")]
+    pub source_event_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What looked like a secret and was taken out of the content.
+    #[prost(message, repeated, tag = "8")]
+    pub secrets: ::prost::alloc::vec::Vec<SealedSecret>,
+    #[prost(string, tag = "9")]
+    pub user: ::prost::alloc::string::String,
+}
+/// A secret that only the holder of the key can read. In the content stands "\[secret <name>\]" in its place.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SealedSecret {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// AES-256-GCM-SIV under the configured key, with the nonce in front.
+    #[prost(bytes = "vec", tag = "2")]
+    pub sealed: ::prost::alloc::vec::Vec<u8>,
 }
 /// One answer of a model. The request is not kept: the agent's state rebuilds it, and the digest proves it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -579,6 +906,9 @@ pub struct ToolSpec {
     /// "tool-runner" or "process-supervisor": who carries it out.
     #[prost(string, tag = "6")]
     pub executor: ::prost::alloc::string::String,
+    /// Whether a human must consent to each call.
+    #[prost(bool, tag = "7")]
+    pub needs_approval: bool,
 }
 /// What the process supervisors can run. Type kairo.system.capabilities.v1 on
 /// kairo.system.process-supervisor.capabilities, emitted by process-supervisor when it changes.
@@ -612,6 +942,55 @@ pub struct DeadLetter {
     #[prost(uint64, tag = "7")]
     pub size: u64,
 }
+/// A time came. Type kairo.task.due.v1 on kairo.task.<agent>.due: JetStream publishes it on kairo.timer.due.<agent> from
+/// a schedule that agent-runtime set, and the log sources it from there.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskDue {
+    #[prost(string, tag = "1")]
+    pub task_id: ::prost::alloc::string::String,
+    /// As in Task: whoever has dealt with this time already passes over it.
+    #[prost(uint64, tag = "2")]
+    pub occurrence: u64,
+    /// RFC 3339.
+    #[prost(string, tag = "3")]
+    pub due_at: ::prost::alloc::string::String,
+}
+/// Something happened outside that a hook of the agent waits for.
+/// Type kairo.task.triggered.v1 on kairo.task.<agent>.triggered, emitted by the router.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskTriggered {
+    /// "<source>.<verb>" of the outside event, as hooks name it.
+    #[prost(string, tag = "1")]
+    pub trigger: ::prost::alloc::string::String,
+    /// The outside event.
+    #[prost(string, tag = "2")]
+    pub event_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub r#type: ::prost::alloc::string::String,
+    /// Its data, a JSON object, as text.
+    #[prost(string, tag = "4")]
+    pub data: ::prost::alloc::string::String,
+}
+/// A mail came into the agent's mailbox. Type kairo.email.received.v1 on kairo.email.<agent>.received, emitted by
+/// tool-runner. Hooks wait for it as "post:email.received".
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EmailReceived {
+    /// As email.search and email.read name it.
+    #[prost(string, tag = "1")]
+    pub email_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub sender: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "3")]
+    pub to: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, tag = "4")]
+    pub subject: ::prost::alloc::string::String,
+    /// The text, cut at the configured limit.
+    #[prost(string, tag = "5")]
+    pub body: ::prost::alloc::string::String,
+    /// RFC 3339; empty when the mail does not say.
+    #[prost(string, tag = "6")]
+    pub date: ::prost::alloc::string::String,
+}
 /// A runner is about to start these actions of one decision. It is the ledger: an action named here has begun.
 /// Type kairo.tool.invoke.v1 on kairo.tool.<agent>.invoke, emitted by tool-runner under the guard of that subject.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -644,6 +1023,8 @@ pub struct ToolInvocation {
     pub target_action_id: ::prost::alloc::string::String,
     #[prost(uint64, tag = "7")]
     pub target_after: u64,
+    #[prost(string, tag = "8")]
+    pub approval_id: ::prost::alloc::string::String,
 }
 /// How far a tool says it is, at most once a second for each action.
 /// Type kairo.tool.progress.v1 on kairo.tool.<agent>.progress, emitted by tool-runner.
@@ -685,7 +1066,7 @@ pub struct ToolResult {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ToolError {
-    /// invalid_arguments, not_found, failed, timed_out, canceled, in_doubt, too_large
+    /// invalid_arguments, not_found, failed, timed_out, canceled, in_doubt, too_large, approval_required, unavailable
     #[prost(string, tag = "1")]
     pub kind: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
@@ -737,6 +1118,7 @@ pub struct UserChoice {
     /// The event that put it to the user.
     #[prost(string, tag = "4")]
     pub offer_id: ::prost::alloc::string::String,
+    /// "accept" or "decline".
     #[prost(string, tag = "5")]
     pub option: ::prost::alloc::string::String,
 }
@@ -752,7 +1134,8 @@ pub struct UserApproval {
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "4")]
     pub action_id: ::prost::alloc::string::String,
-    /// On an action in doubt, what was found out: "happened" or "did_not_happen".
+    /// On an action in doubt, what was found out: "happened" or "did_not_happen". On one that waits for consent:
+    /// "approved" or "rejected".
     #[prost(string, tag = "5")]
     pub verdict: ::prost::alloc::string::String,
     /// For the agent, in the human's words.
@@ -769,11 +1152,18 @@ pub struct UserCommand {
     pub user: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub agent: ::prost::alloc::string::String,
-    /// "cancel": stop the action, or the process, if one is named.
+    /// "cancel": stop the action, the process, the chain or the task that is named. Of a task: "pause", "resume", "run".
+    /// Of a thread: "archive", "unarchive".
     #[prost(string, tag = "4")]
     pub command: ::prost::alloc::string::String,
     #[prost(string, tag = "5")]
     pub action_id: ::prost::alloc::string::String,
     #[prost(string, tag = "6")]
     pub process_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "7")]
+    pub chain_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "8")]
+    pub task_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "9")]
+    pub thread_id: ::prost::alloc::string::String,
 }

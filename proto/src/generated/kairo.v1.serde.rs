@@ -448,6 +448,15 @@ impl serde::Serialize for AgentCommand {
         if !self.process_id.is_empty() {
             len += 1;
         }
+        if !self.chain_id.is_empty() {
+            len += 1;
+        }
+        if !self.task_id.is_empty() {
+            len += 1;
+        }
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentCommand", len)?;
         if !self.command_id.is_empty() {
             struct_ser.serialize_field("command_id", &self.command_id)?;
@@ -463,6 +472,15 @@ impl serde::Serialize for AgentCommand {
         }
         if !self.process_id.is_empty() {
             struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        if !self.chain_id.is_empty() {
+            struct_ser.serialize_field("chain_id", &self.chain_id)?;
+        }
+        if !self.task_id.is_empty() {
+            struct_ser.serialize_field("task_id", &self.task_id)?;
+        }
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
         }
         struct_ser.end()
     }
@@ -482,6 +500,12 @@ impl<'de> serde::Deserialize<'de> for AgentCommand {
             "actionId",
             "process_id",
             "processId",
+            "chain_id",
+            "chainId",
+            "task_id",
+            "taskId",
+            "thread_id",
+            "threadId",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -491,6 +515,9 @@ impl<'de> serde::Deserialize<'de> for AgentCommand {
             Command,
             ActionId,
             ProcessId,
+            ChainId,
+            TaskId,
+            ThreadId,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -518,6 +545,9 @@ impl<'de> serde::Deserialize<'de> for AgentCommand {
                             "command" => Ok(GeneratedField::Command),
                             "actionId" | "action_id" => Ok(GeneratedField::ActionId),
                             "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            "chainId" | "chain_id" => Ok(GeneratedField::ChainId),
+                            "taskId" | "task_id" => Ok(GeneratedField::TaskId),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -542,6 +572,9 @@ impl<'de> serde::Deserialize<'de> for AgentCommand {
                 let mut command__ = None;
                 let mut action_id__ = None;
                 let mut process_id__ = None;
+                let mut chain_id__ = None;
+                let mut task_id__ = None;
+                let mut thread_id__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::CommandId => {
@@ -574,6 +607,24 @@ impl<'de> serde::Deserialize<'de> for AgentCommand {
                             }
                             process_id__ = Some(map_.next_value()?);
                         }
+                        GeneratedField::ChainId => {
+                            if chain_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainId"));
+                            }
+                            chain_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TaskId => {
+                            if task_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskId"));
+                            }
+                            task_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -585,6 +636,9 @@ impl<'de> serde::Deserialize<'de> for AgentCommand {
                     command: command__.unwrap_or_default(),
                     action_id: action_id__.unwrap_or_default(),
                     process_id: process_id__.unwrap_or_default(),
+                    chain_id: chain_id__.unwrap_or_default(),
+                    task_id: task_id__.unwrap_or_default(),
+                    thread_id: thread_id__.unwrap_or_default(),
                 })
             }
         }
@@ -1334,6 +1388,18 @@ impl serde::Serialize for AgentProfile {
         if !self.interjection.is_empty() {
             len += 1;
         }
+        if !self.planning.is_empty() {
+            len += 1;
+        }
+        if !self.threads.is_empty() {
+            len += 1;
+        }
+        if !self.time_zone.is_empty() {
+            len += 1;
+        }
+        if !self.day_ends_at.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentProfile", len)?;
         if !self.agent.is_empty() {
             struct_ser.serialize_field("agent", &self.agent)?;
@@ -1356,6 +1422,18 @@ impl serde::Serialize for AgentProfile {
         if !self.interjection.is_empty() {
             struct_ser.serialize_field("interjection", &self.interjection)?;
         }
+        if !self.planning.is_empty() {
+            struct_ser.serialize_field("planning", &self.planning)?;
+        }
+        if !self.threads.is_empty() {
+            struct_ser.serialize_field("threads", &self.threads)?;
+        }
+        if !self.time_zone.is_empty() {
+            struct_ser.serialize_field("time_zone", &self.time_zone)?;
+        }
+        if !self.day_ends_at.is_empty() {
+            struct_ser.serialize_field("day_ends_at", &self.day_ends_at)?;
+        }
         struct_ser.end()
     }
 }
@@ -1375,6 +1453,12 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
             "history_limit",
             "historyLimit",
             "interjection",
+            "planning",
+            "threads",
+            "time_zone",
+            "timeZone",
+            "day_ends_at",
+            "dayEndsAt",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -1386,6 +1470,10 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
             MaxSteps,
             HistoryLimit,
             Interjection,
+            Planning,
+            Threads,
+            TimeZone,
+            DayEndsAt,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -1415,6 +1503,10 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
                             "maxSteps" | "max_steps" => Ok(GeneratedField::MaxSteps),
                             "historyLimit" | "history_limit" => Ok(GeneratedField::HistoryLimit),
                             "interjection" => Ok(GeneratedField::Interjection),
+                            "planning" => Ok(GeneratedField::Planning),
+                            "threads" => Ok(GeneratedField::Threads),
+                            "timeZone" | "time_zone" => Ok(GeneratedField::TimeZone),
+                            "dayEndsAt" | "day_ends_at" => Ok(GeneratedField::DayEndsAt),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -1441,6 +1533,10 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
                 let mut max_steps__ = None;
                 let mut history_limit__ = None;
                 let mut interjection__ = None;
+                let mut planning__ = None;
+                let mut threads__ = None;
+                let mut time_zone__ = None;
+                let mut day_ends_at__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Agent => {
@@ -1489,6 +1585,30 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
                             }
                             interjection__ = Some(map_.next_value()?);
                         }
+                        GeneratedField::Planning => {
+                            if planning__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("planning"));
+                            }
+                            planning__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Threads => {
+                            if threads__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threads"));
+                            }
+                            threads__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TimeZone => {
+                            if time_zone__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("timeZone"));
+                            }
+                            time_zone__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::DayEndsAt => {
+                            if day_ends_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("dayEndsAt"));
+                            }
+                            day_ends_at__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -1502,6 +1622,10 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
                     max_steps: max_steps__.unwrap_or_default(),
                     history_limit: history_limit__.unwrap_or_default(),
                     interjection: interjection__.unwrap_or_default(),
+                    planning: planning__.unwrap_or_default(),
+                    threads: threads__.unwrap_or_default(),
+                    time_zone: time_zone__.unwrap_or_default(),
+                    day_ends_at: day_ends_at__.unwrap_or_default(),
                 })
             }
         }
@@ -1601,6 +1725,798 @@ impl<'de> serde::Deserialize<'de> for AgentThought {
             }
         }
         deserializer.deserialize_struct("kairo.v1.AgentThought", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ApprovalRequested {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.tool.is_empty() {
+            len += 1;
+        }
+        if !self.arguments.is_empty() {
+            len += 1;
+        }
+        if !self.chain_id.is_empty() {
+            len += 1;
+        }
+        if self.step != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ApprovalRequested", len)?;
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.tool.is_empty() {
+            struct_ser.serialize_field("tool", &self.tool)?;
+        }
+        if !self.arguments.is_empty() {
+            struct_ser.serialize_field("arguments", &self.arguments)?;
+        }
+        if !self.chain_id.is_empty() {
+            struct_ser.serialize_field("chain_id", &self.chain_id)?;
+        }
+        if self.step != 0 {
+            struct_ser.serialize_field("step", &self.step)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ApprovalRequested {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "user",
+            "tool",
+            "arguments",
+            "chain_id",
+            "chainId",
+            "step",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            User,
+            Tool,
+            Arguments,
+            ChainId,
+            Step,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "user" => Ok(GeneratedField::User),
+                            "tool" => Ok(GeneratedField::Tool),
+                            "arguments" => Ok(GeneratedField::Arguments),
+                            "chainId" | "chain_id" => Ok(GeneratedField::ChainId),
+                            "step" => Ok(GeneratedField::Step),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ApprovalRequested;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ApprovalRequested")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ApprovalRequested, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut user__ = None;
+                let mut tool__ = None;
+                let mut arguments__ = None;
+                let mut chain_id__ = None;
+                let mut step__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tool => {
+                            if tool__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tool"));
+                            }
+                            tool__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Arguments => {
+                            if arguments__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("arguments"));
+                            }
+                            arguments__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ChainId => {
+                            if chain_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainId"));
+                            }
+                            chain_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Step => {
+                            if step__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("step"));
+                            }
+                            step__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ApprovalRequested {
+                    user: user__.unwrap_or_default(),
+                    tool: tool__.unwrap_or_default(),
+                    arguments: arguments__.unwrap_or_default(),
+                    chain_id: chain_id__.unwrap_or_default(),
+                    step: step__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ApprovalRequested", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ChainEnded {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.chain_id.is_empty() {
+            len += 1;
+        }
+        if !self.outcome.is_empty() {
+            len += 1;
+        }
+        if !self.reason.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ChainEnded", len)?;
+        if !self.chain_id.is_empty() {
+            struct_ser.serialize_field("chain_id", &self.chain_id)?;
+        }
+        if !self.outcome.is_empty() {
+            struct_ser.serialize_field("outcome", &self.outcome)?;
+        }
+        if !self.reason.is_empty() {
+            struct_ser.serialize_field("reason", &self.reason)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ChainEnded {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "chain_id",
+            "chainId",
+            "outcome",
+            "reason",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ChainId,
+            Outcome,
+            Reason,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "chainId" | "chain_id" => Ok(GeneratedField::ChainId),
+                            "outcome" => Ok(GeneratedField::Outcome),
+                            "reason" => Ok(GeneratedField::Reason),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ChainEnded;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ChainEnded")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ChainEnded, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut chain_id__ = None;
+                let mut outcome__ = None;
+                let mut reason__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ChainId => {
+                            if chain_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainId"));
+                            }
+                            chain_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Outcome => {
+                            if outcome__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("outcome"));
+                            }
+                            outcome__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ChainEnded {
+                    chain_id: chain_id__.unwrap_or_default(),
+                    outcome: outcome__.unwrap_or_default(),
+                    reason: reason__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ChainEnded", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ChainStarted {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.chain_id.is_empty() {
+            len += 1;
+        }
+        if !self.plan.is_empty() {
+            len += 1;
+        }
+        if !self.steps.is_empty() {
+            len += 1;
+        }
+        if !self.origin.is_empty() {
+            len += 1;
+        }
+        if !self.task_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ChainStarted", len)?;
+        if !self.chain_id.is_empty() {
+            struct_ser.serialize_field("chain_id", &self.chain_id)?;
+        }
+        if !self.plan.is_empty() {
+            struct_ser.serialize_field("plan", &self.plan)?;
+        }
+        if !self.steps.is_empty() {
+            struct_ser.serialize_field("steps", &self.steps)?;
+        }
+        if !self.origin.is_empty() {
+            struct_ser.serialize_field("origin", &self.origin)?;
+        }
+        if !self.task_id.is_empty() {
+            struct_ser.serialize_field("task_id", &self.task_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ChainStarted {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "chain_id",
+            "chainId",
+            "plan",
+            "steps",
+            "origin",
+            "task_id",
+            "taskId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ChainId,
+            Plan,
+            Steps,
+            Origin,
+            TaskId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "chainId" | "chain_id" => Ok(GeneratedField::ChainId),
+                            "plan" => Ok(GeneratedField::Plan),
+                            "steps" => Ok(GeneratedField::Steps),
+                            "origin" => Ok(GeneratedField::Origin),
+                            "taskId" | "task_id" => Ok(GeneratedField::TaskId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ChainStarted;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ChainStarted")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ChainStarted, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut chain_id__ = None;
+                let mut plan__ = None;
+                let mut steps__ = None;
+                let mut origin__ = None;
+                let mut task_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ChainId => {
+                            if chain_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainId"));
+                            }
+                            chain_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Plan => {
+                            if plan__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("plan"));
+                            }
+                            plan__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Steps => {
+                            if steps__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("steps"));
+                            }
+                            steps__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Origin => {
+                            if origin__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("origin"));
+                            }
+                            origin__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TaskId => {
+                            if task_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskId"));
+                            }
+                            task_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ChainStarted {
+                    chain_id: chain_id__.unwrap_or_default(),
+                    plan: plan__.unwrap_or_default(),
+                    steps: steps__.unwrap_or_default(),
+                    origin: origin__.unwrap_or_default(),
+                    task_id: task_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ChainStarted", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ChainStep {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.group != 0 {
+            len += 1;
+        }
+        if !self.event.is_empty() {
+            len += 1;
+        }
+        if !self.params.is_empty() {
+            len += 1;
+        }
+        if !self.decide.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ChainStep", len)?;
+        if self.group != 0 {
+            struct_ser.serialize_field("group", &self.group)?;
+        }
+        if !self.event.is_empty() {
+            struct_ser.serialize_field("event", &self.event)?;
+        }
+        if !self.params.is_empty() {
+            struct_ser.serialize_field("params", &self.params)?;
+        }
+        if !self.decide.is_empty() {
+            struct_ser.serialize_field("decide", &self.decide)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ChainStep {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "group",
+            "event",
+            "params",
+            "decide",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Group,
+            Event,
+            Params,
+            Decide,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "group" => Ok(GeneratedField::Group),
+                            "event" => Ok(GeneratedField::Event),
+                            "params" => Ok(GeneratedField::Params),
+                            "decide" => Ok(GeneratedField::Decide),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ChainStep;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ChainStep")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ChainStep, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut group__ = None;
+                let mut event__ = None;
+                let mut params__ = None;
+                let mut decide__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Group => {
+                            if group__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("group"));
+                            }
+                            group__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Event => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("event"));
+                            }
+                            event__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Params => {
+                            if params__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("params"));
+                            }
+                            params__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Decide => {
+                            if decide__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("decide"));
+                            }
+                            decide__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ChainStep {
+                    group: group__.unwrap_or_default(),
+                    event: event__.unwrap_or_default(),
+                    params: params__.unwrap_or_default(),
+                    decide: decide__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ChainStep", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ChainStepEnded {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.chain_id.is_empty() {
+            len += 1;
+        }
+        if self.step != 0 {
+            len += 1;
+        }
+        if !self.outcome.is_empty() {
+            len += 1;
+        }
+        if !self.result.is_empty() {
+            len += 1;
+        }
+        if !self.reason.is_empty() {
+            len += 1;
+        }
+        if !self.params.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ChainStepEnded", len)?;
+        if !self.chain_id.is_empty() {
+            struct_ser.serialize_field("chain_id", &self.chain_id)?;
+        }
+        if self.step != 0 {
+            struct_ser.serialize_field("step", &self.step)?;
+        }
+        if !self.outcome.is_empty() {
+            struct_ser.serialize_field("outcome", &self.outcome)?;
+        }
+        if !self.result.is_empty() {
+            struct_ser.serialize_field("result", &self.result)?;
+        }
+        if !self.reason.is_empty() {
+            struct_ser.serialize_field("reason", &self.reason)?;
+        }
+        if !self.params.is_empty() {
+            struct_ser.serialize_field("params", &self.params)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ChainStepEnded {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "chain_id",
+            "chainId",
+            "step",
+            "outcome",
+            "result",
+            "reason",
+            "params",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ChainId,
+            Step,
+            Outcome,
+            Result,
+            Reason,
+            Params,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "chainId" | "chain_id" => Ok(GeneratedField::ChainId),
+                            "step" => Ok(GeneratedField::Step),
+                            "outcome" => Ok(GeneratedField::Outcome),
+                            "result" => Ok(GeneratedField::Result),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "params" => Ok(GeneratedField::Params),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ChainStepEnded;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ChainStepEnded")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ChainStepEnded, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut chain_id__ = None;
+                let mut step__ = None;
+                let mut outcome__ = None;
+                let mut result__ = None;
+                let mut reason__ = None;
+                let mut params__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ChainId => {
+                            if chain_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainId"));
+                            }
+                            chain_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Step => {
+                            if step__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("step"));
+                            }
+                            step__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Outcome => {
+                            if outcome__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("outcome"));
+                            }
+                            outcome__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Result => {
+                            if result__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("result"));
+                            }
+                            result__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Params => {
+                            if params__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("params"));
+                            }
+                            params__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ChainStepEnded {
+                    chain_id: chain_id__.unwrap_or_default(),
+                    step: step__.unwrap_or_default(),
+                    outcome: outcome__.unwrap_or_default(),
+                    result: result__.unwrap_or_default(),
+                    reason: reason__.unwrap_or_default(),
+                    params: params__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ChainStepEnded", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for Completion {
@@ -2405,6 +3321,42 @@ impl serde::Serialize for DecidedEvent {
                 decided_event::Event::Joined(v) => {
                     struct_ser.serialize_field("joined", v)?;
                 }
+                decided_event::Event::ThreadMatched(v) => {
+                    struct_ser.serialize_field("thread_matched", v)?;
+                }
+                decided_event::Event::ThreadSuggested(v) => {
+                    struct_ser.serialize_field("thread_suggested", v)?;
+                }
+                decided_event::Event::ThreadSummarized(v) => {
+                    struct_ser.serialize_field("thread_summarized", v)?;
+                }
+                decided_event::Event::ThreadArchived(v) => {
+                    struct_ser.serialize_field("thread_archived", v)?;
+                }
+                decided_event::Event::ChainStarted(v) => {
+                    struct_ser.serialize_field("chain_started", v)?;
+                }
+                decided_event::Event::ChainStepEnded(v) => {
+                    struct_ser.serialize_field("chain_step_ended", v)?;
+                }
+                decided_event::Event::ChainEnded(v) => {
+                    struct_ser.serialize_field("chain_ended", v)?;
+                }
+                decided_event::Event::ApprovalRequested(v) => {
+                    struct_ser.serialize_field("approval_requested", v)?;
+                }
+                decided_event::Event::TaskScheduled(v) => {
+                    struct_ser.serialize_field("task_scheduled", v)?;
+                }
+                decided_event::Event::TaskFired(v) => {
+                    struct_ser.serialize_field("task_fired", v)?;
+                }
+                decided_event::Event::TaskChanged(v) => {
+                    struct_ser.serialize_field("task_changed", v)?;
+                }
+                decided_event::Event::MemoryAppended(v) => {
+                    struct_ser.serialize_field("memory_appended", v)?;
+                }
             }
         }
         struct_ser.end()
@@ -2431,6 +3383,30 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
             "thread_created",
             "threadCreated",
             "joined",
+            "thread_matched",
+            "threadMatched",
+            "thread_suggested",
+            "threadSuggested",
+            "thread_summarized",
+            "threadSummarized",
+            "thread_archived",
+            "threadArchived",
+            "chain_started",
+            "chainStarted",
+            "chain_step_ended",
+            "chainStepEnded",
+            "chain_ended",
+            "chainEnded",
+            "approval_requested",
+            "approvalRequested",
+            "task_scheduled",
+            "taskScheduled",
+            "task_fired",
+            "taskFired",
+            "task_changed",
+            "taskChanged",
+            "memory_appended",
+            "memoryAppended",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -2444,6 +3420,18 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
             Failed,
             ThreadCreated,
             Joined,
+            ThreadMatched,
+            ThreadSuggested,
+            ThreadSummarized,
+            ThreadArchived,
+            ChainStarted,
+            ChainStepEnded,
+            ChainEnded,
+            ApprovalRequested,
+            TaskScheduled,
+            TaskFired,
+            TaskChanged,
+            MemoryAppended,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -2475,6 +3463,18 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
                             "failed" => Ok(GeneratedField::Failed),
                             "threadCreated" | "thread_created" => Ok(GeneratedField::ThreadCreated),
                             "joined" => Ok(GeneratedField::Joined),
+                            "threadMatched" | "thread_matched" => Ok(GeneratedField::ThreadMatched),
+                            "threadSuggested" | "thread_suggested" => Ok(GeneratedField::ThreadSuggested),
+                            "threadSummarized" | "thread_summarized" => Ok(GeneratedField::ThreadSummarized),
+                            "threadArchived" | "thread_archived" => Ok(GeneratedField::ThreadArchived),
+                            "chainStarted" | "chain_started" => Ok(GeneratedField::ChainStarted),
+                            "chainStepEnded" | "chain_step_ended" => Ok(GeneratedField::ChainStepEnded),
+                            "chainEnded" | "chain_ended" => Ok(GeneratedField::ChainEnded),
+                            "approvalRequested" | "approval_requested" => Ok(GeneratedField::ApprovalRequested),
+                            "taskScheduled" | "task_scheduled" => Ok(GeneratedField::TaskScheduled),
+                            "taskFired" | "task_fired" => Ok(GeneratedField::TaskFired),
+                            "taskChanged" | "task_changed" => Ok(GeneratedField::TaskChanged),
+                            "memoryAppended" | "memory_appended" => Ok(GeneratedField::MemoryAppended),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -2560,6 +3560,90 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
                             event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::Joined)
 ;
                         }
+                        GeneratedField::ThreadMatched => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadMatched"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::ThreadMatched)
+;
+                        }
+                        GeneratedField::ThreadSuggested => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadSuggested"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::ThreadSuggested)
+;
+                        }
+                        GeneratedField::ThreadSummarized => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadSummarized"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::ThreadSummarized)
+;
+                        }
+                        GeneratedField::ThreadArchived => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadArchived"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::ThreadArchived)
+;
+                        }
+                        GeneratedField::ChainStarted => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainStarted"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::ChainStarted)
+;
+                        }
+                        GeneratedField::ChainStepEnded => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainStepEnded"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::ChainStepEnded)
+;
+                        }
+                        GeneratedField::ChainEnded => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainEnded"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::ChainEnded)
+;
+                        }
+                        GeneratedField::ApprovalRequested => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("approvalRequested"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::ApprovalRequested)
+;
+                        }
+                        GeneratedField::TaskScheduled => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskScheduled"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::TaskScheduled)
+;
+                        }
+                        GeneratedField::TaskFired => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskFired"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::TaskFired)
+;
+                        }
+                        GeneratedField::TaskChanged => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskChanged"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::TaskChanged)
+;
+                        }
+                        GeneratedField::MemoryAppended => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("memoryAppended"));
+                            }
+                            event__ = map_.next_value::<::std::option::Option<_>>()?.map(decided_event::Event::MemoryAppended)
+;
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -2575,6 +3659,187 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
             }
         }
         deserializer.deserialize_struct("kairo.v1.DecidedEvent", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for EmailReceived {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.email_id.is_empty() {
+            len += 1;
+        }
+        if !self.sender.is_empty() {
+            len += 1;
+        }
+        if !self.to.is_empty() {
+            len += 1;
+        }
+        if !self.subject.is_empty() {
+            len += 1;
+        }
+        if !self.body.is_empty() {
+            len += 1;
+        }
+        if !self.date.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.EmailReceived", len)?;
+        if !self.email_id.is_empty() {
+            struct_ser.serialize_field("email_id", &self.email_id)?;
+        }
+        if !self.sender.is_empty() {
+            struct_ser.serialize_field("sender", &self.sender)?;
+        }
+        if !self.to.is_empty() {
+            struct_ser.serialize_field("to", &self.to)?;
+        }
+        if !self.subject.is_empty() {
+            struct_ser.serialize_field("subject", &self.subject)?;
+        }
+        if !self.body.is_empty() {
+            struct_ser.serialize_field("body", &self.body)?;
+        }
+        if !self.date.is_empty() {
+            struct_ser.serialize_field("date", &self.date)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for EmailReceived {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "email_id",
+            "emailId",
+            "sender",
+            "to",
+            "subject",
+            "body",
+            "date",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            EmailId,
+            Sender,
+            To,
+            Subject,
+            Body,
+            Date,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "emailId" | "email_id" => Ok(GeneratedField::EmailId),
+                            "sender" => Ok(GeneratedField::Sender),
+                            "to" => Ok(GeneratedField::To),
+                            "subject" => Ok(GeneratedField::Subject),
+                            "body" => Ok(GeneratedField::Body),
+                            "date" => Ok(GeneratedField::Date),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = EmailReceived;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.EmailReceived")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<EmailReceived, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut email_id__ = None;
+                let mut sender__ = None;
+                let mut to__ = None;
+                let mut subject__ = None;
+                let mut body__ = None;
+                let mut date__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::EmailId => {
+                            if email_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("emailId"));
+                            }
+                            email_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sender => {
+                            if sender__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sender"));
+                            }
+                            sender__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::To => {
+                            if to__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("to"));
+                            }
+                            to__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Subject => {
+                            if subject__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("subject"));
+                            }
+                            subject__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Body => {
+                            if body__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("body"));
+                            }
+                            body__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Date => {
+                            if date__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("date"));
+                            }
+                            date__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(EmailReceived {
+                    email_id: email_id__.unwrap_or_default(),
+                    sender: sender__.unwrap_or_default(),
+                    to: to__.unwrap_or_default(),
+                    subject: subject__.unwrap_or_default(),
+                    body: body__.unwrap_or_default(),
+                    date: date__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.EmailReceived", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for LiveOutput {
@@ -2893,6 +4158,239 @@ impl<'de> serde::Deserialize<'de> for LiveToken {
             }
         }
         deserializer.deserialize_struct("kairo.v1.LiveToken", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for MemoryAppended {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.memory_id.is_empty() {
+            len += 1;
+        }
+        if !self.kind.is_empty() {
+            len += 1;
+        }
+        if !self.subject.is_empty() {
+            len += 1;
+        }
+        if !self.content.is_empty() {
+            len += 1;
+        }
+        if !self.keywords.is_empty() {
+            len += 1;
+        }
+        if !self.day.is_empty() {
+            len += 1;
+        }
+        if !self.source_event_ids.is_empty() {
+            len += 1;
+        }
+        if !self.secrets.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.MemoryAppended", len)?;
+        if !self.memory_id.is_empty() {
+            struct_ser.serialize_field("memory_id", &self.memory_id)?;
+        }
+        if !self.kind.is_empty() {
+            struct_ser.serialize_field("kind", &self.kind)?;
+        }
+        if !self.subject.is_empty() {
+            struct_ser.serialize_field("subject", &self.subject)?;
+        }
+        if !self.content.is_empty() {
+            struct_ser.serialize_field("content", &self.content)?;
+        }
+        if !self.keywords.is_empty() {
+            struct_ser.serialize_field("keywords", &self.keywords)?;
+        }
+        if !self.day.is_empty() {
+            struct_ser.serialize_field("day", &self.day)?;
+        }
+        if !self.source_event_ids.is_empty() {
+            struct_ser.serialize_field("source_event_ids", &self.source_event_ids)?;
+        }
+        if !self.secrets.is_empty() {
+            struct_ser.serialize_field("secrets", &self.secrets)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for MemoryAppended {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "memory_id",
+            "memoryId",
+            "kind",
+            "subject",
+            "content",
+            "keywords",
+            "day",
+            "source_event_ids",
+            "sourceEventIds",
+            "secrets",
+            "user",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            MemoryId,
+            Kind,
+            Subject,
+            Content,
+            Keywords,
+            Day,
+            SourceEventIds,
+            Secrets,
+            User,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "memoryId" | "memory_id" => Ok(GeneratedField::MemoryId),
+                            "kind" => Ok(GeneratedField::Kind),
+                            "subject" => Ok(GeneratedField::Subject),
+                            "content" => Ok(GeneratedField::Content),
+                            "keywords" => Ok(GeneratedField::Keywords),
+                            "day" => Ok(GeneratedField::Day),
+                            "sourceEventIds" | "source_event_ids" => Ok(GeneratedField::SourceEventIds),
+                            "secrets" => Ok(GeneratedField::Secrets),
+                            "user" => Ok(GeneratedField::User),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = MemoryAppended;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.MemoryAppended")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<MemoryAppended, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut memory_id__ = None;
+                let mut kind__ = None;
+                let mut subject__ = None;
+                let mut content__ = None;
+                let mut keywords__ = None;
+                let mut day__ = None;
+                let mut source_event_ids__ = None;
+                let mut secrets__ = None;
+                let mut user__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::MemoryId => {
+                            if memory_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("memoryId"));
+                            }
+                            memory_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Kind => {
+                            if kind__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("kind"));
+                            }
+                            kind__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Subject => {
+                            if subject__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("subject"));
+                            }
+                            subject__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Content => {
+                            if content__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("content"));
+                            }
+                            content__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Keywords => {
+                            if keywords__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("keywords"));
+                            }
+                            keywords__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Day => {
+                            if day__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("day"));
+                            }
+                            day__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::SourceEventIds => {
+                            if source_event_ids__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sourceEventIds"));
+                            }
+                            source_event_ids__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Secrets => {
+                            if secrets__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("secrets"));
+                            }
+                            secrets__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(MemoryAppended {
+                    memory_id: memory_id__.unwrap_or_default(),
+                    kind: kind__.unwrap_or_default(),
+                    subject: subject__.unwrap_or_default(),
+                    content: content__.unwrap_or_default(),
+                    keywords: keywords__.unwrap_or_default(),
+                    day: day__.unwrap_or_default(),
+                    source_event_ids: source_event_ids__.unwrap_or_default(),
+                    secrets: secrets__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.MemoryAppended", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for ProcessAnswer {
@@ -5298,6 +6796,122 @@ impl<'de> serde::Deserialize<'de> for Say {
         deserializer.deserialize_struct("kairo.v1.Say", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for SealedSecret {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.name.is_empty() {
+            len += 1;
+        }
+        if !self.sealed.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.SealedSecret", len)?;
+        if !self.name.is_empty() {
+            struct_ser.serialize_field("name", &self.name)?;
+        }
+        if !self.sealed.is_empty() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sealed", pbjson::private::base64::encode(&self.sealed).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for SealedSecret {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "name",
+            "sealed",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Name,
+            Sealed,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "name" => Ok(GeneratedField::Name),
+                            "sealed" => Ok(GeneratedField::Sealed),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = SealedSecret;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.SealedSecret")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<SealedSecret, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut name__ = None;
+                let mut sealed__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Name => {
+                            if name__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("name"));
+                            }
+                            name__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sealed => {
+                            if sealed__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sealed"));
+                            }
+                            sealed__ = 
+                                Some(map_.next_value::<::pbjson::private::BytesDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(SealedSecret {
+                    name: name__.unwrap_or_default(),
+                    sealed: sealed__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.SealedSecret", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for ServiceStatus {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -5579,6 +7193,1262 @@ impl<'de> serde::Deserialize<'de> for TailRequest {
         deserializer.deserialize_struct("kairo.v1.TailRequest", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for Task {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.task_id.is_empty() {
+            len += 1;
+        }
+        if !self.kind.is_empty() {
+            len += 1;
+        }
+        if !self.title.is_empty() {
+            len += 1;
+        }
+        if !self.r#type.is_empty() {
+            len += 1;
+        }
+        if !self.at.is_empty() {
+            len += 1;
+        }
+        if !self.interval.is_empty() {
+            len += 1;
+        }
+        if !self.cron.is_empty() {
+            len += 1;
+        }
+        if !self.rrule.is_empty() {
+            len += 1;
+        }
+        if !self.time_zone.is_empty() {
+            len += 1;
+        }
+        if !self.action.is_empty() {
+            len += 1;
+        }
+        if !self.trigger.is_empty() {
+            len += 1;
+        }
+        if !self.condition.is_empty() {
+            len += 1;
+        }
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.source.is_empty() {
+            len += 1;
+        }
+        if !self.next_at.is_empty() {
+            len += 1;
+        }
+        if self.occurrence != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.Task", len)?;
+        if !self.task_id.is_empty() {
+            struct_ser.serialize_field("task_id", &self.task_id)?;
+        }
+        if !self.kind.is_empty() {
+            struct_ser.serialize_field("kind", &self.kind)?;
+        }
+        if !self.title.is_empty() {
+            struct_ser.serialize_field("title", &self.title)?;
+        }
+        if !self.r#type.is_empty() {
+            struct_ser.serialize_field("type", &self.r#type)?;
+        }
+        if !self.at.is_empty() {
+            struct_ser.serialize_field("at", &self.at)?;
+        }
+        if !self.interval.is_empty() {
+            struct_ser.serialize_field("interval", &self.interval)?;
+        }
+        if !self.cron.is_empty() {
+            struct_ser.serialize_field("cron", &self.cron)?;
+        }
+        if !self.rrule.is_empty() {
+            struct_ser.serialize_field("rrule", &self.rrule)?;
+        }
+        if !self.time_zone.is_empty() {
+            struct_ser.serialize_field("time_zone", &self.time_zone)?;
+        }
+        if !self.action.is_empty() {
+            struct_ser.serialize_field("action", &self.action)?;
+        }
+        if !self.trigger.is_empty() {
+            struct_ser.serialize_field("trigger", &self.trigger)?;
+        }
+        if !self.condition.is_empty() {
+            struct_ser.serialize_field("condition", &self.condition)?;
+        }
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.source.is_empty() {
+            struct_ser.serialize_field("source", &self.source)?;
+        }
+        if !self.next_at.is_empty() {
+            struct_ser.serialize_field("next_at", &self.next_at)?;
+        }
+        if self.occurrence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("occurrence", ToString::to_string(&self.occurrence).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for Task {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "task_id",
+            "taskId",
+            "kind",
+            "title",
+            "type",
+            "at",
+            "interval",
+            "cron",
+            "rrule",
+            "time_zone",
+            "timeZone",
+            "action",
+            "trigger",
+            "condition",
+            "thread_id",
+            "threadId",
+            "user",
+            "source",
+            "next_at",
+            "nextAt",
+            "occurrence",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            TaskId,
+            Kind,
+            Title,
+            Type,
+            At,
+            Interval,
+            Cron,
+            Rrule,
+            TimeZone,
+            Action,
+            Trigger,
+            Condition,
+            ThreadId,
+            User,
+            Source,
+            NextAt,
+            Occurrence,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "taskId" | "task_id" => Ok(GeneratedField::TaskId),
+                            "kind" => Ok(GeneratedField::Kind),
+                            "title" => Ok(GeneratedField::Title),
+                            "type" => Ok(GeneratedField::Type),
+                            "at" => Ok(GeneratedField::At),
+                            "interval" => Ok(GeneratedField::Interval),
+                            "cron" => Ok(GeneratedField::Cron),
+                            "rrule" => Ok(GeneratedField::Rrule),
+                            "timeZone" | "time_zone" => Ok(GeneratedField::TimeZone),
+                            "action" => Ok(GeneratedField::Action),
+                            "trigger" => Ok(GeneratedField::Trigger),
+                            "condition" => Ok(GeneratedField::Condition),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "user" => Ok(GeneratedField::User),
+                            "source" => Ok(GeneratedField::Source),
+                            "nextAt" | "next_at" => Ok(GeneratedField::NextAt),
+                            "occurrence" => Ok(GeneratedField::Occurrence),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = Task;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.Task")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<Task, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut task_id__ = None;
+                let mut kind__ = None;
+                let mut title__ = None;
+                let mut r#type__ = None;
+                let mut at__ = None;
+                let mut interval__ = None;
+                let mut cron__ = None;
+                let mut rrule__ = None;
+                let mut time_zone__ = None;
+                let mut action__ = None;
+                let mut trigger__ = None;
+                let mut condition__ = None;
+                let mut thread_id__ = None;
+                let mut user__ = None;
+                let mut source__ = None;
+                let mut next_at__ = None;
+                let mut occurrence__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::TaskId => {
+                            if task_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskId"));
+                            }
+                            task_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Kind => {
+                            if kind__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("kind"));
+                            }
+                            kind__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Title => {
+                            if title__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("title"));
+                            }
+                            title__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Type => {
+                            if r#type__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("type"));
+                            }
+                            r#type__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::At => {
+                            if at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("at"));
+                            }
+                            at__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Interval => {
+                            if interval__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("interval"));
+                            }
+                            interval__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Cron => {
+                            if cron__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("cron"));
+                            }
+                            cron__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Rrule => {
+                            if rrule__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("rrule"));
+                            }
+                            rrule__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TimeZone => {
+                            if time_zone__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("timeZone"));
+                            }
+                            time_zone__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Action => {
+                            if action__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("action"));
+                            }
+                            action__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Trigger => {
+                            if trigger__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("trigger"));
+                            }
+                            trigger__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Condition => {
+                            if condition__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("condition"));
+                            }
+                            condition__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Source => {
+                            if source__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("source"));
+                            }
+                            source__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextAt => {
+                            if next_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextAt"));
+                            }
+                            next_at__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Occurrence => {
+                            if occurrence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("occurrence"));
+                            }
+                            occurrence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(Task {
+                    task_id: task_id__.unwrap_or_default(),
+                    kind: kind__.unwrap_or_default(),
+                    title: title__.unwrap_or_default(),
+                    r#type: r#type__.unwrap_or_default(),
+                    at: at__.unwrap_or_default(),
+                    interval: interval__.unwrap_or_default(),
+                    cron: cron__.unwrap_or_default(),
+                    rrule: rrule__.unwrap_or_default(),
+                    time_zone: time_zone__.unwrap_or_default(),
+                    action: action__.unwrap_or_default(),
+                    trigger: trigger__.unwrap_or_default(),
+                    condition: condition__.unwrap_or_default(),
+                    thread_id: thread_id__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    source: source__.unwrap_or_default(),
+                    next_at: next_at__.unwrap_or_default(),
+                    occurrence: occurrence__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.Task", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for TaskChanged {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.task_id.is_empty() {
+            len += 1;
+        }
+        if !self.status.is_empty() {
+            len += 1;
+        }
+        if !self.reason.is_empty() {
+            len += 1;
+        }
+        if !self.next_at.is_empty() {
+            len += 1;
+        }
+        if self.occurrence != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.TaskChanged", len)?;
+        if !self.task_id.is_empty() {
+            struct_ser.serialize_field("task_id", &self.task_id)?;
+        }
+        if !self.status.is_empty() {
+            struct_ser.serialize_field("status", &self.status)?;
+        }
+        if !self.reason.is_empty() {
+            struct_ser.serialize_field("reason", &self.reason)?;
+        }
+        if !self.next_at.is_empty() {
+            struct_ser.serialize_field("next_at", &self.next_at)?;
+        }
+        if self.occurrence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("occurrence", ToString::to_string(&self.occurrence).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for TaskChanged {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "task_id",
+            "taskId",
+            "status",
+            "reason",
+            "next_at",
+            "nextAt",
+            "occurrence",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            TaskId,
+            Status,
+            Reason,
+            NextAt,
+            Occurrence,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "taskId" | "task_id" => Ok(GeneratedField::TaskId),
+                            "status" => Ok(GeneratedField::Status),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "nextAt" | "next_at" => Ok(GeneratedField::NextAt),
+                            "occurrence" => Ok(GeneratedField::Occurrence),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = TaskChanged;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.TaskChanged")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<TaskChanged, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut task_id__ = None;
+                let mut status__ = None;
+                let mut reason__ = None;
+                let mut next_at__ = None;
+                let mut occurrence__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::TaskId => {
+                            if task_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskId"));
+                            }
+                            task_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextAt => {
+                            if next_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextAt"));
+                            }
+                            next_at__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Occurrence => {
+                            if occurrence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("occurrence"));
+                            }
+                            occurrence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(TaskChanged {
+                    task_id: task_id__.unwrap_or_default(),
+                    status: status__.unwrap_or_default(),
+                    reason: reason__.unwrap_or_default(),
+                    next_at: next_at__.unwrap_or_default(),
+                    occurrence: occurrence__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.TaskChanged", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for TaskDue {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.task_id.is_empty() {
+            len += 1;
+        }
+        if self.occurrence != 0 {
+            len += 1;
+        }
+        if !self.due_at.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.TaskDue", len)?;
+        if !self.task_id.is_empty() {
+            struct_ser.serialize_field("task_id", &self.task_id)?;
+        }
+        if self.occurrence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("occurrence", ToString::to_string(&self.occurrence).as_str())?;
+        }
+        if !self.due_at.is_empty() {
+            struct_ser.serialize_field("due_at", &self.due_at)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for TaskDue {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "task_id",
+            "taskId",
+            "occurrence",
+            "due_at",
+            "dueAt",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            TaskId,
+            Occurrence,
+            DueAt,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "taskId" | "task_id" => Ok(GeneratedField::TaskId),
+                            "occurrence" => Ok(GeneratedField::Occurrence),
+                            "dueAt" | "due_at" => Ok(GeneratedField::DueAt),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = TaskDue;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.TaskDue")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<TaskDue, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut task_id__ = None;
+                let mut occurrence__ = None;
+                let mut due_at__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::TaskId => {
+                            if task_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskId"));
+                            }
+                            task_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Occurrence => {
+                            if occurrence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("occurrence"));
+                            }
+                            occurrence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::DueAt => {
+                            if due_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("dueAt"));
+                            }
+                            due_at__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(TaskDue {
+                    task_id: task_id__.unwrap_or_default(),
+                    occurrence: occurrence__.unwrap_or_default(),
+                    due_at: due_at__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.TaskDue", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for TaskFired {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.task_id.is_empty() {
+            len += 1;
+        }
+        if self.occurrence != 0 {
+            len += 1;
+        }
+        if !self.due_at.is_empty() {
+            len += 1;
+        }
+        if self.late {
+            len += 1;
+        }
+        if !self.next_at.is_empty() {
+            len += 1;
+        }
+        if !self.trigger_event_id.is_empty() {
+            len += 1;
+        }
+        if !self.data.is_empty() {
+            len += 1;
+        }
+        if !self.lineage.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.TaskFired", len)?;
+        if !self.task_id.is_empty() {
+            struct_ser.serialize_field("task_id", &self.task_id)?;
+        }
+        if self.occurrence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("occurrence", ToString::to_string(&self.occurrence).as_str())?;
+        }
+        if !self.due_at.is_empty() {
+            struct_ser.serialize_field("due_at", &self.due_at)?;
+        }
+        if self.late {
+            struct_ser.serialize_field("late", &self.late)?;
+        }
+        if !self.next_at.is_empty() {
+            struct_ser.serialize_field("next_at", &self.next_at)?;
+        }
+        if !self.trigger_event_id.is_empty() {
+            struct_ser.serialize_field("trigger_event_id", &self.trigger_event_id)?;
+        }
+        if !self.data.is_empty() {
+            struct_ser.serialize_field("data", &self.data)?;
+        }
+        if !self.lineage.is_empty() {
+            struct_ser.serialize_field("lineage", &self.lineage)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for TaskFired {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "task_id",
+            "taskId",
+            "occurrence",
+            "due_at",
+            "dueAt",
+            "late",
+            "next_at",
+            "nextAt",
+            "trigger_event_id",
+            "triggerEventId",
+            "data",
+            "lineage",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            TaskId,
+            Occurrence,
+            DueAt,
+            Late,
+            NextAt,
+            TriggerEventId,
+            Data,
+            Lineage,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "taskId" | "task_id" => Ok(GeneratedField::TaskId),
+                            "occurrence" => Ok(GeneratedField::Occurrence),
+                            "dueAt" | "due_at" => Ok(GeneratedField::DueAt),
+                            "late" => Ok(GeneratedField::Late),
+                            "nextAt" | "next_at" => Ok(GeneratedField::NextAt),
+                            "triggerEventId" | "trigger_event_id" => Ok(GeneratedField::TriggerEventId),
+                            "data" => Ok(GeneratedField::Data),
+                            "lineage" => Ok(GeneratedField::Lineage),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = TaskFired;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.TaskFired")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<TaskFired, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut task_id__ = None;
+                let mut occurrence__ = None;
+                let mut due_at__ = None;
+                let mut late__ = None;
+                let mut next_at__ = None;
+                let mut trigger_event_id__ = None;
+                let mut data__ = None;
+                let mut lineage__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::TaskId => {
+                            if task_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskId"));
+                            }
+                            task_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Occurrence => {
+                            if occurrence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("occurrence"));
+                            }
+                            occurrence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::DueAt => {
+                            if due_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("dueAt"));
+                            }
+                            due_at__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Late => {
+                            if late__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("late"));
+                            }
+                            late__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextAt => {
+                            if next_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextAt"));
+                            }
+                            next_at__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TriggerEventId => {
+                            if trigger_event_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("triggerEventId"));
+                            }
+                            trigger_event_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Data => {
+                            if data__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("data"));
+                            }
+                            data__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Lineage => {
+                            if lineage__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("lineage"));
+                            }
+                            lineage__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(TaskFired {
+                    task_id: task_id__.unwrap_or_default(),
+                    occurrence: occurrence__.unwrap_or_default(),
+                    due_at: due_at__.unwrap_or_default(),
+                    late: late__.unwrap_or_default(),
+                    next_at: next_at__.unwrap_or_default(),
+                    trigger_event_id: trigger_event_id__.unwrap_or_default(),
+                    data: data__.unwrap_or_default(),
+                    lineage: lineage__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.TaskFired", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for TaskScheduled {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.task.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.TaskScheduled", len)?;
+        if let Some(v) = self.task.as_ref() {
+            struct_ser.serialize_field("task", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for TaskScheduled {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "task",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Task,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "task" => Ok(GeneratedField::Task),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = TaskScheduled;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.TaskScheduled")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<TaskScheduled, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut task__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Task => {
+                            if task__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("task"));
+                            }
+                            task__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(TaskScheduled {
+                    task: task__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.TaskScheduled", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for TaskTriggered {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.trigger.is_empty() {
+            len += 1;
+        }
+        if !self.event_id.is_empty() {
+            len += 1;
+        }
+        if !self.r#type.is_empty() {
+            len += 1;
+        }
+        if !self.data.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.TaskTriggered", len)?;
+        if !self.trigger.is_empty() {
+            struct_ser.serialize_field("trigger", &self.trigger)?;
+        }
+        if !self.event_id.is_empty() {
+            struct_ser.serialize_field("event_id", &self.event_id)?;
+        }
+        if !self.r#type.is_empty() {
+            struct_ser.serialize_field("type", &self.r#type)?;
+        }
+        if !self.data.is_empty() {
+            struct_ser.serialize_field("data", &self.data)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for TaskTriggered {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "trigger",
+            "event_id",
+            "eventId",
+            "type",
+            "data",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Trigger,
+            EventId,
+            Type,
+            Data,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "trigger" => Ok(GeneratedField::Trigger),
+                            "eventId" | "event_id" => Ok(GeneratedField::EventId),
+                            "type" => Ok(GeneratedField::Type),
+                            "data" => Ok(GeneratedField::Data),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = TaskTriggered;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.TaskTriggered")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<TaskTriggered, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut trigger__ = None;
+                let mut event_id__ = None;
+                let mut r#type__ = None;
+                let mut data__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Trigger => {
+                            if trigger__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("trigger"));
+                            }
+                            trigger__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::EventId => {
+                            if event_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("eventId"));
+                            }
+                            event_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Type => {
+                            if r#type__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("type"));
+                            }
+                            r#type__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Data => {
+                            if data__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("data"));
+                            }
+                            data__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(TaskTriggered {
+                    trigger: trigger__.unwrap_or_default(),
+                    event_id: event_id__.unwrap_or_default(),
+                    r#type: r#type__.unwrap_or_default(),
+                    data: data__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.TaskTriggered", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ThreadArchived {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        if self.archived {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ThreadArchived", len)?;
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if self.archived {
+            struct_ser.serialize_field("archived", &self.archived)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ThreadArchived {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "thread_id",
+            "threadId",
+            "archived",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ThreadId,
+            Archived,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "archived" => Ok(GeneratedField::Archived),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ThreadArchived;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ThreadArchived")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ThreadArchived, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut thread_id__ = None;
+                let mut archived__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Archived => {
+                            if archived__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("archived"));
+                            }
+                            archived__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ThreadArchived {
+                    thread_id: thread_id__.unwrap_or_default(),
+                    archived: archived__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ThreadArchived", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for ThreadCreated {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -5726,6 +8596,501 @@ impl<'de> serde::Deserialize<'de> for ThreadCreated {
         deserializer.deserialize_struct("kairo.v1.ThreadCreated", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for ThreadMatched {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.message_id.is_empty() {
+            len += 1;
+        }
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        if !self.action.is_empty() {
+            len += 1;
+        }
+        if !self.reason.is_empty() {
+            len += 1;
+        }
+        if !self.by.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ThreadMatched", len)?;
+        if !self.message_id.is_empty() {
+            struct_ser.serialize_field("message_id", &self.message_id)?;
+        }
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.action.is_empty() {
+            struct_ser.serialize_field("action", &self.action)?;
+        }
+        if !self.reason.is_empty() {
+            struct_ser.serialize_field("reason", &self.reason)?;
+        }
+        if !self.by.is_empty() {
+            struct_ser.serialize_field("by", &self.by)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ThreadMatched {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "message_id",
+            "messageId",
+            "thread_id",
+            "threadId",
+            "action",
+            "reason",
+            "by",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            MessageId,
+            ThreadId,
+            Action,
+            Reason,
+            By,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "messageId" | "message_id" => Ok(GeneratedField::MessageId),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "action" => Ok(GeneratedField::Action),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "by" => Ok(GeneratedField::By),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ThreadMatched;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ThreadMatched")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ThreadMatched, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut message_id__ = None;
+                let mut thread_id__ = None;
+                let mut action__ = None;
+                let mut reason__ = None;
+                let mut by__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::MessageId => {
+                            if message_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messageId"));
+                            }
+                            message_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Action => {
+                            if action__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("action"));
+                            }
+                            action__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::By => {
+                            if by__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("by"));
+                            }
+                            by__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ThreadMatched {
+                    message_id: message_id__.unwrap_or_default(),
+                    thread_id: thread_id__.unwrap_or_default(),
+                    action: action__.unwrap_or_default(),
+                    reason: reason__.unwrap_or_default(),
+                    by: by__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ThreadMatched", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ThreadSuggested {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.message_id.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.action.is_empty() {
+            len += 1;
+        }
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        if !self.current_thread_id.is_empty() {
+            len += 1;
+        }
+        if !self.reason.is_empty() {
+            len += 1;
+        }
+        if !self.summary.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ThreadSuggested", len)?;
+        if !self.message_id.is_empty() {
+            struct_ser.serialize_field("message_id", &self.message_id)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.action.is_empty() {
+            struct_ser.serialize_field("action", &self.action)?;
+        }
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.current_thread_id.is_empty() {
+            struct_ser.serialize_field("current_thread_id", &self.current_thread_id)?;
+        }
+        if !self.reason.is_empty() {
+            struct_ser.serialize_field("reason", &self.reason)?;
+        }
+        if !self.summary.is_empty() {
+            struct_ser.serialize_field("summary", &self.summary)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ThreadSuggested {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "message_id",
+            "messageId",
+            "user",
+            "action",
+            "thread_id",
+            "threadId",
+            "current_thread_id",
+            "currentThreadId",
+            "reason",
+            "summary",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            MessageId,
+            User,
+            Action,
+            ThreadId,
+            CurrentThreadId,
+            Reason,
+            Summary,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "messageId" | "message_id" => Ok(GeneratedField::MessageId),
+                            "user" => Ok(GeneratedField::User),
+                            "action" => Ok(GeneratedField::Action),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "currentThreadId" | "current_thread_id" => Ok(GeneratedField::CurrentThreadId),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "summary" => Ok(GeneratedField::Summary),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ThreadSuggested;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ThreadSuggested")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ThreadSuggested, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut message_id__ = None;
+                let mut user__ = None;
+                let mut action__ = None;
+                let mut thread_id__ = None;
+                let mut current_thread_id__ = None;
+                let mut reason__ = None;
+                let mut summary__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::MessageId => {
+                            if message_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messageId"));
+                            }
+                            message_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Action => {
+                            if action__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("action"));
+                            }
+                            action__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::CurrentThreadId => {
+                            if current_thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("currentThreadId"));
+                            }
+                            current_thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Summary => {
+                            if summary__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("summary"));
+                            }
+                            summary__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ThreadSuggested {
+                    message_id: message_id__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    action: action__.unwrap_or_default(),
+                    thread_id: thread_id__.unwrap_or_default(),
+                    current_thread_id: current_thread_id__.unwrap_or_default(),
+                    reason: reason__.unwrap_or_default(),
+                    summary: summary__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ThreadSuggested", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ThreadSummarized {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        if !self.title.is_empty() {
+            len += 1;
+        }
+        if !self.summary.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ThreadSummarized", len)?;
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.title.is_empty() {
+            struct_ser.serialize_field("title", &self.title)?;
+        }
+        if !self.summary.is_empty() {
+            struct_ser.serialize_field("summary", &self.summary)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ThreadSummarized {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "thread_id",
+            "threadId",
+            "title",
+            "summary",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ThreadId,
+            Title,
+            Summary,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "title" => Ok(GeneratedField::Title),
+                            "summary" => Ok(GeneratedField::Summary),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ThreadSummarized;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ThreadSummarized")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ThreadSummarized, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut thread_id__ = None;
+                let mut title__ = None;
+                let mut summary__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Title => {
+                            if title__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("title"));
+                            }
+                            title__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Summary => {
+                            if summary__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("summary"));
+                            }
+                            summary__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ThreadSummarized {
+                    thread_id: thread_id__.unwrap_or_default(),
+                    title: title__.unwrap_or_default(),
+                    summary: summary__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ThreadSummarized", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for ToolCall {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -5746,6 +9111,15 @@ impl serde::Serialize for ToolCall {
         if self.target_after != 0 {
             len += 1;
         }
+        if !self.chain_id.is_empty() {
+            len += 1;
+        }
+        if self.step != 0 {
+            len += 1;
+        }
+        if !self.approval_id.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolCall", len)?;
         if !self.tool.is_empty() {
             struct_ser.serialize_field("tool", &self.tool)?;
@@ -5760,6 +9134,15 @@ impl serde::Serialize for ToolCall {
             #[allow(clippy::needless_borrow)]
             #[allow(clippy::needless_borrows_for_generic_args)]
             struct_ser.serialize_field("target_after", ToString::to_string(&self.target_after).as_str())?;
+        }
+        if !self.chain_id.is_empty() {
+            struct_ser.serialize_field("chain_id", &self.chain_id)?;
+        }
+        if self.step != 0 {
+            struct_ser.serialize_field("step", &self.step)?;
+        }
+        if !self.approval_id.is_empty() {
+            struct_ser.serialize_field("approval_id", &self.approval_id)?;
         }
         struct_ser.end()
     }
@@ -5777,6 +9160,11 @@ impl<'de> serde::Deserialize<'de> for ToolCall {
             "targetActionId",
             "target_after",
             "targetAfter",
+            "chain_id",
+            "chainId",
+            "step",
+            "approval_id",
+            "approvalId",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -5785,6 +9173,9 @@ impl<'de> serde::Deserialize<'de> for ToolCall {
             Arguments,
             TargetActionId,
             TargetAfter,
+            ChainId,
+            Step,
+            ApprovalId,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -5811,6 +9202,9 @@ impl<'de> serde::Deserialize<'de> for ToolCall {
                             "arguments" => Ok(GeneratedField::Arguments),
                             "targetActionId" | "target_action_id" => Ok(GeneratedField::TargetActionId),
                             "targetAfter" | "target_after" => Ok(GeneratedField::TargetAfter),
+                            "chainId" | "chain_id" => Ok(GeneratedField::ChainId),
+                            "step" => Ok(GeneratedField::Step),
+                            "approvalId" | "approval_id" => Ok(GeneratedField::ApprovalId),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -5834,6 +9228,9 @@ impl<'de> serde::Deserialize<'de> for ToolCall {
                 let mut arguments__ = None;
                 let mut target_action_id__ = None;
                 let mut target_after__ = None;
+                let mut chain_id__ = None;
+                let mut step__ = None;
+                let mut approval_id__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Tool => {
@@ -5862,6 +9259,26 @@ impl<'de> serde::Deserialize<'de> for ToolCall {
                                 Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
                             ;
                         }
+                        GeneratedField::ChainId => {
+                            if chain_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainId"));
+                            }
+                            chain_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Step => {
+                            if step__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("step"));
+                            }
+                            step__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::ApprovalId => {
+                            if approval_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("approvalId"));
+                            }
+                            approval_id__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -5872,6 +9289,9 @@ impl<'de> serde::Deserialize<'de> for ToolCall {
                     arguments: arguments__.unwrap_or_default(),
                     target_action_id: target_action_id__.unwrap_or_default(),
                     target_after: target_after__.unwrap_or_default(),
+                    chain_id: chain_id__.unwrap_or_default(),
+                    step: step__.unwrap_or_default(),
+                    approval_id: approval_id__.unwrap_or_default(),
                 })
             }
         }
@@ -6131,6 +9551,9 @@ impl serde::Serialize for ToolInvocation {
         if self.target_after != 0 {
             len += 1;
         }
+        if !self.approval_id.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolInvocation", len)?;
         if !self.action_id.is_empty() {
             struct_ser.serialize_field("action_id", &self.action_id)?;
@@ -6155,6 +9578,9 @@ impl serde::Serialize for ToolInvocation {
             #[allow(clippy::needless_borrows_for_generic_args)]
             struct_ser.serialize_field("target_after", ToString::to_string(&self.target_after).as_str())?;
         }
+        if !self.approval_id.is_empty() {
+            struct_ser.serialize_field("approval_id", &self.approval_id)?;
+        }
         struct_ser.end()
     }
 }
@@ -6176,6 +9602,8 @@ impl<'de> serde::Deserialize<'de> for ToolInvocation {
             "targetActionId",
             "target_after",
             "targetAfter",
+            "approval_id",
+            "approvalId",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -6187,6 +9615,7 @@ impl<'de> serde::Deserialize<'de> for ToolInvocation {
             ThreadId,
             TargetActionId,
             TargetAfter,
+            ApprovalId,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -6216,6 +9645,7 @@ impl<'de> serde::Deserialize<'de> for ToolInvocation {
                             "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
                             "targetActionId" | "target_action_id" => Ok(GeneratedField::TargetActionId),
                             "targetAfter" | "target_after" => Ok(GeneratedField::TargetAfter),
+                            "approvalId" | "approval_id" => Ok(GeneratedField::ApprovalId),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -6242,6 +9672,7 @@ impl<'de> serde::Deserialize<'de> for ToolInvocation {
                 let mut thread_id__ = None;
                 let mut target_action_id__ = None;
                 let mut target_after__ = None;
+                let mut approval_id__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::ActionId => {
@@ -6288,6 +9719,12 @@ impl<'de> serde::Deserialize<'de> for ToolInvocation {
                                 Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
                             ;
                         }
+                        GeneratedField::ApprovalId => {
+                            if approval_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("approvalId"));
+                            }
+                            approval_id__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -6301,6 +9738,7 @@ impl<'de> serde::Deserialize<'de> for ToolInvocation {
                     thread_id: thread_id__.unwrap_or_default(),
                     target_action_id: target_action_id__.unwrap_or_default(),
                     target_after: target_after__.unwrap_or_default(),
+                    approval_id: approval_id__.unwrap_or_default(),
                 })
             }
         }
@@ -6834,6 +10272,9 @@ impl serde::Serialize for ToolSpec {
         if !self.executor.is_empty() {
             len += 1;
         }
+        if self.needs_approval {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.ToolSpec", len)?;
         if !self.name.is_empty() {
             struct_ser.serialize_field("name", &self.name)?;
@@ -6855,6 +10296,9 @@ impl serde::Serialize for ToolSpec {
         if !self.executor.is_empty() {
             struct_ser.serialize_field("executor", &self.executor)?;
         }
+        if self.needs_approval {
+            struct_ser.serialize_field("needs_approval", &self.needs_approval)?;
+        }
         struct_ser.end()
     }
 }
@@ -6872,6 +10316,8 @@ impl<'de> serde::Deserialize<'de> for ToolSpec {
             "timeout_ms",
             "timeoutMs",
             "executor",
+            "needs_approval",
+            "needsApproval",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -6882,6 +10328,7 @@ impl<'de> serde::Deserialize<'de> for ToolSpec {
             Idempotent,
             TimeoutMs,
             Executor,
+            NeedsApproval,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -6910,6 +10357,7 @@ impl<'de> serde::Deserialize<'de> for ToolSpec {
                             "idempotent" => Ok(GeneratedField::Idempotent),
                             "timeoutMs" | "timeout_ms" => Ok(GeneratedField::TimeoutMs),
                             "executor" => Ok(GeneratedField::Executor),
+                            "needsApproval" | "needs_approval" => Ok(GeneratedField::NeedsApproval),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -6935,6 +10383,7 @@ impl<'de> serde::Deserialize<'de> for ToolSpec {
                 let mut idempotent__ = None;
                 let mut timeout_ms__ = None;
                 let mut executor__ = None;
+                let mut needs_approval__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Name => {
@@ -6975,6 +10424,12 @@ impl<'de> serde::Deserialize<'de> for ToolSpec {
                             }
                             executor__ = Some(map_.next_value()?);
                         }
+                        GeneratedField::NeedsApproval => {
+                            if needs_approval__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("needsApproval"));
+                            }
+                            needs_approval__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -6987,6 +10442,7 @@ impl<'de> serde::Deserialize<'de> for ToolSpec {
                     idempotent: idempotent__.unwrap_or_default(),
                     timeout_ms: timeout_ms__.unwrap_or_default(),
                     executor: executor__.unwrap_or_default(),
+                    needs_approval: needs_approval__.unwrap_or_default(),
                 })
             }
         }
@@ -7366,6 +10822,15 @@ impl serde::Serialize for UserCommand {
         if !self.process_id.is_empty() {
             len += 1;
         }
+        if !self.chain_id.is_empty() {
+            len += 1;
+        }
+        if !self.task_id.is_empty() {
+            len += 1;
+        }
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.UserCommand", len)?;
         if !self.command_id.is_empty() {
             struct_ser.serialize_field("command_id", &self.command_id)?;
@@ -7384,6 +10849,15 @@ impl serde::Serialize for UserCommand {
         }
         if !self.process_id.is_empty() {
             struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        if !self.chain_id.is_empty() {
+            struct_ser.serialize_field("chain_id", &self.chain_id)?;
+        }
+        if !self.task_id.is_empty() {
+            struct_ser.serialize_field("task_id", &self.task_id)?;
+        }
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
         }
         struct_ser.end()
     }
@@ -7404,6 +10878,12 @@ impl<'de> serde::Deserialize<'de> for UserCommand {
             "actionId",
             "process_id",
             "processId",
+            "chain_id",
+            "chainId",
+            "task_id",
+            "taskId",
+            "thread_id",
+            "threadId",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -7414,6 +10894,9 @@ impl<'de> serde::Deserialize<'de> for UserCommand {
             Command,
             ActionId,
             ProcessId,
+            ChainId,
+            TaskId,
+            ThreadId,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -7442,6 +10925,9 @@ impl<'de> serde::Deserialize<'de> for UserCommand {
                             "command" => Ok(GeneratedField::Command),
                             "actionId" | "action_id" => Ok(GeneratedField::ActionId),
                             "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            "chainId" | "chain_id" => Ok(GeneratedField::ChainId),
+                            "taskId" | "task_id" => Ok(GeneratedField::TaskId),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -7467,6 +10953,9 @@ impl<'de> serde::Deserialize<'de> for UserCommand {
                 let mut command__ = None;
                 let mut action_id__ = None;
                 let mut process_id__ = None;
+                let mut chain_id__ = None;
+                let mut task_id__ = None;
+                let mut thread_id__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::CommandId => {
@@ -7505,6 +10994,24 @@ impl<'de> serde::Deserialize<'de> for UserCommand {
                             }
                             process_id__ = Some(map_.next_value()?);
                         }
+                        GeneratedField::ChainId => {
+                            if chain_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainId"));
+                            }
+                            chain_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TaskId => {
+                            if task_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskId"));
+                            }
+                            task_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -7517,6 +11024,9 @@ impl<'de> serde::Deserialize<'de> for UserCommand {
                     command: command__.unwrap_or_default(),
                     action_id: action_id__.unwrap_or_default(),
                     process_id: process_id__.unwrap_or_default(),
+                    chain_id: chain_id__.unwrap_or_default(),
+                    task_id: task_id__.unwrap_or_default(),
+                    thread_id: thread_id__.unwrap_or_default(),
                 })
             }
         }

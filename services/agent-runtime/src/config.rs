@@ -2,6 +2,7 @@
 
 use kairo_core::{
     config::{Mistake, Secret, Validate, check},
+    sealing,
     service::section,
     service_config,
 };
@@ -22,7 +23,8 @@ service_config! {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentRuntimeConfig {
-    /// Model calls in one turn before the agent must answer, when its profile does not say. Default 12.
+    /// Answers of the heavy model in one turn before the agent must answer the user, when its profile does not say.
+    /// Default 12.
     pub max_steps: u32,
     /// Tries of one model call, the first included. Default 3.
     pub model_tries: u32,
@@ -30,6 +32,8 @@ pub struct AgentRuntimeConfig {
     pub retry_pause_ms: u64,
     /// Tools an agent may call at once. Default 8.
     pub parallel_tools: usize,
+    /// Steps a chain may have. Default 64.
+    pub chain_steps: usize,
     /// Agents whose state is kept in memory. Default 10000.
     pub cached_agents: usize,
     /// Decisions of an agent between two snapshots. Default 64.
@@ -37,13 +41,20 @@ pub struct AgentRuntimeConfig {
     /// Times one decision is begun again because another message came, for agents that want that; what comes after
     /// waits for its turn. Default 3.
     pub restarts: u32,
+    /// Key under which secrets that agents are told are kept in their memory: 64 hexadecimal digits, or base64 of 32
+    /// bytes. Empty: secrets are not kept. Whoever has it can read them with `kairo memories reveal`. Default empty.
+    pub secret_key: Secret,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelsConfig {
-    /// The model that thinks.
+    /// The model that thinks: `agent.think`.
     pub heavy: ModelConfig,
+    /// The model that translates and sums up: `agent.chain`, `thread.match`, `thread.summarize`, memory. Unset: as heavy.
+    pub fast: Option<ModelConfig>,
+    /// The model that completes parameters and judges conditions: `agent.decide`. Unset: as fast.
+    pub light: Option<ModelConfig>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -73,9 +84,11 @@ impl Default for AgentRuntimeConfig {
             model_tries: 3,
             retry_pause_ms: 250,
             parallel_tools: 8,
+            chain_steps: 64,
             cached_agents: 10_000,
             snapshot_every: 64,
             restarts: 3,
+            secret_key: Secret::default(),
         }
     }
 }
@@ -95,8 +108,19 @@ impl Default for ModelConfig {
 }
 
 impl AgentRuntimeConfig {
+    /// The key under which secrets are sealed; none when none is configured.
+    pub fn secret_key_bytes(&self) -> Option<sealing::Key> {
+        sealing::key(self.secret_key.expose()).ok()
+    }
+
     pub fn limits(&self) -> Limits {
-        Limits { max_steps: self.max_steps, tries: self.model_tries, parallel_tools: self.parallel_tools }
+        Limits {
+            max_steps: self.max_steps,
+            tries: self.model_tries,
+            parallel_tools: self.parallel_tools,
+            chain_steps: self.chain_steps,
+            secret_key: self.secret_key_bytes(),
+        }
     }
 }
 
@@ -107,9 +131,14 @@ impl Validate for AgentRuntimeConfig {
         check(&mut mistakes, "model_tries", self.model_tries, 1..=20, "tries");
         check(&mut mistakes, "retry_pause_ms", self.retry_pause_ms, 0..=60_000, "milliseconds");
         check(&mut mistakes, "parallel_tools", self.parallel_tools, 1..=256, "tools");
+        check(&mut mistakes, "chain_steps", self.chain_steps, 1..=1_000, "steps");
         check(&mut mistakes, "cached_agents", self.cached_agents, 1..=10_000_000, "agents");
         check(&mut mistakes, "snapshot_every", self.snapshot_every, 1..=100_000, "decisions");
         check(&mut mistakes, "restarts", self.restarts, 0..=100, "times");
+        if !self.secret_key.is_empty() && self.secret_key_bytes().is_none() {
+            let problem = "expected 64 hexadecimal digits, or base64 of 32 bytes";
+            mistakes.push(Mistake::new("secret_key", problem, "make one with: openssl rand -hex 32"));
+        }
         mistakes
     }
 }
@@ -118,6 +147,11 @@ impl Validate for ModelsConfig {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         section(&mut mistakes, "heavy", &self.heavy);
+        for (name, tier) in [("fast", &self.fast), ("light", &self.light)] {
+            if let Some(tier) = tier {
+                section(&mut mistakes, name, tier);
+            }
+        }
         mistakes
     }
 }

@@ -2,11 +2,13 @@
 //!
 //! A message or a tool's result rings the doorbell ([`runtime`]); the agent's state is brought up to date from the log
 //! ([`memory`]); the pure core decides what to do ([`mind`]), asking models on the way ([`models`]) under a claim
-//! ([`claims`]); the decision is committed under the guard of its subject.
+//! ([`claims`]); the decision is committed under the guard of its subject. What others are to do at its word is done only
+//! then ([`effects`]).
 
 mod catalogue;
 mod claims;
 mod config;
+pub mod effects;
 mod interjections;
 mod live;
 mod memory;
@@ -37,6 +39,10 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let Some((memory, claims)) = waiting_for_nats(&bus, &shutdown, buckets).await? else { return Ok(()) };
     let runtime = runtime::AgentRuntime::new(&bus, &config, memory, claims, catalogue, holding);
     readiness.announce("");
-    consume(&bus, Consumer::AgentRuntime, Arc::new(runtime), shutdown).await;
+    let effects = effects::Effects::new(&bus);
+    tokio::join!(
+        consume(&bus, Consumer::AgentRuntime, Arc::new(runtime), shutdown.clone()),
+        consume(&bus, Consumer::AgentRuntimeEffects, Arc::new(effects), shutdown),
+    );
     Ok(())
 }

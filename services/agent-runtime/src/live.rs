@@ -17,16 +17,21 @@ pub struct Live<'a> {
     cause: &'a Envelope,
     thread_id: &'a str,
     index: u32,
+    /// Whether the answer is words, told by how it begins; one that is JSON is for the mind.
+    words: Option<bool>,
 }
 
 impl<'a> Live<'a> {
     pub fn new(bus: &'a Bus, agent: &'a Name, cause: &'a Envelope, thread_id: &'a str) -> Self {
-        Self { bus, agent, cause, thread_id, index: 0 }
+        Self { bus, agent, cause, thread_id, index: 0, words: None }
     }
 
     /// Shows a piece; an empty one is none.
     pub async fn show(&mut self, text: String, reasoning: bool) {
-        if text.is_empty() {
+        if !reasoning && self.words.is_none() {
+            self.words = text.trim_start().chars().next().map(|first| first != '{');
+        }
+        if text.is_empty() || !reasoning && self.words == Some(false) {
             return;
         }
         let (id, now) = (ids::entering(), Timestamp::now());

@@ -8,15 +8,26 @@
 //! * [`answer`]: what a model's answer means
 
 pub mod answer;
+pub mod chain;
+pub mod conditions;
 pub mod deliberation;
 mod events;
 pub mod facts;
+mod folding;
+mod hearing;
 pub mod in_flight;
+pub mod intrinsics;
 pub mod log;
+pub mod memories;
+pub mod prompts;
 pub mod request;
+pub mod schedule;
+pub mod schema;
+pub mod secrets;
 mod seen;
 pub mod state;
 mod target;
+pub mod tasks;
 #[cfg(test)]
 mod tests;
 pub mod thread;

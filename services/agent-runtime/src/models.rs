@@ -20,6 +20,9 @@ use crate::{
 /// The models, by tier.
 pub struct Models {
     heavy: Model,
+    /// None where the heavier one serves.
+    fast: Option<Model>,
+    light: Option<Model>,
 }
 
 struct Model {
@@ -30,13 +33,19 @@ struct Model {
 
 impl Models {
     pub fn new(config: &ModelsConfig) -> Self {
-        Self { heavy: Model::new(&config.heavy) }
+        let model = |config: &Option<ModelConfig>| config.as_ref().map(Model::new);
+        Self { heavy: Model::new(&config.heavy), fast: model(&config.fast), light: model(&config.light) }
     }
 
     /// Asks the model of the request's tier. `live` is given each piece as it arrives, if the endpoint streams.
-    pub async fn complete(&self, request: &ModelRequest, live: &mut Live<'_>) -> Completion {
-        // Further tiers join here; what the mind asks for today is the heavy one.
-        self.heavy.complete(request, live).await
+    pub async fn complete(&self, request: &ModelRequest, live: Option<Live<'_>>) -> Completion {
+        let fast = self.fast.as_ref().unwrap_or(&self.heavy);
+        let model = match request.tier {
+            "light" => self.light.as_ref().unwrap_or(fast),
+            "fast" => fast,
+            _ => &self.heavy,
+        };
+        model.complete(request, live).await
     }
 }
 
@@ -51,7 +60,7 @@ impl Model {
         }
     }
 
-    async fn complete(&self, request: &ModelRequest, live: &mut Live<'_>) -> Completion {
+    async fn complete(&self, request: &ModelRequest, live: Option<Live<'_>>) -> Completion {
         let _permit = self.permits.acquire().await;
         let started = Instant::now();
         let limit = Duration::from_millis(self.config.timeout_ms);
@@ -69,7 +78,7 @@ impl Model {
         }
     }
 
-    async fn call(&self, request: &ModelRequest, live: &mut Live<'_>) -> Result<Completion, CompletionError> {
+    async fn call(&self, request: &ModelRequest, mut live: Option<Live<'_>>) -> Result<Completion, CompletionError> {
         let body = wire::request(request, &self.config);
         let mut growing = wire::Growing::default();
         if self.config.stream {
@@ -77,8 +86,10 @@ impl Model {
                 self.client.chat().create_stream_byot::<_, Value>(body).await.map_err(|error| failure(&error))?;
             while let Some(chunk) = chunks.next().await {
                 let added = growing.take(&chunk.map_err(|error| failure(&error))?);
-                live.show(added.reasoning, true).await;
-                live.show(added.text, false).await;
+                if let Some(live) = &mut live {
+                    live.show(added.reasoning, true).await;
+                    live.show(added.text, false).await;
+                }
             }
         } else {
             let answer: Value = self.client.chat().create_byot(body).await.map_err(|error| failure(&error))?;

@@ -34,7 +34,7 @@ use crate::{
     live::Live,
     memory::{Memory, Mind},
     mind::{
-        deliberation::{Deliberation, Limits, Next, decision_id},
+        deliberation::{Deliberation, Limits, Next, Question, decision_id},
         log::Log,
         state::Interjection,
     },
@@ -232,7 +232,6 @@ impl AgentRuntime {
         else {
             return Ok(Turned::Overtaken);
         };
-        let thread_id = deliberation.turn().1.thread_id.clone();
         let mut interjections = match may_restart {
             true => self.interjections(visit.agent, log).await?,
             false => None,
@@ -240,22 +239,24 @@ impl AgentRuntime {
         let decision = loop {
             match next {
                 Next::Commit(decision) => break decision,
-                Next::Ask { request, attempt } => {
-                    self.pause(attempt).await;
-                    let mut live = Live::new(&self.bus, visit.agent, &input.envelope, &thread_id);
-                    let model = unless_interrupted(self.models.complete(&request, &mut live), &mut interjections);
-                    let completion = match visit.claim {
-                        Some(_) => model.await,
-                        None => match self.claim_and(visit, log, claim_revision, model).await? {
-                            Ok(completion) => completion,
+                Next::Ask(questions) => {
+                    let thread_id = deliberation.thread_id();
+                    let answers = self.ask_all(visit.agent, input, &thread_id, &questions);
+                    let answers = unless_interrupted(answers, &mut interjections);
+                    let completions = match visit.claim {
+                        Some(_) => answers.await,
+                        None => match self.claim_and(visit, log, claim_revision, answers).await? {
+                            Ok(completions) => completions,
                             Err(turned) => return Ok(turned),
                         },
                     };
-                    let Some(completion) = completion else { return Ok(Turned::Interrupted) };
-                    (deliberation, next) = deliberation.resume(completion);
+                    let Some(completions) = completions else { return Ok(Turned::Interrupted) };
+                    (deliberation, next) = deliberation.resume(completions);
                 }
             }
         };
+        let thread_id = deliberation.thread_id();
+        drop(deliberation);
         match self.commit(visit.agent, log, input, &thread_id, decision).await {
             Err(BusError::TooLarge { .. }) => {
                 let instead = Deliberation::too_large(&log.state, input, &catalogue, &self.limits);
@@ -264,6 +265,19 @@ impl AgentRuntime {
             }
             outcome => Ok(outcome?),
         }
+    }
+
+    /// Asks all questions at once; the completions are in their order.
+    async fn ask_all(&self, agent: &Name, input: &Record, thread_id: &str, questions: &[Question]) -> Vec<Completion> {
+        let ask = |question: &Question| {
+            let live = question.speaks.then(|| Live::new(&self.bus, agent, &input.envelope, thread_id));
+            let (request, attempt) = (question.request.clone(), question.attempt);
+            async move {
+                self.pause(attempt).await;
+                self.models.complete(&request, live).await
+            }
+        };
+        futures::future::join_all(questions.iter().map(ask)).await
     }
 
     /// Claims the agent while the model call starts; if the claim is refused or shows that the state is stale, the
@@ -352,16 +366,16 @@ impl AgentRuntime {
     }
 }
 
-/// The model's answer; none when something came before it.
+/// The models' answers; none when something came before it.
 async fn unless_interrupted(
-    model: impl Future<Output = Completion>,
+    model: impl Future<Output = Vec<Completion>>,
     interjections: &mut Option<Interjections>,
-) -> Option<Completion> {
+) -> Option<Vec<Completion>> {
     match interjections {
         None => Some(model.await),
         Some(interjections) => tokio::select! {
             biased;
-            completion = model => Some(completion),
+            completions = model => Some(completions),
             () = interjections.come() => None,
         },
     }

@@ -6,13 +6,16 @@ mod messages;
 
 use std::time::Duration;
 
+use kairo_core::config::Secret;
 use reqwest::{Method, RequestBuilder, Response, header};
 use serde::{Serialize, de::DeserializeOwned};
 use url::{Host, Url};
 
 pub use error::{ClientError, Problem, WrongField};
 pub use follow::{Follow, Told};
-pub use messages::{Accepted, EventFilter, EventPage, NewApproval, NewCommand, NewMessage, Ordered, Profile};
+pub use messages::{
+    Accepted, EventFilter, EventPage, NewApproval, NewChoice, NewCommand, NewMessage, Ordered, Profile,
+};
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -24,6 +27,8 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 pub struct Client {
     http: reqwest::Client,
     base: Url,
+    key: Option<Secret>,
+    at_least: Option<u64>,
 }
 
 impl Client {
@@ -37,7 +42,19 @@ impl Client {
         if is_local(&base) {
             builder = builder.no_proxy();
         }
-        Ok(Self { http: builder.build().map_err(ClientError::Setup)?, base })
+        Ok(Self { http: builder.build().map_err(ClientError::Setup)?, base, key: None, at_least: None })
+    }
+
+    /// The same with an API key, which goes with every request.
+    #[must_use]
+    pub fn with_key(self, key: Secret) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
+    /// The same for answers that take account of the log up to this sequence at least.
+    #[must_use]
+    pub fn at_least(self, sequence: Option<u64>) -> Self {
+        Self { at_least: sequence, ..self }
     }
 
     /// Its address, without a trailing slash.
@@ -62,7 +79,10 @@ impl Client {
 
     /// GET of a path such as `v1/agents`.
     pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, ClientError> {
-        let request = self.request(Method::GET, path, query)?;
+        let mut request = self.request(Method::GET, path, query)?;
+        if let Some(sequence) = self.at_least {
+            request = request.header("Kairo-At-Least", sequence);
+        }
         self.answer(request).await
     }
 
@@ -72,13 +92,23 @@ impl Client {
         self.answer(request).await
     }
 
+    /// DELETE of a path.
+    pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        let request = self.request(Method::DELETE, path, &[])?;
+        self.answer(request).await
+    }
+
     fn request(&self, method: Method, path: &str, query: &[(&str, String)]) -> Result<RequestBuilder, ClientError> {
         let address = format!("{}/{path}", self.url());
         let mut url = Url::parse(&address).map_err(|_| ClientError::Address { address })?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        Ok(self.http.request(method, url))
+        let request = self.http.request(method, url);
+        Ok(match &self.key {
+            Some(key) => request.bearer_auth(key.expose()),
+            None => request,
+        })
     }
 
     async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {

@@ -1,12 +1,13 @@
 //! Saying something to an agent and following what comes of it.
 
-use kairo_core::event_json::EventJson;
+use kairo_core::{event_json::EventJson, ids::Name};
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
     client::{Accepted, Client, ClientError, EventFilter, Follow, NewMessage, Told},
+    question::Question,
     turn::{Change, Ending, Turn},
 };
 
@@ -19,6 +20,8 @@ pub struct Exchange {
     client: Client,
     follow: Follow,
     agent: Option<String>,
+    /// Whether it may have been said before, so that questions may be answered already.
+    again: bool,
     /// The piece that comes next, if none is lost.
     next_token: u64,
     /// Whether an answer began of which no piece was told yet.
@@ -32,6 +35,8 @@ pub enum Step {
     Token { text: String, first: bool },
     /// An event, the last of [`Exchange::events`].
     Event,
+    /// The event that asks the user something; nothing goes on until it is answered.
+    Asked(Question),
     /// The event that ended the turn.
     End(Ending),
 }
@@ -49,6 +54,7 @@ impl Exchange {
             events: Vec::new(),
             turn,
             agent: message.agent.clone(),
+            again: message.message_id.is_some(),
             next_token: 0,
             fresh: false,
         })
@@ -65,6 +71,12 @@ impl Exchange {
                         Some(Change::Ended(ending)) => return Ok(Step::End(ending)),
                         // The reply may stand in the very message that says so.
                         Some(Change::Joined(turn)) => self.follow = follow(&self.client, turn, sequence),
+                        Some(Change::Asked(question)) => {
+                            match self.again && self.is_answered(&question, sequence).await {
+                                true => {}
+                                false => return Ok(Step::Asked(question)),
+                            }
+                        }
                         None => {}
                     }
                     return Ok(Step::Event);
@@ -77,6 +89,15 @@ impl Exchange {
                 Told::Live { .. } => {}
             }
         }
+    }
+
+    /// Whether the read model knows an answer to a question that stands there in the log. Where it cannot say, the
+    /// question is put again, and an answer too many is refused by the agent.
+    async fn is_answered(&self, question: &Question, sequence: u64) -> bool {
+        let agent = Name::parse(&question.agent).ok();
+        let filter = EventFilter { agent, after: Some(sequence), ..EventFilter::default() };
+        let page = self.client.events(&filter).await;
+        page.is_ok_and(|page| page.events.iter().any(|event| question.is_answered_by(event)))
     }
 
     /// A piece of this turn's answer, if it continues what was told. Pieces may be lost, and half an answer is worse

@@ -3,8 +3,8 @@
 //!
 //! [`commands`] holds a file for each command. They speak to the gateway through [`client`], find it through
 //! [`endpoint`], show events through [`chain`] and wait for replies through [`exchange`] and [`turn`], for what becomes
-//! of an order through [`order`]. `kairo watch` folds events into a picture ([`watch`]). `kairo dev` ([`dev`]) starts
-//! everything through [`local`].
+//! of an order through [`order`]; what an agent asks on the way is a [`question`]. `kairo watch` folds events into a picture ([`watch`]). `kairo dev` ([`dev`]) starts
+//! everything through [`local`], and so does `kairo example` ([`example`]).
 
 pub mod chain;
 pub mod client;
@@ -12,10 +12,14 @@ pub mod commands;
 pub mod dev;
 pub mod endpoint;
 mod error;
+pub mod example;
 pub mod exchange;
 mod lapse;
 pub mod local;
 pub mod order;
+pub mod question;
+mod secret_key;
+pub mod steps;
 mod table;
 mod terminal;
 pub mod turn;

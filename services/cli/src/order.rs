@@ -1,68 +1,143 @@
 //! What became of a verdict or an order: the agent refused it, or did what it says. Pure.
 
+use std::collections::BTreeSet;
+
 use kairo_core::event_json::EventJson;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{lapse, watch};
+use crate::{lapse, question::Question, watch};
 
 const AGENT_FAILED: &str = "kairo.agent.failed.v1";
+const AGENT_ACTION: &str = "kairo.agent.action.v1";
 const UNDELIVERED: &str = "kairo.user.undelivered.v1";
 const TOOL_RESULT: &str = "kairo.tool.result.v1";
+const STEP_ENDED: &str = "kairo.chain.step_ended.v1";
+
+/// What reaches the agent of an order.
+const TOLD: [&str; 3] = ["kairo.agent.choice.v1", "kairo.agent.approval.v1", "kairo.agent.command.v1"];
+
+/// What an agent can do about an order by itself.
+const EFFECTS: [&str; 5] =
+    ["kairo.task.changed.v1", "kairo.task.fired.v1", "kairo.thread.archived.v1", "kairo.chain.ended.v1", STEP_ENDED];
 
 /// Failures by which an agent says that it cannot do what it was told; it goes on after all others.
-const REFUSALS: [&str; 5] = ["unknown_action", "unknown_offer", "not_in_doubt", "unknown_verdict", "unknown_command"];
+const REFUSALS: [&str; 8] = [
+    "unknown_action",
+    "unknown_chain",
+    "unknown_task",
+    "unknown_thread",
+    "unknown_offer",
+    "not_in_doubt",
+    "unknown_verdict",
+    "unknown_command",
+];
 
 /// What ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     /// The words of the agent, once it has gone on.
     Words,
-    /// The result of the tool that the order became.
+    /// The result of the tool that the order became, or let be called.
     Result,
+    /// What the agent itself did about it.
+    Effect,
+    /// Anything that the agent decided on it.
+    Decision,
 }
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    Done { text: String },
-    Failed { reason: String },
+    Done {
+        text: String,
+    },
+    Failed {
+        reason: String,
+    },
+    /// The agent asks something, before it says more.
+    Asked {
+        question: Question,
+    },
 }
 
-/// Watches the events that follow from an order.
+/// Watches the events that follow from an order. They may be shown to it more than once.
 #[derive(Clone, Debug)]
 pub struct Order {
     correlation_id: Uuid,
     until: Awaited,
     failure: Option<String>,
+    /// The event that told the agent; what it decided on that is caused by it.
+    told: Option<Uuid>,
+    /// The turn that goes on because of it, by its correlation id: where the order is about a question, the turn is that
+    /// of the message.
+    turn: Option<Uuid>,
+    /// The calls made at once because of it, by action id.
+    calls: BTreeSet<String>,
 }
 
 impl Order {
     pub fn new(correlation_id: Uuid, until: Awaited) -> Self {
-        Self { correlation_id, until, failure: None }
+        Self { correlation_id, until, failure: None, told: None, turn: None, calls: BTreeSet::new() }
     }
 
     /// Looks at the next event; `Some` when it ended the order. Events of other orders are passed over.
     pub fn observe(&mut self, event: &EventJson) -> Option<Outcome> {
-        if event.correlation_id != self.correlation_id {
+        let own = event.correlation_id == self.correlation_id;
+        let type_name = event.type_name.as_str();
+        if own && TOLD.contains(&type_name) {
+            self.told = Some(event.event_id);
             return None;
         }
+        let decided = self.told.is_some() && event.causation_id == self.told;
+        if decided {
+            self.turn = Some(event.correlation_id);
+        }
         let text = event.text().to_owned();
-        match event.type_name.as_str() {
-            UNDELIVERED => Some(Outcome::Failed { reason: text }),
-            AGENT_FAILED => self.failed(event, text),
-            TOOL_RESULT if self.until == Awaited::Result => match flag(event, "ok") {
-                true => Some(Outcome::Done { text }),
-                false => Some(Outcome::Failed { reason: text }),
-            },
-            _ if self.until == Awaited::Words && event.is_final_reply() => Some(match self.failure.take() {
-                Some(reason) => Outcome::Failed { reason },
-                None => Outcome::Done { text },
-            }),
+        match type_name {
+            UNDELIVERED if own => Some(Outcome::Failed { reason: text }),
+            AGENT_FAILED if own || self.is_its_turn(event) => self.failed(event, text),
+            TOOL_RESULT if self.until == Awaited::Result && (own || self.is_its_call(event)) => {
+                match flag(event, "ok") {
+                    true => Some(Outcome::Done { text }),
+                    false => Some(Outcome::Failed { reason: text }),
+                }
+            }
+            // What was allowed was not called after all.
+            STEP_ENDED if decided && self.until == Awaited::Result => {
+                Some(Outcome::Failed { reason: effect_in_words(event) })
+            }
+            AGENT_ACTION if decided && self.until == Awaited::Result && !event.is_final_reply() => {
+                self.calls.insert(event.event_id.to_string());
+                None
+            }
+            effect if decided && self.until == Awaited::Effect && EFFECTS.contains(&effect) => {
+                Some(Outcome::Done { text: effect_in_words(event) })
+            }
+            _ if decided && self.until == Awaited::Decision => Some(Outcome::Done { text: effect_in_words(event) }),
+            _ if self.until == Awaited::Words && (own || self.is_its_turn(event)) => self.words(event, text),
             _ => None,
         }
+    }
+
+    fn is_its_turn(&self, event: &EventJson) -> bool {
+        self.turn == Some(event.correlation_id)
+    }
+
+    fn is_its_call(&self, event: &EventJson) -> bool {
+        event.payload.get("action_id").and_then(Value::as_str).is_some_and(|action| self.calls.contains(action))
+    }
+
+    fn words(&mut self, event: &EventJson, text: String) -> Option<Outcome> {
+        if let Some(question) = Question::of(event) {
+            return Some(Outcome::Asked { question });
+        }
+        event.is_final_reply().then(|| match self.failure.take() {
+            Some(reason) => Outcome::Failed { reason },
+            None => Outcome::Done { text },
+        })
     }
 
     fn failed(&mut self, event: &EventJson, text: String) -> Option<Outcome> {
@@ -72,6 +147,30 @@ impl Order {
         }
         self.failure = (!flag(event, "retried")).then_some(text);
         None
+    }
+}
+
+/// What an agent did about an order by itself.
+fn effect_in_words(event: &EventJson) -> String {
+    let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
+    let next = match text("next_at") {
+        "" => String::new(),
+        at => format!("; it is due next at {at}"),
+    };
+    let why = match text("reason") {
+        "" => String::new(),
+        reason => format!(": {reason}"),
+    };
+    match event.type_name.as_str() {
+        "kairo.task.changed.v1" => format!("the task is {}{why}{next}", text("status")),
+        "kairo.task.fired.v1" => format!("the task runs{next}"),
+        "kairo.thread.archived.v1" if flag(event, "archived") => {
+            format!("the thread {} is archived", text("thread_id"))
+        }
+        "kairo.thread.archived.v1" => format!("the thread {} is no longer archived", text("thread_id")),
+        "kairo.chain.ended.v1" => format!("the chain ended: {}{why}", text("outcome")),
+        STEP_ENDED => format!("the step ended: {}{why}", text("outcome")),
+        _ => "the agent was told, and goes on".to_owned(),
     }
 }
 
@@ -167,6 +266,92 @@ mod tests {
         assert_eq!(outcome(Awaited::Words, &[failed("model_timeout")]), None);
         let failure = Some(Outcome::Failed { reason: "model_timeout: no".into() });
         assert_eq!(outcome(Awaited::Words, &[failed("model_timeout"), say()]), failure);
+    }
+
+    /// An event of the message's turn that goes on, decided because the agent was told.
+    fn decided(type_name: &str, payload: Value) -> EventJson {
+        let (event_id, causation_id) = (Uuid::from_u128(9), Some(Uuid::from_u128(8)));
+        EventJson { event_id, causation_id, correlation_id: Uuid::from_u128(2), ..event(type_name, payload) }
+    }
+
+    fn told() -> EventJson {
+        EventJson { event_id: Uuid::from_u128(8), ..event("kairo.agent.choice.v1", json!({})) }
+    }
+
+    #[test]
+    fn an_answer_ends_with_the_words_of_the_turn_that_goes_on() {
+        let matched = decided("kairo.thread.matched.v1", json!({"thread_id": "dinner"}));
+        let words = EventJson { correlation_id: Uuid::from_u128(2), causation_id: None, ..say() };
+        let others = EventJson { correlation_id: Uuid::from_u128(3), ..words.clone() };
+        let done = Some(Outcome::Done { text: "going on".into() });
+        assert_eq!(outcome(Awaited::Words, &[words.clone(), told(), others, matched.clone()]), None);
+        assert_eq!(outcome(Awaited::Words, &[told(), told(), matched.clone(), words]), done);
+        let asked = decided("kairo.agent.approval_requested.v1", json!({"tool": "email.send", "arguments": "{}"}));
+        assert!(matches!(outcome(Awaited::Words, &[told(), matched, asked]), Some(Outcome::Asked { .. })));
+        let refused = event(AGENT_FAILED, json!({"kind": "unknown_offer", "text": "unknown_offer: none"}));
+        let refusal = Some(Outcome::Failed { reason: "unknown_offer: none".into() });
+        assert_eq!(outcome(Awaited::Words, &[told(), refused]), refusal);
+    }
+
+    #[test]
+    fn consent_ends_with_the_result_of_the_call_it_allows() {
+        let call = decided(AGENT_ACTION, json!({"type": "tool_call", "tool": "email.send"}));
+        let result = |action: u128| EventJson {
+            correlation_id: Uuid::from_u128(2),
+            ..event(TOOL_RESULT, json!({"action_id": Uuid::from_u128(action), "ok": true, "text": "sent"}))
+        };
+        let done = Some(Outcome::Done { text: "sent".into() });
+        assert_eq!(outcome(Awaited::Result, &[told(), call.clone(), result(7)]), None);
+        assert_eq!(outcome(Awaited::Result, &[told(), call, result(9)]), done);
+        let failed = decided(STEP_ENDED, json!({"outcome": "failed", "reason": "no such tool"}));
+        let reason = "the step ended: failed: no such tool".to_owned();
+        assert_eq!(outcome(Awaited::Result, &[told(), failed]), Some(Outcome::Failed { reason }));
+    }
+
+    #[test]
+    fn a_refusal_of_consent_ends_with_whatever_is_decided_on_it() {
+        let thought = decided("kairo.agent.thought.v1", json!({"text": "then not"}));
+        let done = Some(Outcome::Done { text: "the agent was told, and goes on".into() });
+        assert_eq!(outcome(Awaited::Decision, &[told(), thought]), done);
+        let ended = decided("kairo.chain.ended.v1", json!({"outcome": "failed", "reason": "ann rejected it"}));
+        let done = Some(Outcome::Done { text: "the chain ended: failed: ann rejected it".into() });
+        assert_eq!(outcome(Awaited::Decision, &[told(), ended]), done);
+        let reason = "not_in_doubt: no".to_owned();
+        assert_eq!(outcome(Awaited::Decision, &[told(), failed("not_in_doubt")]), Some(Outcome::Failed { reason }));
+    }
+
+    #[test]
+    fn what_an_agent_does_by_itself_is_told_in_words() {
+        for (type_name, payload, words) in [
+            ("kairo.task.changed.v1", json!({"status": "paused"}), "the task is paused"),
+            (
+                "kairo.task.changed.v1",
+                json!({"status": "pending", "next_at": "2026-11-21T10:00:00Z"}),
+                "the task is pending; it is due next at 2026-11-21T10:00:00Z",
+            ),
+            ("kairo.task.fired.v1", json!({"task_id": "t"}), "the task runs"),
+            (
+                "kairo.thread.archived.v1",
+                json!({"thread_id": "dinner", "archived": true}),
+                "the thread dinner is archived",
+            ),
+            ("kairo.thread.archived.v1", json!({"thread_id": "dinner"}), "the thread dinner is no longer archived"),
+            (
+                "kairo.chain.ended.v1",
+                json!({"outcome": "canceled", "reason": "ann said so"}),
+                "the chain ended: canceled: ann said so",
+            ),
+            (STEP_ENDED, json!({"outcome": "stopped"}), "the step ended: stopped"),
+        ] {
+            let effect = decided(type_name, payload);
+            let done = Some(Outcome::Done { text: words.to_owned() });
+            assert_eq!(outcome(Awaited::Effect, &[told(), effect.clone()]), done);
+            assert_eq!(outcome(Awaited::Effect, &[effect]), None, "it may have another cause");
+        }
+        for kind in ["unknown_chain", "unknown_task", "unknown_thread"] {
+            let reason = format!("{kind}: no");
+            assert_eq!(outcome(Awaited::Effect, &[told(), failed(kind)]), Some(Outcome::Failed { reason }));
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::question::{APPROVAL_REQUESTED, Question, THREAD_SUGGESTED};
+
 const AGENT_FAILED: &str = "kairo.agent.failed.v1";
 const AGENT_JOINED: &str = "kairo.agent.joined.v1";
 const UNDELIVERED: &str = "kairo.user.undelivered.v1";
@@ -19,6 +21,8 @@ pub enum Ending {
     Failed { reply: String, reason: String },
     /// There was no agent to give the message to.
     Undelivered { reason: String },
+    /// It has not: the agent goes on when this is answered.
+    Asked { question: Question },
 }
 
 /// What an event means for a turn.
@@ -28,6 +32,8 @@ pub enum Change {
     Ended(Ending),
     /// It became part of the turn with this correlation id, which answers for both and is watched from here on.
     Joined(Uuid),
+    /// It goes on when this is answered.
+    Asked(Question),
 }
 
 /// Watches the events of one turn for its end.
@@ -67,6 +73,7 @@ impl Turn {
                 self.failure = (!retried).then_some(text);
                 None
             }
+            THREAD_SUGGESTED | APPROVAL_REQUESTED => Question::of(event).map(Change::Asked),
             _ if event.is_final_reply() && !is_unasked(event) => Some(Change::Ended(match self.failure.take() {
                 Some(reason) => Ending::Failed { reply: text, reason },
                 None => Ending::Replied { reply: text },
@@ -76,7 +83,8 @@ impl Turn {
     }
 }
 
-/// Whether the agent says something by itself, such as that a process has ended: it answers no message.
+/// Whether the agent says something by itself, such as that a process has ended, or what a task was to tell: it answers
+/// no message.
 pub fn is_unasked(event: &EventJson) -> bool {
     is_say(event) && event.payload.get("message_id").and_then(Value::as_str).unwrap_or_default().is_empty()
 }
@@ -114,7 +122,7 @@ mod tests {
         let mut turn = Turn::new(Uuid::from_u128(1));
         events.iter().find_map(|event| match turn.observe(event)? {
             Change::Ended(ending) => Some(ending),
-            Change::Joined(_) => None,
+            Change::Joined(_) | Change::Asked(_) => None,
         })
     }
 
@@ -151,6 +159,14 @@ mod tests {
         unasked.payload["message_id"] = json!("");
         assert!(is_unasked(&unasked) && !is_unasked(&say("noon", true)));
         assert_eq!(ending(&[unasked, say("noon", true)]), Some(Ending::Replied { reply: "noon".into() }));
+    }
+
+    #[test]
+    fn a_question_ends_no_turn() {
+        let suggested = event(THREAD_SUGGESTED, json!({"action": "suggest_new", "reason": "another matter"}));
+        let mut turn = Turn::new(Uuid::from_u128(1));
+        assert!(matches!(turn.observe(&suggested), Some(Change::Asked(question)) if question.agent == "a"));
+        assert_eq!(ending(&[suggested, say("noon", true)]), Some(Ending::Replied { reply: "noon".into() }));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 #![allow(clippy::indexing_slicing, reason = "indexing a serde_json::Value yields null, it does not panic")]
 
+mod words;
+
 use jiff::Timestamp;
 use kairo_proto::{
     Body,
@@ -91,6 +93,10 @@ fn decided(record: &Record, event: &v1::DecidedEvent, position: u32) -> Option<E
         Body::AgentAction(_) => "action",
         Body::AgentFailed(_) => "failure",
         Body::AgentJoined(_) => "joined",
+        Body::ChainStarted(_) | Body::ChainStepEnded(_) | Body::ChainEnded(_) => "chain",
+        Body::ApprovalRequested(_) => "approval",
+        Body::TaskScheduled(_) | Body::TaskFired(_) | Body::TaskChanged(_) => "task",
+        Body::MemoryAppended(_) => "memory",
         _ => "thread",
     };
     Some(EventJson {
@@ -132,15 +138,24 @@ fn payload(body: &Body) -> Value {
             "message_id": say.message_id,
             "final": say.r#final,
         }),
-        Body::AgentAction(v1::AgentAction { action: Some(Action::ToolCall(call)) }) => json!({
-            "type": "tool_call",
-            "text": format!("{} {}", call.tool, call.arguments),
-            "tool": call.tool,
-            "args": nested(&call.arguments),
-        }),
+        Body::AgentAction(v1::AgentAction { action: Some(Action::ToolCall(call)) }) => tool_call(call),
         Body::ToolResult(result) => tool_result(result),
         other => with_text(other),
     }
+}
+
+fn tool_call(call: &v1::ToolCall) -> Value {
+    let mut payload = json!({
+        "type": "tool_call",
+        "text": format!("{} {}", call.tool, call.arguments),
+        "tool": call.tool,
+        "args": nested(&call.arguments),
+    });
+    if !call.chain_id.is_empty() {
+        payload["chain_id"] = json!(call.chain_id);
+        payload["step"] = json!(call.step);
+    }
+    payload
 }
 
 fn tool_result(result: &v1::ToolResult) -> Value {
@@ -182,7 +197,22 @@ fn text(body: &Body) -> String {
         Body::AgentDefined(v1::AgentDefined { profile }) => {
             profile.as_ref().map(|profile| profile.description.clone()).unwrap_or_default()
         }
-        Body::ThreadCreated(created) => created.title.clone(),
+        Body::ThreadCreated(_)
+        | Body::ThreadMatched(_)
+        | Body::ThreadSuggested(_)
+        | Body::ThreadSummarized(_)
+        | Body::ThreadArchived(_) => words::of_thread(body),
+        Body::ChainStarted(_) | Body::ChainStepEnded(_) | Body::ChainEnded(_) => words::of_chain(body),
+        Body::ApprovalRequested(requested) => {
+            format!("may {} be called by {}? {}", requested.tool, requested.user, requested.arguments)
+        }
+        Body::TaskScheduled(_)
+        | Body::TaskFired(_)
+        | Body::TaskChanged(_)
+        | Body::TaskDue(_)
+        | Body::TaskTriggered(_) => words::of_task(body),
+        Body::MemoryAppended(memory) => words::of_memory(memory),
+        Body::EmailReceived(mail) => format!("from {}: {}", mail.sender, mail.subject),
         Body::AgentJoined(joined) => format!("answered together with {}", joined.into_message_id),
         Body::UserChoice(v1::UserChoice { option, offer_id, .. })
         | Body::AgentChoice(v1::AgentChoice { option, offer_id, .. }) => format!("{option} (of {offer_id})"),
@@ -190,9 +220,11 @@ fn text(body: &Body) -> String {
         | Body::AgentApproval(v1::AgentApproval { verdict, action_id, note, .. }) => {
             format!("{verdict} ({action_id}) {note}").trim_end().to_owned()
         }
-        Body::UserCommand(v1::UserCommand { command, action_id, process_id, .. })
-        | Body::AgentCommand(v1::AgentCommand { command, action_id, process_id, .. }) => {
-            format!("{command} {action_id}{process_id}")
+        Body::UserCommand(v1::UserCommand { command, action_id, process_id, chain_id, task_id, thread_id, .. })
+        | Body::AgentCommand(v1::AgentCommand {
+            command, action_id, process_id, chain_id, task_id, thread_id, ..
+        }) => {
+            format!("{command} {action_id}{process_id}{chain_id}{task_id}{thread_id}")
         }
         Body::ToolProgress(v1::ToolProgress { fraction, message, .. })
         | Body::ProcessProgress(v1::ProcessProgress { fraction, message, .. }) => match fraction {

@@ -4,11 +4,15 @@
 
 pub mod bus;
 pub mod config;
+pub mod dates;
 pub mod decider;
 pub mod envelope;
 pub mod event_json;
+pub mod hooks;
 pub mod ids;
 pub mod record;
+pub mod schema;
+pub mod sealing;
 pub mod service;
 pub mod slots;
 pub mod subjects;

@@ -7,6 +7,7 @@ use async_nats::{
 use bytes::Bytes;
 use jiff::Timestamp;
 use kairo_proto::{Body, Unreadable as UnreadableBody};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     envelope::{BadHeader, Envelope},
@@ -21,6 +22,15 @@ pub struct Record {
     pub subject: String,
     pub envelope: Envelope,
     pub body: Body,
+}
+
+/// Where in the log something was decided: later places know what was decided at earlier ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place {
+    /// The sequence of the decision.
+    pub sequence: u64,
+    /// Which of its events, counted from 0.
+    pub position: usize,
 }
 
 /// A message as it lies in the stream, not yet read.
@@ -75,12 +85,17 @@ impl Raw {
         if self.payload.len() > max_body {
             return Err(Unreadable::TooLarge { size: self.payload.len(), limit: max_body });
         }
-        let envelope = Envelope::from_headers(|name| self.header(name))?;
+        let mut envelope = Envelope::from_headers(|name| self.header(name))?;
         let (route, _) = subjects::route(&self.subject).ok_or(Unreadable::UnknownSubject)?;
         let body = Body::decode(&envelope.type_name, envelope.content, &self.payload)?;
         if !route.types.contains(&envelope.type_name.as_str()) {
             let expected = route.types.join(" or ");
             return Err(Unreadable::WrongType { found: envelope.type_name, expected });
+        }
+        if matches!(body, Body::TaskDue(_)) {
+            // Its headers were written when the timer was set. When the task became due is when the log took it in; that
+            // is the same for all who read it, and what tells whether it was late.
+            envelope.time = self.stored;
         }
         Ok(Record { sequence: self.sequence, subject: self.subject.clone(), envelope, body })
     }

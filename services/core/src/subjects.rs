@@ -3,6 +3,8 @@
 //! Provisioning, the bus and the documents read it. The third token of a subject is always the owner, so that all
 //! that concerns one agent is one filter: [`everything_of`].
 
+use uuid::Uuid;
+
 use crate::ids::Name;
 
 /// A service, as it signs events and names its consumers.
@@ -42,7 +44,11 @@ impl Service {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Consumer {
     Router,
+    /// The router again: what happens in other systems.
+    RouterEvents,
     AgentRuntime,
+    /// agent-runtime again: what its decisions have other parts of NATS do, such as timers.
+    AgentRuntimeEffects,
     ToolRunner,
     /// tool-runner again: what became of the processes it handed over.
     ToolRunnerProcesses,
@@ -50,9 +56,11 @@ pub enum Consumer {
 }
 
 impl Consumer {
-    pub const ALL: [Consumer; 5] = [
+    pub const ALL: [Consumer; 7] = [
         Consumer::Router,
+        Consumer::RouterEvents,
         Consumer::AgentRuntime,
+        Consumer::AgentRuntimeEffects,
         Consumer::ToolRunner,
         Consumer::ToolRunnerProcesses,
         Consumer::ProcessSupervisor,
@@ -61,15 +69,20 @@ impl Consumer {
     pub const fn name(self) -> &'static str {
         match self {
             Consumer::Router => "router",
+            Consumer::RouterEvents => "router-events",
             Consumer::AgentRuntime => "agent-runtime",
+            Consumer::AgentRuntimeEffects => "agent-runtime-effects",
             Consumer::ToolRunner => "tool-runner",
             Consumer::ToolRunnerProcesses => "tool-runner-processes",
             Consumer::ProcessSupervisor => "process-supervisor",
         }
     }
 
-    /// The subjects it is delivered, from the table.
+    /// The subjects it is delivered, from the table; what other systems say stands in no table.
     pub fn filters(self) -> Vec<String> {
+        if self == Consumer::RouterEvents {
+            return vec![OUTSIDE_EVENTS.to_owned()];
+        }
         let mine = TABLE.iter().filter(|route| route.consumers.contains(&self));
         mine.map(Route::filter).collect()
     }
@@ -90,12 +103,45 @@ pub enum Store {
 pub const EVENTS_STREAM: &str = "KAIRO_EVENTS";
 /// Dead letters and the server's advisories about messages given up on.
 pub const DLQ_STREAM: &str = "KAIRO_DLQ";
+/// Timers that are set, and those that went off, until the log has them.
+pub const TIMERS_STREAM: &str = "KAIRO_TIMERS";
+/// Which tasks wait for what happens outside. Made from the log, so not a fact in itself.
+pub const HOOKS_BUCKET: &str = "KAIRO_HOOKS";
 /// Snapshots of agents: an optimisation, deletable at any time.
 pub const SNAPSHOTS_BUCKET: &str = "KAIRO_SNAPSHOTS";
 /// Claims of replicas on agents: not facts, so not in the log.
 pub const CLAIMS_BUCKET: &str = "KAIRO_CLAIMS";
+/// API keys of the gateway, hashed: revocable at once and no facts of agents, so not in the log.
+pub const KEYS_BUCKET: &str = "KAIRO_KEYS";
 /// Where every replica answers who is there (core NATS request with many replies).
 pub const STATUS_PING: &str = "kairo.live.status.ping";
+
+/// Where other systems say what happens in them, as `kairo.system.<source>.<verb>`, beside Kairo's own announcements.
+pub const OUTSIDE_EVENTS: &str = "kairo.system.>";
+
+/// Whether this is a subject of Kairo's own announcements, such as catalogues, rather than of other systems.
+pub fn is_announcement(subject: &str) -> bool {
+    let tokens: Vec<&str> = subject.split('.').collect();
+    let ["kairo", "system", _, verb] = tokens[..] else { return false };
+    TABLE.iter().any(|route| route.noun == "system" && route.verb == verb)
+}
+
+/// The `<source>.<verb>` of what another system says on this subject, both of them names; `None` for any other subject.
+pub fn outside(subject: &str) -> Option<String> {
+    let (source, verb) = subject.strip_prefix("kairo.system.")?.split_once('.')?;
+    let (source, verb) = (Name::parse(source).ok()?, Name::parse(verb).ok()?);
+    (!is_announcement(subject)).then(|| format!("{source}.{verb}"))
+}
+
+/// Where the timer of a task's occurrence is set.
+pub fn timer_of(task: Uuid, occurrence: u64) -> String {
+    format!("kairo.timer.set.{task}.{occurrence}")
+}
+
+/// The timers of a task that are set.
+pub fn timers_of(task: Uuid) -> String {
+    format!("kairo.timer.set.{task}.*")
+}
 
 /// Where any supervisor may be asked to stop a process (core NATS requests, one of them answers).
 pub const SUPERVISORS_CONTROL: &str = "kairo.live.process-supervisor.control";
@@ -121,9 +167,11 @@ pub enum Emitter {
     Only(Service),
     /// The service that is the subject's third token.
     Owner,
+    /// JetStream itself, from a schedule that agent-runtime set.
+    Timer,
 }
 
-use Emitter::{Only, Owner};
+use Emitter::{Only, Owner, Timer};
 
 /// One row of the table.
 #[derive(Debug)]
@@ -201,8 +249,17 @@ table! {
         ["kairo.agent.command.v1"], [AgentRuntime],
         "a direct order, delivered";
     AGENT_DECISION = "agent"."decision", Events, Only(Service::AgentRuntime),
-        ["kairo.agent.decision.v1"], [ToolRunner],
+        ["kairo.agent.decision.v1"], [ToolRunner, AgentRuntimeEffects],
         "what the agent decided on one input: thoughts, words, tool calls, failures";
+    TASK_DUE = "task"."due", Events, Timer,
+        ["kairo.task.due.v1"], [AgentRuntime],
+        "a task's time came";
+    TASK_TRIGGERED = "task"."triggered", Events, Only(Service::Router),
+        ["kairo.task.triggered.v1"], [AgentRuntime],
+        "something happened outside that a hook of the agent waits for";
+    EMAIL_RECEIVED = "email"."received", Events, Only(Service::ToolRunner),
+        ["kairo.email.received.v1"], [AgentRuntime],
+        "a mail came into the agent's mailbox";
     TOOL_INVOKE = "tool"."invoke", Events, Only(Service::ToolRunner),
         ["kairo.tool.invoke.v1"], [ProcessSupervisor],
         "these actions have begun";
@@ -241,9 +298,20 @@ table! {
         "a piece of a process's output";
 }
 
-/// The subjects `KAIRO_EVENTS` holds. Wider than the table, so that nothing said to `kairo.*` is lost unseen.
-pub const EVENTS_SUBJECTS: [&str; 5] =
-    ["kairo.user.>", "kairo.agent.>", "kairo.tool.>", "kairo.process.>", "kairo.system.>"];
+/// The subjects `KAIRO_EVENTS` takes. Wider than the table, so that nothing said to `kairo.*` is lost unseen; but what is
+/// due enters through [`TIMERS_SUBJECTS`], and two streams cannot take the same subject.
+pub const EVENTS_SUBJECTS: [&str; 7] = [
+    "kairo.user.>",
+    "kairo.agent.>",
+    "kairo.task.*.triggered",
+    "kairo.email.>",
+    "kairo.tool.>",
+    "kairo.process.>",
+    "kairo.system.>",
+];
+
+/// The subjects `KAIRO_TIMERS` takes: where timers are set, and where they say that a task is due.
+pub const TIMERS_SUBJECTS: [&str; 2] = ["kairo.timer.>", "kairo.task.*.due"];
 
 /// All that concerns one agent.
 pub fn everything_of(agent: &Name) -> String {
@@ -292,6 +360,24 @@ mod tests {
         for stranger in ["kairo.tool.result", "kairo.tool.A.result", "kairo.tool.a.b.result", "other.tool.a.result"] {
             assert!(route(stranger).is_none(), "{stranger}");
         }
+    }
+
+    #[test]
+    fn what_other_systems_say_is_told_from_what_is_kairos_own() {
+        assert_eq!(outside("kairo.system.github.push"), Some("github.push".to_owned()));
+        let own = ["kairo.system.tool-runner.catalogue", "kairo.system.process-supervisor.capabilities"];
+        let malformed =
+            ["kairo.system.github", "kairo.system.a.b.c", "kairo.system.GitHub.push", "kairo.user.ann.push"];
+        for subject in own.into_iter().chain(malformed) {
+            assert_eq!(outside(subject), None, "{subject}");
+            assert_eq!(is_announcement(subject), own.contains(&subject), "{subject}");
+        }
+    }
+
+    #[test]
+    fn what_is_due_enters_the_log_by_way_of_the_timers() {
+        assert!(TIMERS_SUBJECTS.contains(&TASK_DUE.filter().as_str()));
+        assert!(EVENTS_SUBJECTS.contains(&TASK_TRIGGERED.filter().as_str()));
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 
 use kairo_core::{
-    config::{Mistake, Validate, check},
+    config::{Mistake, Secret, Validate, check},
     service_config,
 };
 use kairo_read_model::{MAX_ROWS, PostgresConfig};
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 service_config! {
     /// Everything the gateway is configured with.
@@ -24,9 +25,21 @@ service_config! {
 pub struct GatewayConfig {
     /// Where it listens; port 0 takes a free one. Default `127.0.0.1:7420`.
     pub listen: SocketAddr,
-    /// Whether `listen` may be an address that other machines reach. Nobody is asked who they are, so whoever reaches
-    /// it may do everything. Default false.
+    /// Whether `listen` may be an address that other machines reach, and the gateway be called by any name. Default
+    /// false.
     pub allow_remote: bool,
+    /// Whether callers must bring an API key: `auto`, when other machines may reach the gateway, or `always`. Default
+    /// auto.
+    pub require_key: RequireKey,
+    /// A key that may do everything, to make the first of the others with: at least 32 printable characters. Empty for
+    /// none, which is the default.
+    pub admin_key: Secret,
+    /// Requests a second of one API key, and of one address that brings none where one is required. Default 200.
+    pub rate_per_s: u32,
+    /// Requests that may come at once before that counts. Default 400.
+    pub rate_burst: u32,
+    /// Origins whose web pages may use the gateway, such as `https://app.example.com`. Default none.
+    pub cors_origins: Vec<String>,
     /// Longest text of a message, in bytes. Default 65536.
     pub max_text_bytes: usize,
     /// Longest prompt of an agent's profile, in bytes. Default 65536.
@@ -52,13 +65,40 @@ pub struct GatewayConfig {
     /// Pause after which a silent event stream shows that it is alive, and after which a WebSocket client is asked
     /// whether it is, in milliseconds. A client that is silent for two of them is gone. Default 15000.
     pub heartbeat_ms: u64,
+    /// How long a chat client waits for an agent's answer, in milliseconds. Default 300000.
+    pub openai_wait_ms: u64,
+    /// How long the same words at the same place of a chat are the same message, in milliseconds: at least so long, at
+    /// most twice. Default 900000.
+    pub openai_retry_ms: u64,
+    /// Largest body of a chat client's request, in bytes: it brings the whole history. Default 8388608.
+    pub openai_max_body_bytes: usize,
     /// How long services may keep silent before a status is complete, in milliseconds. Default 300.
     pub status_wait_ms: u64,
     /// Longest answer of the read model, in milliseconds. Default 5000.
     pub query_timeout_ms: u64,
+    /// How long a query waits at most for the read model to be as fresh as it asks for, in milliseconds. A request may
+    /// say less. Default 2000.
+    pub freshness_wait_ms: u64,
     /// Longest answer of the read model where the client can be answered without it, in milliseconds: whether a
     /// message is known, and how far the read model is. Default 250.
     pub lookup_timeout_ms: u64,
+}
+
+/// When callers must bring an API key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequireKey {
+    Auto,
+    Always,
+}
+
+/// Shortest `admin_key`, in characters.
+const MIN_ADMIN_KEY: usize = 32;
+
+impl GatewayConfig {
+    pub fn requires_key(&self) -> bool {
+        self.require_key == RequireKey::Always || self.allow_remote || !self.listen.ip().is_loopback()
+    }
 }
 
 impl Default for GatewayConfig {
@@ -66,6 +106,11 @@ impl Default for GatewayConfig {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
             allow_remote: false,
+            require_key: RequireKey::Auto,
+            admin_key: Secret::default(),
+            rate_per_s: 200,
+            rate_burst: 400,
+            cors_origins: Vec::new(),
             max_text_bytes: 64 * 1024,
             max_prompt_bytes: 64 * 1024,
             max_body_bytes: 512 * 1024,
@@ -77,8 +122,12 @@ impl Default for GatewayConfig {
             tail_wait_ms: 1_000,
             shared_messages: 1_024,
             heartbeat_ms: 15_000,
+            openai_wait_ms: 300_000,
+            openai_retry_ms: 900_000,
+            openai_max_body_bytes: 8 * 1024 * 1024,
             status_wait_ms: 300,
             query_timeout_ms: 5_000,
+            freshness_wait_ms: 2_000,
             lookup_timeout_ms: 250,
         }
     }
@@ -88,6 +137,8 @@ impl Validate for GatewayConfig {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         let found = &mut mistakes;
+        check(found, "rate_per_s", self.rate_per_s, 1..=1_000_000, "requests per second");
+        check(found, "rate_burst", self.rate_burst, 1..=1_000_000, "requests");
         check(found, "max_text_bytes", self.max_text_bytes, 1..=262_144, "bytes");
         check(found, "max_prompt_bytes", self.max_prompt_bytes, 1..=262_144, "bytes");
         check(found, "max_body_bytes", self.max_body_bytes, 1_024..=16_777_216, "bytes");
@@ -99,17 +150,37 @@ impl Validate for GatewayConfig {
         check(found, "tail_wait_ms", self.tail_wait_ms, 10..=60_000, "milliseconds");
         check(found, "shared_messages", self.shared_messages, 1..=1_000_000, "messages");
         check(found, "heartbeat_ms", self.heartbeat_ms, 100..=300_000, "milliseconds");
+        check(found, "openai_wait_ms", self.openai_wait_ms, 100..=86_400_000, "milliseconds");
+        check(found, "openai_retry_ms", self.openai_retry_ms, 1_000..=86_400_000, "milliseconds");
+        check(found, "openai_max_body_bytes", self.openai_max_body_bytes, 1_024..=67_108_864, "bytes");
         check(found, "status_wait_ms", self.status_wait_ms, 10..=10_000, "milliseconds");
         check(found, "query_timeout_ms", self.query_timeout_ms, 10..=60_000, "milliseconds");
+        check(found, "freshness_wait_ms", self.freshness_wait_ms, 0..=60_000, "milliseconds");
         check(found, "lookup_timeout_ms", self.lookup_timeout_ms, 1..=10_000, "milliseconds");
         if !self.listen.ip().is_loopback() && !self.allow_remote {
-            let problem =
-                format!("{} is reached by other machines, and the gateway asks nobody who they are", self.listen);
-            let advice = "listen on 127.0.0.1, or set allow_remote = true if the network lets in only those who may do everything";
+            let problem = format!("{} is reached by other machines", self.listen);
+            let advice = "listen on 127.0.0.1, or set allow_remote = true, which requires API keys";
             found.push(Mistake::new("listen", problem, advice));
+        }
+        let admin_key = self.admin_key.expose();
+        let fits = admin_key.len() >= MIN_ADMIN_KEY && admin_key.bytes().all(|byte| byte.is_ascii_graphic());
+        if !admin_key.is_empty() && !fits {
+            let advice =
+                "set one of at least 32 printable characters without spaces, such as that of openssl rand -hex 32";
+            found.push(Mistake::new("admin_key", "it is too short or cannot be sent", advice));
+        }
+        for origin in self.cors_origins.iter().filter(|origin| !is_origin(origin)) {
+            let advice = "name a scheme, a host and a port if it is not the usual one, such as https://app.example.com";
+            found.push(Mistake::new("cors_origins", format!("{origin:?} is no origin"), advice));
         }
         mistakes
     }
+}
+
+/// Whether a browser may send this as the origin of a page.
+fn is_origin(text: &str) -> bool {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    url.is_some_and(|url| url.origin().ascii_serialization() == text)
 }
 
 #[cfg(test)]
@@ -123,5 +194,29 @@ mod tests {
         assert_eq!(mistakes.iter().map(|mistake| mistake.key.as_str()).collect::<Vec<_>>(), ["listen"]);
         assert!(GatewayConfig { allow_remote: true, ..open }.mistakes().is_empty());
         assert!(GatewayConfig::default().mistakes().is_empty());
+    }
+
+    #[test]
+    fn a_key_is_required_as_soon_as_others_may_come() {
+        let local = GatewayConfig::default();
+        assert!(!local.requires_key());
+        assert!(GatewayConfig { require_key: RequireKey::Always, ..local.clone() }.requires_key());
+        assert!(GatewayConfig { allow_remote: true, ..local.clone() }.requires_key());
+        assert!(GatewayConfig { listen: "[::]:0".parse().unwrap(), ..local }.requires_key());
+    }
+
+    #[test]
+    fn origins_and_the_admin_key_are_checked_and_the_key_is_not_shown() {
+        let good = ["https://app.example.com", "http://localhost:3000"].map(str::to_owned).to_vec();
+        let config = GatewayConfig { cors_origins: good, admin_key: Secret::new("x".repeat(32)), ..Default::default() };
+        assert!(config.mistakes().is_empty(), "{:?}", config.mistakes());
+        for bad in ["*", "null", "", "https://a.example/", "https://a.example/x", "a.example", "https://a.example:443"]
+        {
+            let config = GatewayConfig { cors_origins: vec![bad.to_owned()], ..Default::default() };
+            assert_eq!(config.mistakes().len(), 1, "{bad}");
+        }
+        let config = GatewayConfig { admin_key: Secret::new("hunter2".to_owned()), ..Default::default() };
+        let mistakes = format!("{:?}", config.mistakes());
+        assert!(mistakes.contains("admin_key") && !mistakes.contains("hunter2"), "{mistakes}");
     }
 }

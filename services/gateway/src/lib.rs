@@ -1,10 +1,12 @@
 //! gateway: the boundary between the world and the log.
 //!
+//! Who asks is told by an API key ([`auth`]), and what they may do by the table of endpoints ([`http::access`]).
 //! What clients ask for over HTTP is checked ([`fields`]) and becomes an event or a query, one file an endpoint
 //! ([`http`]); what is wrong is answered as a [`problem`]. What clients [`watch`], as server-sent events or over a
 //! WebSocket, comes straight from the log ([`tail`], [`follow`]), pieces of answers from those who are writing them
 //! ([`live`]), and for those who come [`late`] what processes wrote before.
 
+mod auth;
 mod config;
 mod fields;
 mod follow;
@@ -20,7 +22,9 @@ mod watch;
 
 use kairo_core::service::{Context, ServiceError};
 
+pub use auth::Scope;
 pub use config::{Config, GatewayConfig};
+pub use http::access::{Access, Limited, Needs, TABLE as ENDPOINTS};
 
 /// Serves until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {

@@ -138,7 +138,8 @@ impl Tail {
     }
 }
 
-fn raw(message: Message) -> Raw {
+/// A message that is not stored.
+pub fn raw(message: Message) -> Raw {
     Raw {
         sequence: 0,
         subject: message.subject.to_string(),

@@ -30,9 +30,14 @@ impl Place {
         Self { sequence: event.sequence, position: event.position }
     }
 
+    /// Whether a whole message is meant, not one event of it.
+    pub fn is_whole(self) -> bool {
+        self.position == Self::WHOLE
+    }
+
     /// The last message that lies behind this place with all its events.
     pub fn complete(self) -> u64 {
-        if self.position == Self::WHOLE { self.sequence } else { self.sequence.saturating_sub(1) }
+        if self.is_whole() { self.sequence } else { self.sequence.saturating_sub(1) }
     }
 }
 
@@ -50,7 +55,7 @@ impl FromStr for Place {
 impl Display for Place {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.sequence)?;
-        if self.position == Self::WHOLE { Ok(()) } else { write!(out, ".{}", self.position) }
+        if self.is_whole() { Ok(()) } else { write!(out, ".{}", self.position) }
     }
 }
 

@@ -1,11 +1,15 @@
 //! What a client is told when it does not get what it asked for: RFC 9457, problem details.
 
+use std::{num::NonZeroU32, time::Duration};
+
 use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use kairo_core::bus::BusError;
 use serde::Serialize;
+
+use crate::http::POSITION;
 
 /// An `application/problem+json` answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,6 +25,15 @@ pub struct Problem {
     /// Every field that is wrong, when the request is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
+    /// How far the read model was, where it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
+    /// How far it should have been.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<u64>,
+    /// Seconds after which the client may try again, for a header.
+    #[serde(skip)]
+    pub retry_after: Option<NonZeroU32>,
 }
 
 /// One wrong field of a request.
@@ -33,12 +46,25 @@ pub struct FieldError {
     pub found: Option<String>,
 }
 
-/// Seconds after which a client that was turned away may try again.
-const RETRY_AFTER: &str = "1";
+/// Seconds after which a client that was turned away may try again where nothing is known of when that helps.
+const RETRY_AFTER: NonZeroU32 = NonZeroU32::MIN;
+/// What a client is asked for that brings no key.
+const CHALLENGE: &str = r#"Bearer realm="kairo""#;
+/// Characters of a wrong value that are shown again.
+const FOUND_CHARS: usize = 80;
 
 impl Problem {
     fn new(kind: &'static str, title: &'static str, status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { kind, title, status, detail: detail.into(), errors: Vec::new() }
+        Self {
+            kind,
+            title,
+            status,
+            detail: detail.into(),
+            errors: Vec::new(),
+            position: None,
+            wanted: None,
+            retry_after: None,
+        }
     }
 
     /// The request is understood, and these fields of it are wrong.
@@ -67,9 +93,41 @@ impl Problem {
         Self::new("urn:kairo:problem:forbidden", "forbidden", StatusCode::FORBIDDEN, detail)
     }
 
+    /// The key is limited, and this field of the request goes beyond it.
+    pub fn beyond_key(field: &str, expected: String, found: Option<&str>) -> Self {
+        let found = found.map(|found| found.chars().take(FOUND_CHARS).collect());
+        let errors = vec![FieldError { field: field.to_owned(), expected, found }];
+        Self { errors, ..Self::forbidden(format!("the API key does not allow this {field}")) }
+    }
+
+    /// The same for whatever is wrong with the key: nobody is told how close they came.
+    pub fn unauthorized() -> Self {
+        let detail = "send an API key that is in force, as the header authorization: Bearer <key>";
+        Self::new("urn:kairo:problem:unauthorized", "unauthorized", StatusCode::UNAUTHORIZED, detail)
+    }
+
+    pub fn too_many_requests(wait: Duration) -> Self {
+        let (kind, title) = ("urn:kairo:problem:too-many-requests", "too many requests");
+        let detail = "more than gateway.rate_per_s requests; the header retry-after says in how many seconds to go on";
+        let problem = Self::new(kind, title, StatusCode::TOO_MANY_REQUESTS, detail);
+        // Rounded up, so that the next one is allowed.
+        let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX);
+        Self { retry_after: Some(NonZeroU32::MIN.saturating_add(seconds)), ..problem }
+    }
+
+    /// It contradicts what there is.
+    pub fn conflict(detail: impl Into<String>) -> Self {
+        Self::new("urn:kairo:problem:conflict", "conflict", StatusCode::CONFLICT, detail)
+    }
+
     pub fn unknown_path() -> Self {
         let detail = "there is nothing here; GET / lists what there is";
         Self::new("urn:kairo:problem:unknown-path", "unknown path", StatusCode::NOT_FOUND, detail)
+    }
+
+    /// What the path names is not there, or is not known yet.
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Self::new("urn:kairo:problem:not-found", "not found", StatusCode::NOT_FOUND, detail)
     }
 
     pub fn method_not_allowed() -> Self {
@@ -96,6 +154,21 @@ impl Problem {
         Self::unavailable("the read model does not answer; what is published meanwhile is not lost, try again")
     }
 
+    /// The read model has not come as far as the client asked for, and the wait is over.
+    pub fn behind(position: u64, wanted: u64) -> Self {
+        let (kind, title) = ("urn:kairo:problem:behind", "not as far yet");
+        let detail = format!(
+            "the read model takes account of the log up to {position}, and {wanted} was asked for; try again in a moment"
+        );
+        let problem = Self::new(kind, title, StatusCode::SERVICE_UNAVAILABLE, detail);
+        Self { wanted: Some(wanted), ..problem.at(position) }
+    }
+
+    /// What the read model said at this position.
+    pub fn at(self, position: u64) -> Self {
+        Self { position: Some(position), ..self }
+    }
+
     /// A defect, of the gateway or of what it works with.
     pub fn internal(error: &impl std::error::Error) -> Self {
         tracing::error!(%error, "a request could not be answered");
@@ -119,9 +192,18 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = (self.status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+        let unavailable = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER);
+        if let Some(seconds) = self.retry_after.or(unavailable) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.get()));
         }
+        if let Some(position) = self.position {
+            response.headers_mut().insert(POSITION, HeaderValue::from(position));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+        }
+        // For whoever knows the request's id.
+        response.extensions_mut().insert(self);
         response
     }
 }

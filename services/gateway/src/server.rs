@@ -7,6 +7,7 @@ use kairo_read_model::ReadModel;
 use tokio::{net::TcpListener, sync::Semaphore};
 
 use crate::{
+    auth::{limits::Limits, store::Keys},
     config::Config,
     http::{self, Gateway},
     tail::Tail,
@@ -23,7 +24,12 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let drain = Duration::from_millis(config.bus.drain_ms);
     let max_streams = u32::try_from(config.gateway.max_streams).unwrap_or(u32::MAX);
     let streams = Arc::new(Semaphore::new(config.gateway.max_streams));
+    let keys = Keys::open(&context.bus, &config.gateway, context.shutdown.clone()).await;
+    let keys = keys.map_err(|error| ServiceError::Other(error.to_string()))?;
+    let limits = Limits::new(config.gateway.rate_per_s, config.gateway.rate_burst);
     let gateway = Gateway {
+        keys,
+        limits: Arc::new(limits),
         tail: Tail::new(&context.bus, config.gateway.stream_buffer, config.gateway.shared_messages),
         bus: context.bus,
         read_model,

@@ -7,7 +7,12 @@ use kairo_read_model::ReadModel;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::GatewayConfig, problem::Problem, tail::Tail};
+use crate::{
+    auth::{limits::Limits, store::Keys},
+    config::GatewayConfig,
+    problem::Problem,
+    tail::Tail,
+};
 
 /// The state of the gateway; cloning it is cheap.
 #[derive(Clone)]
@@ -17,6 +22,9 @@ pub struct Gateway {
     pub config: Arc<GatewayConfig>,
     /// Where event streams come from.
     pub tail: Tail,
+    /// Who may use it, and how often.
+    pub keys: Keys,
+    pub limits: Arc<Limits>,
     /// A permit for each event stream and each WebSocket connection.
     pub streams: Arc<Semaphore>,
     /// Event streams and connections end when it is cancelled.

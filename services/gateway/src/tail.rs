@@ -15,9 +15,10 @@ use kairo_core::{
     bus::{Bus, BusError},
     event_json::{self, EventJson},
     ids::Name,
-    record::Raw,
+    record::{Raw, Record},
     subjects,
 };
+use kairo_proto::{Body, v1::Completion};
 use tokio::{
     sync::{
         Mutex,
@@ -26,7 +27,10 @@ use tokio::{
     task::AbortHandle,
 };
 
-use crate::follow::{Follower, end_of_log};
+use crate::{
+    follow::{Follower, end_of_log},
+    http::Tokens,
+};
 
 /// What a message of the log says; nothing if it cannot be read.
 #[derive(Debug)]
@@ -34,19 +38,29 @@ pub struct Said {
     pub sequence: u64,
     pub subject: String,
     pub events: Vec<EventJson>,
+    /// What it took of models, if it is a decision.
+    pub tokens: Tokens,
 }
 
 impl Said {
-    fn read(message: &Raw, max_body: usize) -> Self {
+    pub fn read(message: &Raw, max_body: usize) -> Self {
         // What cannot be read is in the dead letters; here it is passed over.
-        let events = message.read(max_body).map(|record| event_json::events(&record)).unwrap_or_default();
-        Self { sequence: message.sequence, subject: message.subject.clone(), events }
+        let record = message.read(max_body).ok();
+        let events = record.as_ref().map(event_json::events).unwrap_or_default();
+        let tokens = record.as_ref().map(tokens).unwrap_or_default();
+        Self { sequence: message.sequence, subject: message.subject.clone(), events, tokens }
     }
 
     /// Whether it concerns the agent: as [`subjects::everything_of`].
     fn concerns(&self, agent: &Name) -> bool {
         self.subject.split('.').nth(2) == Some(agent.as_str())
     }
+}
+
+fn tokens(record: &Record) -> Tokens {
+    let Body::AgentDecision(decision) = &record.body else { return Tokens::default() };
+    let sum = |of: fn(&Completion) -> u64| decision.completions.iter().map(of).fold(0, u64::saturating_add);
+    Tokens { input: sum(|completion| completion.input_tokens), output: sum(|completion| completion.output_tokens) }
 }
 
 /// Where streams join.

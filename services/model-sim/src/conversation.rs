@@ -72,6 +72,12 @@ impl<'r> Conversation<'r> {
         self.results.get(self.turn_results..).unwrap_or_default()
     }
 
+    /// The tool results of the whole conversation, in order.
+    #[must_use]
+    pub fn all_results(&self) -> &[ToolResult<'r>] {
+        &self.results
+    }
+
     /// The last tool result of the whole conversation.
     #[must_use]
     pub fn last_result(&self) -> Option<&ToolResult<'r>> {

@@ -46,6 +46,7 @@ fn variables(conversation: &Conversation<'_>, captures: &Captures<'_>) -> Templa
     let captures = captures.iter().map(|(name, text)| (*name, TemplateValue::from(*text)));
     context! {
         user => conversation.user,
+        user_json => user_json(conversation),
         model => conversation.model,
         captures => captures.collect::<BTreeMap<_, _>>(),
         last_result => part("value"),
@@ -55,7 +56,20 @@ fn variables(conversation: &Conversation<'_>, captures: &Captures<'_>) -> Templa
         round => conversation.round,
         tools => conversation.offered.iter().map(|name| dotted_tool_name(name)).collect::<Vec<_>>(),
         results => conversation.results().iter().map(result_variables).collect::<Vec<_>>(),
+        latest => latest(conversation),
     }
+}
+
+/// The last user message, where it is JSON.
+fn user_json(conversation: &Conversation<'_>) -> Option<TemplateValue> {
+    let value: serde_json::Value = serde_json::from_str(conversation.user).ok()?;
+    Some(TemplateValue::from(Serde(value)))
+}
+
+/// What each tool returned last in the whole conversation.
+fn latest(conversation: &Conversation<'_>) -> BTreeMap<String, TemplateValue> {
+    let results = conversation.all_results().iter();
+    results.map(|result| (dotted_tool_name(result.tool), TemplateValue::from(Serde(result.value())))).collect()
 }
 
 fn result_variables(result: &ToolResult<'_>) -> TemplateValue {
@@ -74,8 +88,9 @@ fn render_message(
     context: &TemplateValue,
 ) -> Result<Message, String> {
     let text = |text| scenario.templates.text(text, context);
+    let json = plan.json.as_ref().map(|json| scenario.templates.argument(json, context)).transpose()?;
     let mut message = Message {
-        text: plan.text.as_ref().map(text).transpose()?,
+        text: json.map(|json| Ok(json.to_string())).or_else(|| plan.text.as_ref().map(text)).transpose()?,
         reasoning: plan.reasoning.as_ref().map(text).transpose()?,
         tool_calls: plan
             .tool_calls

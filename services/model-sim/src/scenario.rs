@@ -83,6 +83,8 @@ pub enum Content {
 
 pub struct MessagePlan {
     pub text: Option<Text>,
+    /// Said as JSON, in place of a text.
+    pub json: Option<Argument>,
     pub reasoning: Option<Text>,
     pub tool_calls: Vec<ToolCallPlan>,
     pub finish_reason: Option<String>,

@@ -1,6 +1,6 @@
 //! Templates in answers, compiled once when the scenario is read.
 
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value as TemplateValue};
+use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, Value as TemplateValue};
 use serde_json::{Map, Value};
 
 /// The compiled templates of one scenario, found by the name of the place they were written in.
@@ -37,6 +37,7 @@ impl Default for Templates {
         environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
         // Else an argument called `page.html` would be escaped for what its name ends in.
         environment.set_auto_escape_callback(|_| AutoEscape::None);
+        environment.add_filter("having", having);
         Self { environment }
     }
 }
@@ -141,6 +142,13 @@ impl Templates {
     }
 }
 
+/// The items of a list that contain a text, in whatever case; of an item that is no text, its JSON counts.
+fn having(list: TemplateValue, text: &str) -> Result<Vec<TemplateValue>, Error> {
+    let text = text.to_lowercase();
+    let items = list.try_iter()?;
+    Ok(items.filter(|item| item.to_string().to_lowercase().contains(&text)).collect())
+}
+
 fn is_template(source: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|opening| source.contains(opening))
 }
@@ -196,6 +204,17 @@ mod tests {
         let error = rendered(json!("so: {{ missing }}")).expect_err("it is undefined");
         assert!(error.contains("here"), "{error}");
         assert_eq!(rendered(json!("{{ last.result or last.now }}")), Ok(json!("noon")));
+    }
+
+    #[test]
+    fn items_are_found_by_what_they_contain() {
+        let context = context! { threads => [context! { id => 1, title => "Schedule" }, context! { id => 2 }] };
+        let mut templates = Templates::default();
+        let rendered = |templates: &Templates, argument| templates.argument(&argument, &context);
+        let one = templates.compile_argument("one", json!("{{ (threads | having('schedule') | first).id }}"));
+        assert_eq!(rendered(&templates, one.expect("it compiles")), Ok(json!(1)));
+        let none = templates.compile_argument("none", json!("{{ (threads | having('mail') | first).id }}"));
+        assert!(rendered(&templates, none.expect("it compiles")).is_err());
     }
 
     #[test]

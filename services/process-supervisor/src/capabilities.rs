@@ -40,6 +40,7 @@ fn process_run(policy: &Policy, limits: &Limits) -> ToolSpec {
         idempotent: false,
         timeout_ms: limits.time_ms().saturating_add(limits.grace_ms),
         executor: EXECUTOR.to_owned(),
+        needs_approval: false,
     }
 }
 
@@ -62,6 +63,7 @@ fn process_spawn(policy: &Policy, limits: &Limits) -> ToolSpec {
         idempotent: false,
         timeout_ms: START_MS,
         executor: EXECUTOR.to_owned(),
+        needs_approval: false,
     }
 }
 

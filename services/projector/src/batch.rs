@@ -2,7 +2,7 @@
 
 use kairo_core::{
     record::{Raw, Unreadable},
-    subjects::TABLE,
+    subjects::{TABLE, is_announcement},
 };
 
 use crate::{changes::Changes, projections};
@@ -52,11 +52,17 @@ impl Batch {
 }
 
 /// Whether a durable consumer is given this subject, and so reports what it cannot read. Looser than
-/// [`kairo_core::subjects::route`], as a consumer's filter takes any owner.
+/// [`kairo_core::subjects::route`], as a consumer's filter takes any owner. What other systems say is the router's to
+/// report.
 fn is_consumed(subject: &str) -> bool {
     let tokens: Vec<&str> = subject.split('.').collect();
-    let ["kairo", noun, _, verb] = tokens[..] else { return false };
-    TABLE.iter().any(|route| route.noun == noun && route.verb == verb && !route.consumers.is_empty())
+    match tokens[..] {
+        ["kairo", "system", ..] => !is_announcement(subject),
+        ["kairo", noun, _, verb] => {
+            TABLE.iter().any(|route| route.noun == noun && route.verb == verb && !route.consumers.is_empty())
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -3,10 +3,20 @@
 //! How often an event is told, and how the log is cut into batches, must not matter. So of several tellings the first
 //! counts, in here as in the database, except where the newest is in force.
 
+mod chains;
+mod consent;
+mod memories;
+mod tasks;
+
 use std::collections::BTreeMap;
 
 use kairo_read_model::stored::{Json, Key, Text, Time};
 use uuid::Uuid;
+
+pub use chains::{Chain, ChainEnd, Step, StepAsked, StepBegun, StepEnd};
+pub use consent::{Approval, Choice, Offer, Settled, Withdrawal};
+pub use memories::Memory;
+pub use tasks::{Firing, Task, TaskState, Timing};
 
 /// Changes of all tables. Maps hold what may be told twice within a batch.
 #[derive(Debug, Default, PartialEq)]
@@ -17,9 +27,14 @@ pub struct Changes {
     pub threads: BTreeMap<(Key, Key), Thread>,
     /// The last event in each thread, by agent and thread; newest wins.
     pub touched: BTreeMap<(Key, Key), Touch>,
+    /// What threads are about, by agent and thread; newest wins, as in the next.
+    pub described: BTreeMap<(Key, Key), Description>,
+    pub archived: BTreeMap<(Key, Key), Archiving>,
     pub messages: Vec<Message>,
     /// By user and message.
     pub deliveries: BTreeMap<(Key, Key), Delivery>,
+    /// The threads that messages were put into, by the event that is the message.
+    pub placed: BTreeMap<Uuid, Key>,
     pub actions: BTreeMap<Uuid, Action>,
     pub begun: BTreeMap<Uuid, Begun>,
     pub ended: BTreeMap<Uuid, Ended>,
@@ -34,6 +49,30 @@ pub struct Changes {
     pub advanced: BTreeMap<Uuid, Advance>,
     pub canceled: BTreeMap<Uuid, Canceled>,
     pub exited: BTreeMap<Uuid, Exited>,
+    pub chains: BTreeMap<Uuid, Chain>,
+    /// By chain and step, as in the next three.
+    pub steps: BTreeMap<(Uuid, i32), Step>,
+    pub steps_asked: BTreeMap<(Uuid, i32), StepAsked>,
+    pub steps_begun: BTreeMap<(Uuid, i32), StepBegun>,
+    pub steps_ended: BTreeMap<(Uuid, i32), StepEnd>,
+    /// How the tools of steps ended, by action; most actions are no steps.
+    pub step_results: BTreeMap<Uuid, StepEnd>,
+    pub chains_ended: BTreeMap<Uuid, ChainEnd>,
+    pub tasks: BTreeMap<Uuid, Task>,
+    /// By the event that says so.
+    pub firings: BTreeMap<Uuid, Firing>,
+    /// Newest wins.
+    pub task_states: BTreeMap<Uuid, TaskState>,
+    /// By agent and memory; newest wins.
+    pub memories: BTreeMap<(Key, Uuid), Memory>,
+    pub approvals: BTreeMap<Uuid, Approval>,
+    /// All of them, as with verdicts: which one counts depends on when it was asked for.
+    pub consents: Vec<Verdict>,
+    pub withdrawals: Vec<Withdrawal>,
+    pub offers: BTreeMap<Uuid, Offer>,
+    pub choices: Vec<Choice>,
+    /// By the turn.
+    pub settled: BTreeMap<Uuid, Settled>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +113,21 @@ pub struct Thread {
 pub struct Touch {
     pub sequence: i64,
     pub at: Time,
+}
+
+/// What a thread is about by now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    pub sequence: i64,
+    pub title: Text,
+    pub summary: Text,
+}
+
+/// A thread was put away, or taken out again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Archiving {
+    pub sequence: i64,
+    pub archived: bool,
 }
 
 /// Who speaks in a conversation.

@@ -2,17 +2,26 @@
 
 mod actions;
 mod agents;
+mod approvals;
+mod chains;
 mod conversations;
 mod events;
+mod memories;
+mod offers;
 mod processes;
+mod tasks;
 mod threads;
 
 use kairo_core::{
     event_json::{self, EventJson},
     record::Record,
 };
-use kairo_proto::Body;
-use kairo_read_model::stored::{Key, Time};
+use kairo_proto::{
+    Body,
+    v1::{DecidedEvent, decided_event::Event},
+};
+use kairo_read_model::stored::{Key, Text, Time};
+use uuid::Uuid;
 
 use crate::changes::{Changes, Progress};
 
@@ -67,6 +76,33 @@ fn number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// The events of a decision, with their positions.
+fn decided<'f>(fact: &'f Fact<'_>) -> impl Iterator<Item = (i32, &'f DecidedEvent, &'f Event)> {
+    let events = match &fact.record.body {
+        Body::AgentDecision(decision) => decision.events.as_slice(),
+        _ => &[],
+    };
+    (0..).zip(events).filter_map(|(position, event)| Some((position, event, event.event.as_ref()?)))
+}
+
+/// The turn that a decided event belongs to: the event of the message that began it.
+fn turn(fact: &Fact, event: &DecidedEvent) -> Uuid {
+    Uuid::parse_str(&event.correlation_id).unwrap_or(fact.record.envelope.correlation_id)
+}
+
+/// None for an empty text.
+fn some_text(text: &str) -> Option<Text> {
+    (!text.is_empty()).then(|| text.into())
+}
+
+/// At most so many bytes of a text, saying so when it was cut.
+fn beginning(text: &str, bytes: usize) -> Text {
+    match text.get(..text.floor_char_boundary(bytes)) {
+        Some(beginning) if beginning.len() < text.len() => format!("{beginning}…").as_str().into(),
+        _ => text.into(),
+    }
+}
+
 /// How far something says it is. What is no fraction, Postgres would take, and clients could not read.
 fn progress(at: Time, fraction: Option<f64>, message: &str) -> Progress {
     let fraction = fraction.filter(|fraction| (0.0..=1.0).contains(fraction));
@@ -81,6 +117,11 @@ pub fn project(record: &Record, changes: &mut Changes) {
     conversations::project(&fact, changes);
     actions::project(&fact, changes);
     processes::project(&fact, changes);
+    chains::project(&fact, changes);
+    approvals::project(&fact, changes);
+    offers::project(&fact, changes);
+    tasks::project(&fact, changes);
+    memories::project(&fact, changes);
     events::project(&fact, changes);
 }
 

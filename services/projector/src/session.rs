@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use kairo_read_model::{PROJECTION, PostgresConfig, ReadError};
+use kairo_read_model::{POSITION_CHANNEL, PROJECTION, PostgresConfig, ReadError};
 use sqlx::{ConnectOptions, Connection, PgConnection, query, query_as};
 use tokio::time::timeout;
 
@@ -17,9 +17,11 @@ const LEADER: i64 = 0x6b61_6972_6f01;
 
 const LOCK: &str = "SELECT pg_advisory_lock($1)";
 const POSITION: &str = "SELECT sequence, judged FROM projections WHERE name = $1";
-/// The fence: changes no row if the position is not the one that the batch begins behind.
-const MOVE: &str = "UPDATE projections SET sequence = $3, judged = greatest(judged, $3), updated_at = now() \
-                    WHERE name = $1 AND sequence = $2";
+/// The fence: changes no row if the position is not the one that the batch begins behind. Who waits for the position is
+/// told of it when the transaction is committed.
+const MOVE: &str = "WITH moved AS (UPDATE projections SET sequence = $3, judged = greatest(judged, $3), \
+                    updated_at = now() WHERE name = $1 AND sequence = $2 RETURNING name, sequence) \
+                    SELECT pg_notify($4, name || ' ' || sequence) FROM moved";
 
 /// Statements that a transaction may take the time of.
 const STATEMENTS: u32 = 3;
@@ -120,7 +122,7 @@ impl Session {
     async fn write(&mut self, changes: &Changes, from: Position, to: u64) -> Result<(), SessionError> {
         let number = |sequence| i64::try_from(sequence).unwrap_or(i64::MAX);
         let mut transaction = self.connection.begin().await?;
-        let moved = query(MOVE).bind(PROJECTION).bind(number(from.sequence)).bind(number(to));
+        let moved = query(MOVE).bind(PROJECTION).bind(number(from.sequence)).bind(number(to)).bind(POSITION_CHANNEL);
         if moved.execute(&mut *transaction).await?.rows_affected() == 0 {
             transaction.rollback().await?;
             return Err(SessionError::Moved);

@@ -2,9 +2,13 @@
 
 mod actions;
 mod agents;
+mod chains;
+mod consent;
 mod events;
+mod memories;
 mod messages;
 mod processes;
+mod tasks;
 mod threads;
 
 use sqlx::PgConnection;
@@ -17,8 +21,11 @@ pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     agents::define(connection, &changes.agents).await?;
     threads::create(connection, &changes.threads).await?;
     threads::touch(connection, &changes.touched).await?;
+    threads::describe(connection, &changes.described).await?;
+    threads::archive(connection, &changes.archived).await?;
     messages::insert(connection, &changes.messages).await?;
     messages::deliver(connection, &changes.deliveries).await?;
+    messages::place(connection, &changes.placed).await?;
     actions::decide(connection, &changes.actions).await?;
     actions::begin(connection, &changes.begun).await?;
     actions::advance(connection, &changes.progressed).await?;
@@ -29,7 +36,24 @@ pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     processes::spawn(connection, &changes.spawned).await?;
     processes::advance(connection, &changes.advanced).await?;
     processes::cancel(connection, &changes.canceled).await?;
-    processes::exit(connection, &changes.exited).await
+    processes::exit(connection, &changes.exited).await?;
+    chains::start(connection, &changes.chains).await?;
+    chains::add_steps(connection, &changes.steps).await?;
+    chains::ask(connection, &changes.steps_asked).await?;
+    chains::begin(connection, &changes.steps_begun).await?;
+    chains::end_actions(connection, &changes.step_results).await?;
+    chains::end_steps(connection, &changes.steps_ended).await?;
+    chains::end(connection, &changes.chains_ended).await?;
+    tasks::schedule(connection, &changes.tasks).await?;
+    tasks::fire(connection, &changes.firings).await?;
+    tasks::change(connection, &changes.task_states).await?;
+    memories::append(connection, &changes.memories).await?;
+    consent::request(connection, &changes.approvals).await?;
+    consent::decide(connection, &changes.consents).await?;
+    consent::withdraw(connection, &changes.withdrawals).await?;
+    consent::offer(connection, &changes.offers).await?;
+    consent::choose(connection, &changes.choices).await?;
+    consent::settle(connection, &changes.settled).await
 }
 
 /// One column of many rows, as `UNNEST` wants it.

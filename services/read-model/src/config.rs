@@ -43,7 +43,9 @@ impl PostgresConfig {
     pub fn connect_options(&self) -> Result<PgConnectOptions, ReadError> {
         let options: PgConnectOptions = self.url.expose().parse()?;
         let statement_timeout = self.statement_timeout_ms.to_string();
-        Ok(options.application_name("kairo").options([("statement_timeout", statement_timeout)]))
+        // A transaction that nobody goes on with, as when its process is frozen, keeps a rebuild away no longer.
+        let limits = ["statement_timeout", "idle_in_transaction_session_timeout"];
+        Ok(options.application_name("kairo").options(limits.map(|limit| (limit, &statement_timeout))))
     }
 
     pub(crate) fn acquire_timeout(&self) -> Duration {

@@ -1,34 +1,43 @@
 //! The read model: what the log says, in Postgres, in a form that can be asked.
 //!
-//! projector alone writes it; everybody else asks a [`ReadModel`]. The schema is in `migrations/`, every query is a
-//! file under `queries/`. Texts and times cross the border to Postgres as the types of [`stored`].
+//! projector alone writes it; everybody else asks a [`Snapshot`] of a [`ReadModel`]. The schema is in `migrations/`,
+//! every query is a file under `queries/`. Texts and times cross the border to Postgres as the types of [`stored`].
 
 mod config;
 mod error;
+mod freshness;
 mod queries;
+mod snapshot;
 pub mod stored;
 
 use sqlx::{
-    ConnectOptions, Connection, PgPool,
+    AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool,
     migrate::Migrator,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
 pub use config::PostgresConfig;
 pub use error::{ReadError, ReadErrorKind};
+pub use freshness::{NotFresh, POSITION_CHANNEL};
 pub use queries::{
     actions::{UnfinishedAction, WantedActions},
     agents::Agent,
+    chains::{Chain, ChainStep},
     conversation::{ConversationMessage, ConversationQuery},
     events::EventsQuery,
+    history::{ThreadEvent, ThreadHistory},
+    inbox::{Inbox, OpenOffer, WaitingApproval},
+    memories::{MemoriesQuery, Memory, Sealed},
     message::SentMessage,
     processes::Process,
-    threads::Thread,
+    tasks::{Firing, Task, TaskStatus, TasksQuery},
+    threads::{Thread, ThreadStatus, ThreadsQuery},
 };
+pub use snapshot::Snapshot;
 
 /// The row of `projections` that holds the position of everything here. A migration that has all rows made again gives
 /// it a new name, so that replicas of the version before write no more.
-pub const PROJECTION: &str = "read-model-2";
+pub const PROJECTION: &str = "read-model-3";
 /// Most rows that one query returns.
 pub const MAX_ROWS: u32 = 1_000;
 
@@ -39,6 +48,7 @@ pub type Place = (u64, u32);
 #[derive(Clone, Debug)]
 pub struct ReadModel {
     pool: PgPool,
+    moves: freshness::Moves,
 }
 
 impl ReadModel {
@@ -51,8 +61,13 @@ impl ReadModel {
         let pool = PgPoolOptions::new()
             .max_connections(config.max_connections)
             .acquire_timeout(config.acquire_timeout())
+            .after_connect(|connection, _| {
+                // Where a pooler in front gives it to somebody else, fewer misspelt words are found.
+                let alike = format!("SET pg_trgm.word_similarity_threshold = {}", queries::memories::ALIKE);
+                Box::pin(async move { connection.execute(AssertSqlSafe(alike)).await.map(|_| ()) })
+            })
             .connect_lazy_with(config.connect_options()?);
-        Ok(Self { pool })
+        Ok(Self { pool, moves: freshness::Moves::new(config.connect_options()?) })
     }
 
     /// The pool, for what is not a query of this crate.

@@ -2,11 +2,16 @@
 
 pub mod actions;
 pub mod agents;
+pub mod chains;
 pub mod conversation;
 pub mod events;
+pub mod history;
+pub mod inbox;
+pub mod memories;
 pub mod message;
 pub mod position;
 pub mod processes;
+pub mod tasks;
 pub mod threads;
 
 use sqlx::{Postgres, QueryBuilder};

@@ -64,6 +64,9 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
                 command: said.command.clone(),
                 action_id: said.action_id.clone(),
                 process_id: said.process_id.clone(),
+                chain_id: said.chain_id.clone(),
+                task_id: said.task_id.clone(),
+                thread_id: said.thread_id.clone(),
             };
             input(told.command_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
         }
@@ -135,7 +138,7 @@ mod tests {
             agent,
             command: "cancel".into(),
             action_id: "a".into(),
-            process_id: String::new(),
+            ..Default::default()
         };
         let id = Uuid::from_u128(7).to_string();
         let expected = AgentCommand {
@@ -143,7 +146,7 @@ mod tests {
             user,
             command: "cancel".into(),
             action_id: "a".into(),
-            process_id: String::new(),
+            ..Default::default()
         };
         assert_eq!(told(command), ("cook".into(), id, expected.into()));
     }

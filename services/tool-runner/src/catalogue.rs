@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jsonschema::Validator;
+use kairo_core::schema::measure;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -17,6 +18,10 @@ use crate::tool_name;
 const MAX_VIOLATIONS: usize = 20;
 /// Longest text of one violation, in characters: it quotes the offending value.
 const MAX_VIOLATION_CHARS: usize = 300;
+
+/// Places where a schema may refer to what contains them: with one, what checking takes grows with the arguments, with
+/// two it may double with each level of theirs.
+const MAX_RETURNS: usize = 1;
 
 /// What a catalogue may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,6 +143,13 @@ fn compile(spec: &ToolSpec, limits: CatalogueLimits) -> Result<Validator, String
     if spec.schema.get("type") != Some(&Value::from("object")) {
         return Err("its schema must have \"type\": \"object\"".to_owned());
     }
+    let extent = measure(&spec.schema).map_err(|problem| format!("its schema is not used: {problem}"))?;
+    if extent.returns > MAX_RETURNS {
+        return Err(format!(
+            "its schema is not used: it refers to itself in {} places of at most {MAX_RETURNS}",
+            extent.returns
+        ));
+    }
     // Offline: a schema must not make the runner fetch what somebody else wrote.
     jsonschema::options().offline().build(&spec.schema).map_err(|error| format!("its schema is unusable: {error}"))
 }
@@ -152,6 +164,7 @@ fn digest<'a>(specs: impl Iterator<Item = &'a ToolSpec>) -> Uuid {
                 "idempotent": spec.idempotent,
                 "timeout_ms": u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX),
                 "executor": spec.executor.as_str(),
+                "needs_approval": spec.needs_approval,
             })
         })
         .collect();
@@ -176,6 +189,7 @@ mod tests {
             idempotent: true,
             timeout: Duration::from_secs(1),
             executor: Executor::ToolRunner,
+            needs_approval: false,
         }
     }
 
@@ -239,6 +253,46 @@ mod tests {
         assert_eq!(names, ["good"]);
         let rejected: Vec<_> = rejections.iter().map(|r| r.name.as_str()).collect();
         assert_eq!(rejected, ["Bad name", "remote", "broken", "huge", "text", "good"]);
+    }
+
+    #[test]
+    fn a_schema_that_would_take_too_long_is_left_out_with_the_reason() {
+        let limits = CatalogueLimits { max_tools: 10, max_schema_bytes: 64 * 1024 };
+        let doubling = |count: usize| {
+            let mut defs: serde_json::Map<String, Value> = (0..count)
+                .map(|at| {
+                    let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+                    (format!("d{at}"), json!({"allOf": [next, next]}))
+                })
+                .collect();
+            defs.insert(format!("d{count}"), json!({"type": "object"}));
+            json!({"type": "object", "$defs": defs, "$ref": "#/$defs/d0"})
+        };
+        let tree = json!({
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#"}}},
+        });
+        let twice = json!({"type": "object", "properties": {"x": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}});
+        let deep = (0..100).fold(json!({}), |inner, _| json!({"not": inner}));
+        let specs = [
+            spec("small", doubling(3)),
+            spec("doubling", doubling(15)),
+            spec("tree", tree),
+            spec("twice", twice),
+            spec("deep", json!({"type": "object", "properties": {"x": deep}})),
+        ];
+        let (catalogue, rejections) = Catalogue::build(specs, limits);
+        let names: Vec<_> = catalogue.specs().map(|spec| spec.name.as_str()).collect();
+        assert_eq!(names, ["small", "tree"]);
+        let told: Vec<_> = rejections.iter().map(|r| format!("{}: {}", r.name, r.reason)).collect();
+        for (told, expected) in told.iter().zip(["more than 20000 values", "itself in 2 places", "deeper than 64"]) {
+            assert!(told.contains(expected), "{told}");
+        }
+        // A tree is checked as deep as it goes.
+        let branch = |inner: Value| json!({"name": "a", "children": [inner]});
+        let nested = (0..50).fold(json!({"name": 1}), |inner, _| branch(inner));
+        let error = catalogue.validate("tree", &nested).unwrap_err();
+        assert!(error.message.contains("/children/0/name"), "{error}");
     }
 
     #[test]

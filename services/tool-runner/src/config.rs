@@ -8,12 +8,16 @@ use kairo_core::{
     config::{Mistake, Secret, Validate},
     service_config,
 };
+use kairo_read_model::PostgresConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::allow_list::AllowList;
+pub use crate::builtin::mail::MailConfig;
+pub use crate::builtin::memory::MemorySearchConfig;
 pub use crate::builtin::web_search::WebSearchConfig;
 pub use crate::builtin::workspace::WorkspaceConfig;
 use crate::catalogue::CatalogueLimits;
+use crate::consent::{Consent, is_pattern};
 use crate::tool_name;
 
 service_config! {
@@ -21,6 +25,8 @@ service_config! {
     Config {
         /// Which tools there are, and their limits.
         tool_runner: ToolsConfig,
+        /// The read model that memory is searched in.
+        postgres: PostgresConfig,
     }
 }
 
@@ -44,12 +50,21 @@ pub struct ToolsConfig {
     pub max_tools: usize,
     /// JSON Schema and description of one tool, in bytes. Default 65 536.
     pub max_schema_bytes: usize,
+    /// Tools that a human must consent to each call of, besides those that always need it (`email.send`): names, or
+    /// beginnings of names such as `github.*`. Default none.
+    pub approval: Vec<String>,
+    /// Tools that need no consent, whatever else is said, written in the same way. Default none.
+    pub no_approval: Vec<String>,
     /// The tool `http.get`.
     pub http: HttpConfig,
     /// The tool `web.search`.
     pub web_search: WebSearchConfig,
+    /// The tool `memory.search`.
+    pub memory_search: MemorySearchConfig,
     /// The tools on agents' own files: mail, calendar, contacts, documents.
     pub workspace: WorkspaceConfig,
+    /// The tool `email.send`, and mail that comes in.
+    pub mail: MailConfig,
     /// How MCP servers are started and restarted.
     pub mcp_lifecycle: McpLifecycleConfig,
     /// The MCP servers. Default none.
@@ -66,9 +81,13 @@ impl Default for ToolsConfig {
             max_result_bytes: 256 * 1024,
             max_tools: 256,
             max_schema_bytes: 64 * 1024,
+            approval: Vec::new(),
+            no_approval: Vec::new(),
             http: HttpConfig::default(),
             web_search: WebSearchConfig::default(),
+            memory_search: MemorySearchConfig::default(),
             workspace: WorkspaceConfig::default(),
+            mail: MailConfig::default(),
             mcp_lifecycle: McpLifecycleConfig::default(),
             mcp: Vec::new(),
         }
@@ -220,7 +239,17 @@ impl ToolsConfig {
             mistakes.extend(errors.iter().map(|e| format!("http.allow_hosts: {e}")));
         }
         mistakes.extend(self.web_search.mistakes().map(|m| format!("web_search.{m}")));
+        mistakes.extend(self.memory_search.mistakes().into_iter().map(|m| format!("memory_search.{m}")));
         mistakes.extend(self.workspace.mistakes().map(|m| format!("workspace.{m}")));
+        mistakes.extend(self.mail.mistakes().map(|m| format!("mail.{m}")));
+        if self.workspace.root.is_none() && !self.mail.imap.is_empty() {
+            mistakes.push("mail.imap: needs workspace.root, where agents' mail is kept".to_owned());
+        }
+        for (key, patterns) in [("approval", &self.approval), ("no_approval", &self.no_approval)] {
+            if !patterns.iter().all(|pattern| is_pattern(pattern)) {
+                mistakes.push(format!("{key}: must be names of tools, or their beginnings with a * behind them"));
+            }
+        }
         let mut names = BTreeSet::new();
         for (index, server) in self.mcp.iter().enumerate() {
             let key = format!("mcp[{index}]");
@@ -230,6 +259,11 @@ impl ToolsConfig {
             }
         }
         mistakes
+    }
+
+    /// Which tools need a human's consent.
+    pub fn consent(&self) -> Consent {
+        Consent::new(&self.approval, &self.no_approval)
     }
 
     /// Limits of the catalogue.
@@ -330,6 +364,8 @@ mod tests {
         let config = parse(json!({
             "time_zone": "Mars/Olympus",
             "parallel": 0,
+            "approval": ["*.send"],
+            "mail": {"from": "nobody"},
             "http": {"allow_hosts": ["https://example.com/"]},
             "mcp": [
                 {"name": "Bad", "command": "x"},
@@ -345,6 +381,8 @@ mod tests {
         for key in [
             "time_zone: ",
             "parallel: ",
+            "approval: ",
+            "mail.from: ",
             "http.allow_hosts: ",
             "mcp[0].name: ",
             "mcp[1].name: ",
@@ -356,6 +394,6 @@ mod tests {
         ] {
             assert!(mistakes.iter().any(|m| m.starts_with(key)), "{key} in {mistakes:#?}");
         }
-        assert_eq!(mistakes.len(), 10, "{mistakes:#?}");
+        assert_eq!(mistakes.len(), 12, "{mistakes:#?}");
     }
 }

@@ -84,6 +84,7 @@ impl Control {
             // Whoever waits in vain gets to say what for.
             timeout: self.patience + self.cancel_grace * 2,
             executor: Executor::ToolRunner,
+            needs_approval: false,
         }
     }
 }

@@ -4,14 +4,18 @@
 //! in the ledger, done ([`toolbox`]: the built-in tools of [`builtin`] and those of MCP servers, [`mcp`]), and its end
 //! is written ([`results`]). Process tools are handed over to the process supervisor, whose word on how they ended
 //! becomes the result ([`processes`]). Some tools are about other calls and about processes: [`control`]. How far a call
-//! says it is, [`progress`] tells. What there is to call is published as one catalogue ([`offer`]).
+//! says it is, [`progress`] tells. Mail that comes in becomes an event ([`arrivals`]), also that of a mailbox on an IMAP
+//! server ([`imap`]). What there is to call is published as one catalogue ([`offer`]).
 
 pub mod allow_list;
+mod arrivals;
 pub mod builtin;
 mod canonical_json;
 pub mod catalogue;
 pub mod config;
+pub mod consent;
 mod control;
+mod imap;
 mod log;
 pub mod mcp;
 mod offer;
@@ -33,6 +37,7 @@ use kairo_core::{
     subjects::{Consumer, TOOL_INVOKE},
 };
 
+use builtin::memory::MemorySearch;
 pub use config::Config;
 
 /// Runs until told to stop.
@@ -44,9 +49,13 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     // Others may ask about an action until it has ended, hence longer than until shutdown.
     let holding = Holding::answering(&bus, tokio_util::sync::CancellationToken::new()).await?;
     let control = control::Control::new(&bus, invocations.clone(), results.clone(), holding.clone(), tools);
-    let toolbox = toolbox::Toolbox::start(tools, control.tools()).await;
+    let memory = MemorySearch::new(&config.postgres, tools).map_err(|error| ServiceError::Other(error.to_string()))?;
+    let mut further = control.tools();
+    further.push(Arc::new(memory));
+    let toolbox = toolbox::Toolbox::start(tools, further).await;
     let toolbox = Arc::new(toolbox.map_err(|error| ServiceError::Other(error.to_string()))?);
-    let offer = Arc::new(offer::Offer::new(&bus, toolbox.clone(), tools.catalogue_limits(), shutdown.clone()));
+    let offer = offer::Offer::new(&bus, toolbox.clone(), tools.catalogue_limits(), tools.consent(), shutdown.clone());
+    let offer = Arc::new(offer);
     if waiting_for_nats(&bus, &shutdown, async || offer.publish().await).await?.is_none() {
         return Ok(());
     }
@@ -56,6 +65,8 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
         consume(&bus, Consumer::ToolRunner, Arc::new(runner), shutdown.clone()),
         consume(&bus, Consumer::ToolRunnerProcesses, Arc::new(processes::Processes { results }), shutdown.clone()),
         offer.keep_published(shutdown.clone()),
+        arrivals::watch(&bus, tools, &shutdown),
+        imap::fetch(tools, &shutdown),
     );
     drop(offer);
     if let Some(toolbox) = Arc::into_inner(toolbox) {

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     catalogue::{Catalogue, CatalogueLimits, Rejection},
+    consent::Consent,
     tool::{Executor, ToolSpec},
     toolbox::Toolbox,
 };
@@ -30,6 +31,7 @@ pub struct Offer {
     bus: Bus,
     toolbox: Arc<Toolbox>,
     limits: CatalogueLimits,
+    consent: Consent,
     supervisors: Newest,
     current: Mutex<Arc<Catalogue>>,
 }
@@ -40,10 +42,16 @@ const OF_PROCESSES: &str = "process.";
 const RACES: u32 = 16;
 
 impl Offer {
-    pub fn new(bus: &Bus, toolbox: Arc<Toolbox>, limits: CatalogueLimits, shutdown: CancellationToken) -> Self {
+    pub fn new(
+        bus: &Bus,
+        toolbox: Arc<Toolbox>,
+        limits: CatalogueLimits,
+        consent: Consent,
+        shutdown: CancellationToken,
+    ) -> Self {
         let supervisors = Newest::follow(bus, subject(&CAPABILITIES, Service::ProcessSupervisor), shutdown);
-        let current = Mutex::new(toolbox.catalogue());
-        Self { bus: bus.clone(), toolbox, limits, supervisors, current }
+        let (empty, _) = Catalogue::build([], limits);
+        Self { bus: bus.clone(), toolbox, limits, consent, supervisors, current: Mutex::new(Arc::new(empty)) }
     }
 
     /// What is known of a tool. One that is not known here may have come up just now, and another replica told agents
@@ -118,7 +126,7 @@ impl Offer {
             _ => Vec::new(),
         };
         let supervised: Vec<ToolSpec> = supervised.into_iter().filter_map(spec).collect();
-        let specs = on_offer(own.specs().cloned(), supervised);
+        let specs = on_offer(own.specs().cloned(), supervised).map(|spec| self.consent.applied_to(spec));
         let (catalogue, rejections) = Catalogue::build(specs, self.limits);
         for Rejection { name, reason } in rejections {
             tracing::warn!(name, reason, "tool left out");
@@ -146,6 +154,7 @@ fn message(catalogue: &Catalogue) -> ToolCatalogue {
         idempotent: spec.idempotent,
         timeout_ms: u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX),
         executor: spec.executor.as_str().to_owned(),
+        needs_approval: spec.needs_approval,
     };
     ToolCatalogue { version: catalogue.version().to_string(), tools: catalogue.specs().map(tool).collect() }
 }
@@ -165,6 +174,7 @@ fn spec(tool: v1::ToolSpec) -> Option<ToolSpec> {
         idempotent: tool.idempotent,
         timeout: Duration::from_millis(tool.timeout_ms),
         executor: Executor::ProcessSupervisor,
+        needs_approval: tool.needs_approval,
     })
 }
 
@@ -182,6 +192,7 @@ mod tests {
             idempotent: true,
             timeout: Duration::from_secs(1),
             executor: Executor::ToolRunner,
+            needs_approval: false,
         };
         on_offer(own.iter().map(spec), supervised.iter().map(spec).collect()).map(|spec| spec.name).collect()
     }

@@ -22,6 +22,8 @@ pub struct Asked {
     pub target: Option<Uuid>,
     /// Nothing about that stands in the log up to here.
     pub target_after: u64,
+    /// The verdict that allows it, where its tool needs one.
+    pub approval_id: String,
 }
 
 impl Asked {
@@ -35,6 +37,7 @@ impl Asked {
             thread_id: self.thread_id.clone(),
             target_action_id: self.target.map(|action| action.to_string()).unwrap_or_default(),
             target_after: self.target_after,
+            approval_id: self.approval_id.clone(),
         }
     }
 }
@@ -50,6 +53,7 @@ pub fn asked(decision: &AgentDecision) -> Vec<Asked> {
                 thread_id: event.thread_id.clone(),
                 target: Uuid::parse_str(&call.target_action_id).ok(),
                 target_after: call.target_after,
+                approval_id: call.approval_id.clone(),
             }),
             _ => None,
         },
@@ -77,6 +81,8 @@ pub struct Call {
     pub idempotent: bool,
     /// Somebody else carries it out and says how it ended.
     pub handed_over: bool,
+    /// A human must have consented to it.
+    pub needs_approval: bool,
 }
 
 /// What to do about one action.
@@ -88,6 +94,8 @@ pub enum Step {
     Repeat,
     /// Begun by somebody who is gone; whether it happened nobody can know.
     Doubt,
+    /// A human must consent to it first and has not: say so.
+    Refuse,
     /// Canceled before anybody began it: say so.
     Withdraw,
     /// Whoever began it is still at it: look again later.
@@ -131,6 +139,7 @@ impl Decider for Actions {
             return Step::Withdraw;
         }
         match (known.invoked.contains(action), call.handed_over, call.idempotent) {
+            (false, _, _) if call.needs_approval && call.asked.approval_id.is_empty() => Step::Refuse,
             (false, _, _) => Step::Begin,
             (true, true, _) => Step::Leave,
             (true, false, _) if known.held.contains(action) => Step::Wait,
@@ -156,8 +165,9 @@ mod tests {
             thread_id: String::new(),
             target: None,
             target_after: 0,
+            approval_id: String::new(),
         };
-        Call { asked, idempotent, handed_over }
+        Call { asked, idempotent, handed_over, needs_approval: false }
     }
 
     #[test]
@@ -166,6 +176,21 @@ mod tests {
         let given = Given::<Actions>::facts([Fact::Invoked(other), Fact::Ended(other)]);
         assert_eq!(given.when(&call(false, false)), Step::Begin);
         assert_eq!(given.when(&call(true, true)), Step::Begin);
+    }
+
+    #[test]
+    fn what_needs_consent_is_not_begun_without_it() {
+        let without = Call { needs_approval: true, ..call(false, false) };
+        let asked = Asked { approval_id: Uuid::from_u128(3).to_string(), ..without.asked.clone() };
+        let consented = Call { asked, ..without.clone() };
+        let handed_over = Call { handed_over: true, ..without.clone() };
+        let nothing = || Given::<Actions>::facts([]);
+        assert_eq!(nothing().when(&without), Step::Refuse);
+        assert_eq!(nothing().when(&handed_over), Step::Refuse);
+        assert_eq!(nothing().when(&consented), Step::Begin);
+        // Whoever began it knew that it was allowed.
+        assert_eq!(Given::<Actions>::facts([Fact::Invoked(ACTION)]).when(&without), Step::Doubt);
+        assert_eq!(Given::<Actions>::facts([Fact::Ended(ACTION)]).when(&without), Step::Leave);
     }
 
     #[test]

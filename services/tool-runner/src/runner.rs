@@ -108,6 +108,7 @@ impl Runner {
         let known = self.offer.find(&asked.tool).await?;
         Ok(Call {
             idempotent: known.as_ref().is_some_and(|tool| tool.idempotent),
+            needs_approval: known.as_ref().is_some_and(|tool| tool.needs_approval),
             handed_over: known.is_some_and(|tool| tool.executor == Executor::ProcessSupervisor),
             asked,
         })
@@ -185,6 +186,9 @@ impl Runner {
             Step::Leave | Step::Wait => return Ok(()),
             Step::Begin | Step::Repeat if call.handed_over => return Ok(()),
             Step::Begin | Step::Repeat => self.run(job, &call.asked, stop).await,
+            Step::Refuse => Err(ToolError::approval_required(
+                "a human must consent to a call of this tool, and this one carries no consent; nothing was begun",
+            )),
             Step::Withdraw => Err(ToolError::canceled("it was canceled before it began")),
             Step::Doubt => Err(ToolError::in_doubt(
                 "the runner that began this was lost before it could say how it ended; the effect may have happened or not: find out before doing it again",
@@ -202,6 +206,8 @@ impl Runner {
             action_id: asked.action.to_string(),
             now: job.decision.envelope.time,
             agent: job.agent.to_string(),
+            thread_id: asked.thread_id.clone(),
+            decision_sequence: job.decision.sequence,
             target: asked.target,
             target_after: asked.target_after,
             cancel: stop,

@@ -45,6 +45,8 @@ pub struct ToolSpec {
     pub timeout: Duration,
     /// Who carries its calls out.
     pub executor: Executor,
+    /// Whether a human must consent to each call.
+    pub needs_approval: bool,
 }
 
 /// What a call knows besides its arguments.
@@ -57,6 +59,10 @@ pub struct CallContext {
     pub now: Timestamp,
     /// The agent that asked.
     pub agent: String,
+    /// The thread it asked in; empty where that is not known.
+    pub thread_id: String,
+    /// Where in the log the decision stands that asked for the call.
+    pub decision_sequence: u64,
     /// The agent's action that the call is about, where it is about one.
     pub target: Option<Uuid>,
     /// Nothing about that stands in the log up to here.
@@ -117,6 +123,10 @@ pub enum ToolErrorKind {
     InDoubt,
     /// The result exceeds the configured size.
     TooLarge,
+    /// What it needs is away; nothing was done.
+    Unavailable,
+    /// A human must consent to it first; nothing was begun.
+    ApprovalRequired,
 }
 
 impl ToolErrorKind {
@@ -130,6 +140,8 @@ impl ToolErrorKind {
             Self::Canceled => "canceled",
             Self::InDoubt => "in_doubt",
             Self::TooLarge => "too_large",
+            Self::Unavailable => "unavailable",
+            Self::ApprovalRequired => "approval_required",
         }
     }
 }
@@ -169,6 +181,14 @@ impl ToolError {
 
     pub fn in_doubt(message: impl Into<String>) -> Self {
         Self::new(ToolErrorKind::InDoubt, message)
+    }
+
+    pub fn approval_required(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::ApprovalRequired, message)
+    }
+
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::Unavailable, message)
     }
 
     pub fn too_large(message: impl Into<String>) -> Self {

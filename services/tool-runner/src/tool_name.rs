@@ -7,7 +7,7 @@ pub const MAX_WIRE_NAME: usize = 64;
 /// Longest name of an MCP server, which leaves its tools at least 30 characters.
 pub const MAX_SERVER_NAME: usize = 32;
 /// First segments that belong to Kairo's own tools.
-pub const RESERVED_NAMESPACES: [&str; 5] = ["tools", "http", "process", "agent", "action"];
+pub const RESERVED_NAMESPACES: [&str; 6] = ["tools", "http", "process", "agent", "action", "memory"];
 
 /// Hexadecimal digits of the digest that keeps mangled names apart.
 const DIGEST_CHARS: usize = 8;

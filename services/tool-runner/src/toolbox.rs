@@ -164,7 +164,7 @@ fn builtin_tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, ToolboxErro
     if let Some(search) = WebSearch::new(&config.web_search)? {
         tools.push(Arc::new(search));
     }
-    tools.extend(workspace::tools(config));
+    tools.extend(workspace::tools(config).map_err(|mistake| ToolboxError::Configuration(vec![mistake]))?);
     Ok(tools)
 }
 
@@ -220,6 +220,7 @@ mod tests {
             idempotent: false,
             timeout: Duration::from_secs(60),
             executor: Executor::ToolRunner,
+            needs_approval: false,
         };
         Arc::new(Scripted(spec, behavior))
     }
@@ -237,6 +238,8 @@ mod tests {
             now: Timestamp::UNIX_EPOCH,
             agent: "agent".to_owned(),
             target: None,
+            thread_id: String::new(),
+            decision_sequence: 0,
             target_after: 0,
             cancel: CancellationToken::new(),
             progress: ProgressReporter::discard(),

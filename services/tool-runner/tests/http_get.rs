@@ -83,6 +83,8 @@ mod calls {
             now: Timestamp::UNIX_EPOCH,
             agent: "tester".to_owned(),
             target: None,
+            thread_id: String::new(),
+            decision_sequence: 0,
             target_after: 0,
             cancel: CancellationToken::new(),
             progress: ProgressReporter::discard(),

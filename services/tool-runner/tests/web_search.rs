@@ -62,6 +62,8 @@ async fn search(toolbox: &Toolbox, args: Value, cancel: CancellationToken) -> Re
         cancel,
         progress: ProgressReporter::discard(),
         target: None,
+        thread_id: String::new(),
+        decision_sequence: 0,
         target_after: 0,
     };
     toolbox.call("web.search", args, context).await

@@ -47,6 +47,8 @@ impl Office {
             cancel: CancellationToken::new(),
             progress: ProgressReporter::discard(),
             target: None,
+            thread_id: String::new(),
+            decision_sequence: 0,
             target_after: 0,
         };
         self.toolbox.call(tool, args, context).await
@@ -87,6 +89,8 @@ async fn without_a_root_there_are_no_such_tools() {
         cancel: CancellationToken::new(),
         progress: ProgressReporter::discard(),
         target: None,
+        thread_id: String::new(),
+        decision_sequence: 0,
         target_after: 0,
     };
     for tool in ["email.search", "calendar.check", "team.members", "document.create", "web.search"] {
@@ -305,7 +309,7 @@ async fn documents_are_written_once_under_a_name_of_their_title() {
     assert_eq!((&first["format"], &first["slides"]), (&json!("slides"), &json!(3)));
     let text = fs::read_to_string(office.path(path)).unwrap();
     assert_eq!(first["bytes"], text.len());
-    assert!(text.contains("&lt;script&gt;") && !text.contains("<script"), "{text}");
+    assert!(text.contains("&lt;script&gt;x") && !text.contains("<script>x"), "{text}");
     // What somebody did to it since is kept.
     office.put(path, "edited");
     assert_eq!(office.call("document.create", deck).await, first);
@@ -334,4 +338,113 @@ async fn agents_have_folders_of_their_own_and_links_lead_nowhere() {
     assert_eq!(office.refused("document.create", json!({"title": "a", "content": "b"})).await, ToolErrorKind::Failed);
     fs::set_permissions(office.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(office.refused("team.members", json!({})).await, ToolErrorKind::Failed);
+}
+
+/// What `tools.now` said on the Wednesday of these tests.
+fn now() -> Value {
+    json!({
+        "now": "2026-03-25T10:00:00+01:00", "date": "2026-03-25", "time": "10:00:00", "weekday": "Wednesday",
+        "time_zone": "Europe/Berlin", "unix": 1_774_429_200,
+    })
+}
+
+/// An office with two teams and a calendar, as the use cases of seed 000 need it.
+async fn office_of_two_teams() -> Office {
+    let office = Office::open(WorkspaceConfig::default()).await;
+    for (name, team) in [("sarah", "Marketing"), ("raj", "Engineering")] {
+        let card =
+            format!("BEGIN:VCARD\nVERSION:4.0\nFN:{name}\nEMAIL:{name}@example.org\nORG:Acme;{team}\nEND:VCARD\n");
+        office.put(&format!("contacts/{name}.vcf"), card);
+    }
+    let with =
+        |name: &str, event: String| event.replace("SUMMARY", &format!("ATTENDEE:mailto:{name}@example.org\r\nSUMMARY"));
+    office.put("calendar/1.ics", event("1", "Dentist", "20260325T140000", "20260325T150000"));
+    office.put("calendar/2.ics", with("sarah", event("2", "Campaign", "20260401T100000", "20260401T110000")));
+    office.put("calendar/3.ics", with("raj", event("3", "Freeze", "20260402T090000", "20260402T170000")));
+    office.put("calendar/4.ics", event("4", "Retreat", "20260407T090000", "20260407T170000"));
+    office
+}
+
+#[tokio::test]
+async fn days_of_seed_000_are_calculated() {
+    let office = office_of_two_teams().await;
+    // The real clock says it in the same form.
+    let today = office.call("tools.now", json!({})).await;
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&today), keys(&now()));
+    for from in [today, now()] {
+        office.call("tools.date_calc", json!({"from": from, "add": "1 week"})).await;
+    }
+    for (args, start, end) in [
+        (json!({"from": now(), "add": "1 week"}), "2026-04-01", "2026-04-02"),
+        (json!({"from": now(), "add": "1 week", "format": "week_range"}), "2026-03-30", "2026-04-06"),
+        (json!({"from": now(), "subtract": "1 day"}), "2026-03-24", "2026-03-25"),
+        (json!({"from": now(), "find": "last Tuesday"}), "2026-03-24", "2026-03-25"),
+    ] {
+        let found = office.call("tools.date_calc", args.clone()).await;
+        let day = |key: &str| found[key].as_str().unwrap().split('T').next().unwrap().to_owned();
+        assert_eq!((day("start").as_str(), day("end").as_str()), (start, end), "{args}");
+        assert_eq!(found["date"], start);
+        // And what it returns can be reckoned with again.
+        let again = office.call("tools.date_calc", json!({"from": found, "add": "1 day"})).await;
+        assert_ne!(again["date"], found["date"]);
+    }
+}
+
+#[tokio::test]
+async fn calendars_of_seed_000_are_looked_at() {
+    let office = office_of_two_teams().await;
+    for args in [json!({}), json!({"date": now()["date"]}), json!({"date": now()["date"], "query": "dentist"})] {
+        let found = office.call("calendar.check", args.clone()).await;
+        assert_eq!(all(&found, "events", "title"), ["Dentist"], "{args}");
+    }
+    let day = office.call("tools.date_calc", json!({"from": now(), "add": "1 week"})).await;
+    let week = json!({"from": now(), "add": "1 week", "format": "week_range"});
+    let week = office.call("tools.date_calc", week).await;
+    for (team, range, titles) in [
+        ("marketing", &day, vec!["Campaign"]),
+        ("engineering", &day, vec![]),
+        ("marketing", &week, vec!["Campaign"]),
+        ("engineering", &week, vec!["Freeze"]),
+    ] {
+        let found = office.call("calendar.search", json!({"team": team, "date_range": range})).await;
+        assert_eq!(all(&found, "events", "title"), titles, "{team}");
+    }
+    for (team, busy) in [("marketing", "Campaign"), ("engineering", "Freeze")] {
+        let people = office.call("team.members", json!({"team": team})).await;
+        let free = office.call("calendar.availability", json!({"people": people, "date_range": week})).await;
+        assert_eq!(all(&free, "busy", "title"), [busy]);
+        assert_eq!(all(&free, "free", "start").len(), 2);
+        assert_eq!((&free["from"], &free["until"]), (&week["start"], &week["end"]));
+    }
+}
+
+#[tokio::test]
+async fn entries_mails_and_documents_of_seed_000() {
+    let office = office_of_two_teams().await;
+    // When it begins is decided by a model, which needs to be told that this is missing.
+    let meeting = json!({"type": "meeting", "attendees": ["Sarah"], "duration": "30m", "title": "Budget Discussion"});
+    let error = office.call_as("ann", "1", "calendar.create", meeting.clone()).await.unwrap_err();
+    assert_eq!(error.kind, ToolErrorKind::InvalidArguments);
+    assert!(error.to_string().contains("\"start\" is a required property"), "{error}");
+    let free = office.call("calendar.availability", json!({"date_range": "tomorrow", "people": ["Sarah"]})).await;
+    let mut decided = meeting;
+    decided["start"] = free["free"][0]["start"].clone();
+    let created = office.call("calendar.create", decided).await;
+    assert_eq!((&created["created"], &created["total_conflicts"]), (&json!(true), &json!(0)));
+    assert_eq!(created["event"]["attendees"], json!(["sarah <sarah@example.org>"]));
+
+    let said = mail("Sarah <sarah@example.org>", "The budget", "Tue, 24 Mar 2026 08:00:00 +0000", "Please look");
+    office.put("mail/cur/1.a:2,S", said);
+    let said = mail("John <john@example.org>", "Re: hello", "Tue, 24 Mar 2026 09:00:00 +0000", "Hi");
+    office.put("mail/new/2.b", said);
+    for (args, id) in [
+        (json!({"from": "Sarah", "query": "budget"}), "1.a"),
+        (json!({"from": "John", "unread": true, "days": 3}), "2.b"),
+    ] {
+        assert_eq!(all(&office.call("email.search", args).await, "messages", "id"), [id]);
+    }
+    let deck =
+        json!({"type": "presentation", "title": "Competitive Pricing Analysis", "content": "## Findings\n\nText"});
+    assert_eq!(office.call("document.create", deck).await["format"], "slides");
 }

@@ -3,8 +3,9 @@ use kairo_core::{
     subjects::Service,
 };
 use kairo_proto::v1::{
-    self, AgentAction, AgentDecision, AgentJoined, DecidedEvent, ProcessExited, Say, ToolError, ToolResult,
-    agent_action::Action,
+    self, AgentAction, AgentDecision, AgentJoined, ApprovalRequested, ChainEnded, ChainStarted, ChainStepEnded,
+    DecidedEvent, ProcessExited, Say, Task, TaskChanged, TaskFired, TaskScheduled, ThreadMatched, ThreadSuggested,
+    ToolError, ToolResult, agent_action::Action,
 };
 use uuid::Uuid;
 
@@ -65,6 +66,14 @@ impl Told {
         let ok = error.is_none();
         let result = ToolResult { action_id: action.to_owned(), ok, error, ..ToolResult::default() };
         self.write(false, "kairo.tool.a.result", result.into())
+    }
+
+    /// A task's chain that calls a tool.
+    fn act(&mut self, task: &str, chain: &str) {
+        let (chain_id, task_id) = (chain.to_owned(), task.to_owned());
+        let started = ChainStarted { chain_id: chain_id.clone(), task_id, ..ChainStarted::default() };
+        self.commit("", Event::ChainStarted(started));
+        self.decide("", Action::ToolCall(ToolCall { chain_id, ..ToolCall::default() }));
     }
 
     fn judge(&self, sent: &[(&str, Sent)], effects: &Effects) -> Verdict {
@@ -201,4 +210,105 @@ fn stalls_are_measured_by_the_times_at_which_things_were_stored() {
         Some((7.0, "the reply to m1".to_owned()))
     );
     assert_eq!(verdict.longest_silence.map(|stall| stall.seconds), Some(3.0));
+}
+
+fn chain_started(id: &str) -> Event {
+    Event::ChainStarted(ChainStarted { chain_id: id.to_owned(), ..ChainStarted::default() })
+}
+
+fn chain_ended(id: &str) -> Event {
+    Event::ChainEnded(ChainEnded { chain_id: id.to_owned(), ..ChainEnded::default() })
+}
+
+fn task(id: &str, kind: &str) -> Event {
+    let (task_id, kind) = (id.to_owned(), kind.to_owned());
+    Event::TaskScheduled(TaskScheduled { task: Some(Task { task_id, kind, ..Task::default() }) })
+}
+
+fn fired(id: &str, occurrence: u64) -> Event {
+    Event::TaskFired(TaskFired { task_id: id.to_owned(), occurrence, ..TaskFired::default() })
+}
+
+#[test]
+fn every_chain_ends_once_and_calls_the_tool_of_each_step_once() {
+    let mut told = Told::default();
+    for event in [chain_started("a"), chain_started("b"), chain_started("c"), chain_ended("a")] {
+        told.commit("", event);
+    }
+    told.commit("", chain_ended("c")).commit("", chain_ended("c"));
+    for (chain, step) in [("a", 0), ("a", 1), ("b", 1), ("b", 1)] {
+        let call = ToolCall { chain_id: chain.to_owned(), step, ..ToolCall::default() };
+        told.decide("", Action::ToolCall(call));
+    }
+    let verdict = told.judge(&[], &Effects::default());
+    assert_eq!((verdict.chains, verdict.chains_not_ended), (3, vec!["b".to_owned()]));
+    assert_eq!(verdict.chains_ended_twice, ["c, 2 times"]);
+    assert_eq!(verdict.steps_twice, ["step 1 of b, 2 times"]);
+}
+
+#[test]
+fn every_time_of_a_task_is_dealt_with_once_and_none_is_left_out() {
+    let mut told = Told::default();
+    for (id, kind, times) in [
+        ("good", "scheduled", &[1, 2, 3][..]),
+        ("hook", "hook", &[0]),
+        ("twice", "scheduled", &[1, 2, 2]),
+        ("hook twice", "hook", &[0, 0]),
+        ("gap", "scheduled", &[1, 3]),
+        ("never", "scheduled", &[]),
+        ("canceled", "scheduled", &[]),
+    ] {
+        told.commit("", task(id, kind));
+        for (time, number) in times.iter().zip(0..) {
+            told.commit("", fired(id, *time));
+            // The last time of one of them does nothing.
+            if (id, number) != ("good", 2) {
+                told.act(id, &format!("{id}/{number}"));
+            }
+        }
+    }
+    let (task_id, status) = ("canceled".to_owned(), "canceled".to_owned());
+    told.commit("", Event::TaskChanged(TaskChanged { task_id, status, ..TaskChanged::default() }));
+    let verdict = told.judge(&[], &Effects::default());
+    let ids = |found: &[String]| -> Vec<String> {
+        found.iter().map(|text| text.split_once(", ").unwrap().1.split_once(')').unwrap().0.to_owned()).collect()
+    };
+    assert_eq!(verdict.task_times, 11);
+    assert_eq!(ids(&verdict.task_times_idle), ["good"]);
+    assert_eq!(ids(&verdict.task_times_twice), ["hook twice", "twice"]);
+    assert_eq!(ids(&verdict.task_times_missed), ["gap", "never", "twice"]);
+}
+
+#[test]
+fn every_question_is_gone_on_with_and_no_message_is_put_into_two_threads() {
+    let mut told = Told::default();
+    for message in ["m1", "m2"] {
+        let message_id = message.to_owned();
+        told.commit("", Event::ThreadSuggested(ThreadSuggested { message_id, ..ThreadSuggested::default() }));
+    }
+    for message in ["m1", "m3", "m3"] {
+        let message_id = message.to_owned();
+        told.commit("", Event::ThreadMatched(ThreadMatched { message_id, ..ThreadMatched::default() }));
+    }
+    let verdict = told.judge(&[], &Effects::default());
+    assert_eq!((verdict.questions, verdict.questions_open), (2, vec!["m2".to_owned()]));
+    assert_eq!(verdict.placed_twice, ["m3, 2 times"]);
+}
+
+#[test]
+fn no_tool_is_called_before_there_is_consent_and_every_request_comes_to_something() {
+    let mut told = Told::default();
+    for (request, chain) in [("yes", "a"), ("no", "b"), ("open", "c")] {
+        let chain_id = chain.to_owned();
+        told.commit(request, Event::ApprovalRequested(ApprovalRequested { chain_id, ..ApprovalRequested::default() }));
+    }
+    let stopped = ChainStepEnded { chain_id: "b".to_owned(), ..ChainStepEnded::default() };
+    told.commit("", Event::ChainStepEnded(stopped));
+    for (action, approval_id) in [("asked", "yes"), ("unasked", "")] {
+        let (tool, approval_id) = (scenario::GUARDED.to_owned(), approval_id.to_owned());
+        told.decide(action, Action::ToolCall(ToolCall { tool, approval_id, ..ToolCall::default() }));
+    }
+    let verdict = told.judge(&[], &Effects::default());
+    assert_eq!((verdict.questions, verdict.questions_open), (3, vec!["consent open".to_owned()]));
+    assert_eq!(verdict.unconsented, ["unasked"]);
 }

@@ -90,7 +90,7 @@ async fn a_replica_killed_with_a_delivery_in_its_hands() {
 }
 
 /// All services die in the same moment.
-async fn all_killed(world: &mut World) {
+pub(super) async fn all_killed(world: &mut World) {
     let services: Vec<Service> = Service::ALL.into_iter().filter(|service| *service != Service::ModelSim).collect();
     // Frozen first, so that none lives to see another die.
     services.iter().for_each(|service| world.stack.freeze(*service, 0).unwrap());
@@ -99,7 +99,7 @@ async fn all_killed(world: &mut World) {
     }
 }
 
-async fn all_restarted(world: &mut World) {
+pub(super) async fn all_restarted(world: &mut World) {
     for service in Service::ALL.into_iter().filter(|service| *service != Service::ModelSim) {
         world.stack.restart(service, 0).await.unwrap();
     }

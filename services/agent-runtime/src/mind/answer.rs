@@ -2,13 +2,20 @@
 
 use kairo_proto::v1::Completion;
 
-use super::request::ModelRequest;
+use serde_json::Value;
+
+use super::request::{ModelRequest, PLAN, REPLY};
 
 /// What an answer asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Say(String),
-    Call { words: String, calls: Vec<AskedCall> },
+    Call {
+        words: String,
+        calls: Vec<AskedCall>,
+    },
+    /// Steps in words, to be compiled to a chain.
+    Plan(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -31,10 +38,17 @@ pub struct Flaw {
 pub fn read(request: &ModelRequest, completion: &Completion, most_calls: usize) -> Result<Answer, Flaw> {
     let words = completion.text.trim().to_owned();
     if completion.tool_calls.is_empty() {
-        return match words.is_empty() {
-            true => Err(Flaw { kind: "malformed_answer", message: "the answer is empty".to_owned() }),
-            false => Ok(Answer::Say(words)),
+        let answer = in_seed_form(request, &words)?.unwrap_or(Answer::Say(words));
+        return match answer {
+            Answer::Say(words) if words.is_empty() => {
+                Err(Flaw { kind: "malformed_answer", message: "the answer is empty".to_owned() })
+            }
+            answer => Ok(answer),
         };
+    }
+    if let Some(call) = completion.tool_calls.iter().find(|call| call.tool == PLAN && offers(request, PLAN)) {
+        let params: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+        return plan_of(&params).map(Answer::Plan);
     }
     if completion.tool_calls.len() > most_calls {
         let asked = completion.tool_calls.len();
@@ -46,7 +60,7 @@ pub fn read(request: &ModelRequest, completion: &Completion, most_calls: usize) 
         }
         // Some endpoints leave the arguments out when there are none.
         let arguments = if call.arguments.trim().is_empty() { "{}" } else { call.arguments.as_str() };
-        match serde_json::from_str::<serde_json::Value>(arguments) {
+        match serde_json::from_str::<Value>(arguments) {
             Ok(value) if value.is_object() => {
                 Ok(AskedCall { tool: call.tool.clone(), arguments: arguments.to_owned() })
             }
@@ -55,6 +69,51 @@ pub fn read(request: &ModelRequest, completion: &Completion, most_calls: usize) 
         }
     });
     Ok(Answer::Call { words, calls: calls.collect::<Result<_, _>>()? })
+}
+
+/// An answer in the form `{"event": "agent.reply", "params": {"message": "..."}}`, or with a plan for agent.chain.
+fn in_seed_form(request: &ModelRequest, words: &str) -> Result<Option<Answer>, Flaw> {
+    let Ok(Value::Object(object)) = json_in(words) else { return Ok(None) };
+    let params = object.get("params").cloned().unwrap_or_default();
+    match object.get("event").and_then(Value::as_str) {
+        Some(REPLY) => {
+            let message = params.get("message").and_then(Value::as_str);
+            let message = message.ok_or_else(|| malformed_answer("agent.reply needs a message"))?;
+            Ok(Some(Answer::Say(message.trim().to_owned())))
+        }
+        Some(PLAN) if offers(request, PLAN) => plan_of(&params).map(|plan| Some(Answer::Plan(plan))),
+        Some(PLAN) => Err(malformed_answer("no further plan is possible, answer now")),
+        _ => Ok(None),
+    }
+}
+
+fn plan_of(params: &Value) -> Result<String, Flaw> {
+    let plan = match params.get("plan") {
+        Some(Value::String(plan)) => plan.trim().to_owned(),
+        Some(steps @ Value::Array(_)) => steps.to_string(),
+        _ => String::new(),
+    };
+    if plan.is_empty() { Err(malformed_answer("agent.chain needs a plan")) } else { Ok(plan) }
+}
+
+fn offers(request: &ModelRequest, tool: &str) -> bool {
+    request.tools.iter().any(|offered| offered.name == tool)
+}
+
+/// The JSON a model was asked for: alone, in a code fence, or with words around it.
+pub fn json_in(text: &str) -> Result<Value, String> {
+    let text = text.trim();
+    let whole = serde_json::from_str(text);
+    let (Some(open), Some(close)) = (text.find(['{', '[']), text.rfind(['}', ']'])) else {
+        return whole.map_err(|_| "expected JSON".to_owned());
+    };
+    whole
+        .or_else(|_| serde_json::from_str(text.get(open..=close).unwrap_or_default()))
+        .map_err(|error| error.to_string())
+}
+
+fn malformed_answer(message: &str) -> Flaw {
+    Flaw { kind: "malformed_answer", message: message.to_owned() }
 }
 
 fn malformed(message: String) -> Flaw {

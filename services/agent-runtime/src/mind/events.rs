@@ -9,8 +9,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{
+    chain::{StepRun, StepState},
     in_flight::{Process, Progress, Started, Target},
-    state::{AgentState, Cause, Order},
+    state::{AgentState, Cause, Order, Turn},
     thread::{Entry, cut_to},
 };
 
@@ -85,24 +86,54 @@ impl AgentState {
         }
     }
 
-    /// A user's choice. There is nothing an agent puts to its users yet.
+    /// A user's choice between the thread that was suggested and the one they are in.
     pub(super) fn choose(&mut self, record: &Record, choice: &AgentChoice) {
-        if self.seen.see(&format!("choice/{}/{}", choice.user, choice.choice_id)) {
-            let message = format!("there is no offer {:?} to choose from", choice.offer_id);
-            self.refuse(record, "unknown_offer", message, &choice.user);
+        if !self.seen.see(&format!("choice/{}/{}", choice.user, choice.choice_id)) {
+            return;
+        }
+        let open = |turn: &&mut Turn| {
+            turn.user == choice.user
+                && turn
+                    .offer
+                    .as_ref()
+                    .is_some_and(|offer| offer.accepted.is_none() && offer.id.to_string() == choice.offer_id)
+        };
+        let accepted = match choice.option.as_str() {
+            "accept" => true,
+            "decline" => false,
+            other => {
+                let message = format!("the option {other:?} is none; say accept or decline");
+                return self.refuse(record, "unknown_offer", message, &choice.user);
+            }
+        };
+        match self.turns.values_mut().find(open) {
+            Some(turn) => {
+                turn.due = Some(record.sequence);
+                if let Some(offer) = &mut turn.offer {
+                    offer.accepted = Some(accepted);
+                }
+            }
+            None => {
+                let message = format!("there is no offer {:?} to choose from", choice.offer_id);
+                self.refuse(record, "unknown_offer", message, &choice.user);
+            }
         }
     }
 
-    /// A human's verdict on an action in doubt.
+    /// A human's verdict, on an action in doubt or on one that waits for consent.
     pub(super) fn approve(&mut self, record: &Record, approval: &AgentApproval) {
         if !self.seen.see(&format!("approval/{}/{}", approval.user, approval.approval_id)) {
             return;
+        }
+        if matches!(approval.verdict.as_str(), "approved" | "rejected") {
+            return self.consent(record, approval);
         }
         let found = match approval.verdict.as_str() {
             "happened" => "it did happen: do not do it again",
             "did_not_happen" => "it did not happen: do it again if it is still wanted",
             other => {
-                let message = format!("the verdict {other:?} is none; say happened or did_not_happen");
+                let message =
+                    format!("the verdict {other:?} is none; say happened, did_not_happen, approved or rejected");
                 return self.refuse(record, "unknown_verdict", message, &approval.user);
             }
         };
@@ -125,13 +156,40 @@ impl AgentState {
         self.begin(turn, record, Cause::Event, &doubt.thread_id, &user.unwrap_or(approval.user.clone()));
     }
 
+    /// A step may call its tool, or may not.
+    fn consent(&mut self, record: &Record, approval: &AgentApproval) {
+        let waits = |run: &StepRun| matches!(&run.state, StepState::Asked { request, .. } if request.to_string() == approval.action_id);
+        let steps = self.turns.values_mut().filter(|turn| turn.user == approval.user).filter_map(|turn| {
+            let step = turn.chain.as_mut()?.steps.iter_mut().find(|run| waits(run))?;
+            Some((step, &mut turn.due))
+        });
+        let Some((step, due)) = steps.into_iter().next() else {
+            let message = format!("no action {:?} of this agent waits for consent", approval.action_id);
+            return self.refuse(record, "not_in_doubt", message, &approval.user);
+        };
+        if let StepState::Asked { request, arguments } = &step.state {
+            step.state = match approval.verdict.as_str() {
+                "approved" => StepState::Approved { request: *request, arguments: arguments.clone() },
+                _ => StepState::Rejected { reason: rejection(approval) },
+            };
+        }
+        *due = Some(record.sequence);
+    }
+
     /// A direct order.
     pub(super) fn obey(&mut self, record: &Record, command: &AgentCommand) {
         if !self.seen.see(&format!("command/{}/{}", command.user, command.command_id)) {
             return;
         }
+        if let Some((order, thread_id)) = order_within(command) {
+            return self.begin(record.envelope.id, record, Cause::Order(order), &thread_id, &command.user);
+        }
         if command.command != "cancel" {
-            let message = format!("the command {:?} is none; say cancel", command.command);
+            let message = format!(
+                "the command {:?} is none for this; say cancel, of a task also pause, resume or run, of a thread archive \
+                 or unarchive",
+                command.command
+            );
             return self.refuse(record, "unknown_command", message, &command.user);
         }
         let action = Uuid::parse_str(&command.action_id).ok();
@@ -186,6 +244,30 @@ impl AgentState {
             Some(Target { action: *action, after: known.after })
         };
         self.processes.target(process_id).or_else(waited_for)
+    }
+}
+
+/// The intrinsic that an order about a chain, a task or a thread comes to, and the thread it is about.
+fn order_within(command: &AgentCommand) -> Option<(Order, String)> {
+    let order =
+        |tool: &str, key: &str, id: &str| Order { tool: tool.to_owned(), arguments: json!({ key: id }).to_string() };
+    let AgentCommand { command, chain_id, task_id, thread_id, .. } = command;
+    Some(match command.as_str() {
+        "cancel" if !chain_id.is_empty() => (order("chain.cancel", "chain_id", chain_id), String::new()),
+        "cancel" | "pause" | "resume" | "run" if !task_id.is_empty() => {
+            (order(&format!("task.{command}"), "task_id", task_id), String::new())
+        }
+        "archive" | "unarchive" if !thread_id.is_empty() => {
+            (order(&format!("thread.{command}"), "thread_id", thread_id), thread_id.clone())
+        }
+        _ => return None,
+    })
+}
+
+fn rejection(approval: &AgentApproval) -> String {
+    match approval.note.as_str() {
+        "" => format!("{} rejected it", approval.user),
+        note => format!("{} rejected it: {}", approval.user, cut_to(note, NOTE_BYTES)),
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{
+    chain::{Chain, StepRun},
     in_flight::{InFlight, Process, Progress, Started},
     state::AgentState,
 };
@@ -12,18 +13,45 @@ use super::{
 /// What the facts begin with.
 const TITLE: &str = "In progress now, from the event log:";
 
+/// Actions and processes shown, those that began last, and chains.
+const SHOWN: usize = 64;
+const CHAINS: usize = 16;
+
 /// What the agent has going for this user; `None` when it is nothing. `now` is the recorded time of the input.
 pub fn in_progress(state: &AgentState, user: &str, now: Timestamp) -> Option<String> {
     let his = |thread_id: &str| state.threads.get(thread_id).is_some_and(|thread| thread.user == user);
     let actions = state.in_flight.iter().filter(|(_, action)| his(&action.thread_id));
     let processes = state.processes.running.values().filter(|process| his(&process.thread_id));
-    let actions = actions.map(|(id, action)| (action.since, of_action(*id, action, now)));
-    let mut facts: Vec<(Timestamp, Value)> =
-        actions.chain(processes.map(|process| (process.since, of_process(process, now)))).collect();
+    let actions = actions.map(|(id, action)| (action.since, Going::Action(*id, action)));
+    let mut going: Vec<(Timestamp, Going<'_>)> =
+        actions.chain(processes.map(|process| (process.since, Going::Process(process)))).collect();
+    let chains = state.turns.values().filter(|turn| turn.user == user).filter_map(|turn| turn.chain.as_ref());
+    let chains: Vec<&Chain> = chains.filter(|chain| !chain.steps.is_empty()).collect();
+    let earlier = going.len().saturating_sub(SHOWN);
+    let left_out = earlier + chains.len().saturating_sub(CHAINS);
     // The oldest first: a model reads them as a history.
-    facts.sort_by_key(|(since, _)| *since);
-    let lines: Vec<String> = facts.into_iter().map(|(_, fact)| fact.to_string()).collect();
+    going.sort_by_key(|(since, _)| *since);
+    let facts = going.into_iter().skip(earlier).map(|(_, going)| match going {
+        Going::Action(id, action) => of_action(id, action, now),
+        Going::Process(process) => of_process(process, now),
+    });
+    let chains = chains.into_iter().take(CHAINS).map(of_chain);
+    let mut lines: Vec<String> = facts.chain(chains).map(|fact| fact.to_string()).collect();
+    if left_out > 0 {
+        lines.push(format!("… and {left_out} more."));
+    }
     (!lines.is_empty()).then(|| format!("{TITLE}\n{}", lines.join("\n")))
+}
+
+enum Going<'a> {
+    Action(Uuid, &'a InFlight),
+    Process(&'a Process),
+}
+
+/// A chain and how far it is.
+fn of_chain(chain: &Chain) -> Value {
+    let step = |run: &StepRun| json!({ "event": run.step.event, "state": run.state.name() });
+    json!({ "chain_id": chain.id, "steps": chain.steps.iter().map(step).collect::<Vec<_>>() })
 }
 
 fn of_action(id: Uuid, action: &InFlight, now: Timestamp) -> Value {

@@ -38,6 +38,8 @@ pub struct InFlight {
     pub process: Option<Started>,
     pub progress: Option<Progress>,
     pub cancel_requested: bool,
+    /// Hooks on whose behalf it runs, which may be longer than the turn that began it.
+    pub lineage: Vec<Uuid>,
 }
 
 /// A process that exists.
@@ -115,6 +117,7 @@ impl InFlight {
             process: None,
             progress: None,
             cancel_requested: false,
+            lineage: Vec::new(),
         }
     }
 }

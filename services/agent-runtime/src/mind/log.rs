@@ -10,7 +10,7 @@ use kairo_core::record::Record;
 use kairo_proto::Body;
 use serde::{Deserialize, Serialize};
 
-use super::state::{AgentState, Interjection};
+use super::state::{AgentState, Cause, Interjection};
 
 /// An agent's state and what lies ahead of it.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct Snapshot {
 }
 
 /// Folding changed: snapshots of other versions are passed over and the log is read from its beginning.
-pub const SNAPSHOT_VERSION: u32 = 3;
+pub const SNAPSHOT_VERSION: u32 = 4;
 
 /// What was read does not fit what was observed: somebody decided otherwise, so the state must be rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Log {
                 self.observed = next.sequence;
                 self.state.observe(next);
             }
-            if self.state.due(next.sequence).is_some() {
+            if self.state.wants(next.sequence) {
                 self.join_messages();
                 return self.ahead.front().cloned();
             }
@@ -125,13 +125,16 @@ impl Log {
         }
     }
 
-    /// How far ahead the next message of the same thread is, if only facts stand before it.
+    /// How far ahead the next message of the same thread and user is, if only facts stand before it.
     fn next_of_thread(&self) -> Option<usize> {
         let thread_of = |record: &Record| match &record.body {
-            Body::AgentMessage(message) => Some(AgentState::thread_of(record, message)),
+            Body::AgentMessage(message) => Some((AgentState::thread_of(record, message), message.user.clone())),
             _ => None,
         };
-        let thread = thread_of(self.ahead.front()?)?;
+        let front = self.ahead.front()?;
+        // One that is refused is answered by itself.
+        self.state.due(front.sequence).filter(|(_, turn)| turn.cause == Cause::Message)?;
+        let thread = thread_of(front)?;
         let behind = self.ahead.iter().enumerate().skip(1);
         let passed_over = |body: &Body| match body {
             Body::AgentMessage(message) => self.state.has_heard(message),

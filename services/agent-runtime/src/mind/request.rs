@@ -7,10 +7,17 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{
-    facts,
+    facts, intrinsics, prompts,
     state::{AgentState, Turn},
-    thread::{Call, Entry, Thread},
+    thread::{Call, Entry, Thread, cut_to},
 };
+
+/// The event of a plan.
+pub const PLAN: &str = "agent.chain";
+/// The event of an answer.
+pub const REPLY: &str = "agent.reply";
+/// What is shown of a capability's description, in bytes.
+const CAPABILITY_BYTES: usize = 400;
 
 /// A model call to be made.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,6 +26,9 @@ pub struct ModelRequest {
     pub tier: &'static str,
     pub messages: Vec<Message>,
     pub tools: Vec<Tool>,
+    /// Whether the answer is meant for the steps that follow, and not for the user.
+    #[serde(skip)]
+    pub analysis: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,6 +54,9 @@ pub struct Tool {
     pub description: String,
     /// JSON Schema of the arguments, as text.
     pub schema: String,
+    /// Whether a human must consent to each call; the model need not know.
+    #[serde(skip)]
+    pub needs_approval: bool,
 }
 
 /// Every tool there is, as the catalogue in force lists them.
@@ -53,10 +66,16 @@ pub struct Catalogue {
     pub tools: Vec<Tool>,
 }
 
+impl Catalogue {
+    /// The tool of this name.
+    pub fn tool(&self, name: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+}
+
 impl ModelRequest {
-    /// That of a decision which asks no model.
-    pub fn none() -> Self {
-        Self { tier: "heavy", messages: Vec::new(), tools: Vec::new() }
+    pub fn is_analysis(&self) -> bool {
+        self.analysis
     }
 
     /// Proves that a rebuilt request is the one that was sent.
@@ -66,24 +85,75 @@ impl ModelRequest {
     }
 }
 
-/// The request with which a turn goes on; `now` is the recorded time of the input.
-pub fn think(
-    state: &AgentState,
-    (turn_id, turn): (Uuid, &Turn),
-    catalogue: &Catalogue,
-    may_call: bool,
-    now: Timestamp,
-) -> ModelRequest {
-    let prompt = state.profile.as_ref().map(|profile| profile.prompt.clone()).unwrap_or_default();
-    let mut messages = vec![Message::System { text: prompt }];
+/// What a turn is about to think about.
+pub struct Thinking<'a> {
+    pub turn_id: Uuid,
+    pub turn: &'a Turn,
+    /// Whether it may go on acting, or must answer.
+    pub may_call: bool,
+    /// What to analyse, within a chain.
+    pub prompt: Option<&'a str>,
+    /// Whether the agent plans, instead of calling tools itself.
+    pub plans: bool,
+    /// The recorded time of the input.
+    pub now: Timestamp,
+}
+
+/// The request with which a turn goes on.
+pub fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Catalogue) -> ModelRequest {
+    let Thinking { turn_id, turn, may_call, prompt, plans, now } = *thinking;
+    let own = state.profile.as_ref().map(|profile| profile.prompt.clone()).unwrap_or_default();
+    let offered = |tool: &&Tool| state.profile.as_ref().is_none_or(|profile| profile.offers(&tool.name));
+    let intrinsics = intrinsics::all().map(|intrinsic| &intrinsic.tool);
+    let all: Vec<&Tool> = catalogue.tools.iter().chain(intrinsics).filter(offered).collect();
+    let system = if plans { format!("{}\n\n{own}", planner(&all)) } else { own };
+    let mut messages = vec![Message::System { text: system }];
     if let Some(thread) = state.threads.get(&turn.thread_id) {
         thread.entries.iter().for_each(|entry| show(entry, &mut messages));
         messages.extend(reminder(thread, turn_id));
     }
     messages.extend(facts::in_progress(state, &turn.user, now).map(|text| Message::System { text }));
-    let offered = |tool: &&Tool| state.profile.as_ref().is_none_or(|profile| profile.offers(&tool.name));
-    let tools = if may_call { catalogue.tools.iter().filter(offered).cloned().collect() } else { Vec::new() };
-    ModelRequest { tier: "heavy", messages, tools }
+    if let Some(prompt) = prompt {
+        messages.push(Message::System { text: format!("{}{prompt}", prompts::ANALYSE) });
+    } else if plans && !may_call {
+        messages.push(Message::System { text: prompts::LAST.to_owned() });
+    }
+    let tools = match (may_call, plans) {
+        (false, _) => Vec::new(),
+        (true, false) => all.into_iter().cloned().collect(),
+        // What is in flight is dealt with at once, without a plan.
+        (true, true) => {
+            all.into_iter().filter(|tool| is_about_actions(&tool.name)).cloned().chain([plan_tool()]).collect()
+        }
+    };
+    ModelRequest { tier: "heavy", messages, tools, analysis: prompt.is_some() }
+}
+
+/// What an agent that plans is told it is, with names and descriptions of what there is: schemas are for those who
+/// compile its plans.
+fn planner(tools: &[&Tool]) -> String {
+    let lines = tools.iter().map(|tool| format!("- {}: {}", tool.name, cut_to(&tool.description, CAPABILITY_BYTES)));
+    format!("{}\n{}", prompts::THINK, lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn is_about_actions(tool: &str) -> bool {
+    let about_processes = tool.starts_with("process.") && !matches!(tool, "process.run" | "process.spawn");
+    about_processes || matches!(tool, "action.cancel" | "chain.cancel")
+}
+
+/// How a plan is handed over by models that call tools.
+fn plan_tool() -> Tool {
+    Tool {
+        name: PLAN.to_owned(),
+        description: "Hands a plan over to be carried out.".to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": { "plan": { "type": "string", "description": "Numbered steps, one a line." } },
+            "required": ["plan"],
+        })
+        .to_string(),
+        needs_approval: false,
+    }
 }
 
 fn show(entry: &Entry, messages: &mut Vec<Message>) {
@@ -148,7 +218,9 @@ mod tests {
                 name: "tools.now".into(),
                 description: "The time".into(),
                 schema: r#"{"type":"object"}"#.into(),
+                needs_approval: false,
             }],
+            analysis: false,
         };
         assert_eq!(request.digest(), "d8681fef-7343-5b77-9818-0314213e0a27");
     }

@@ -5,20 +5,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kairo_core::{ids, record::Record};
+use kairo_core::record::Record;
 use kairo_proto::{
     Body,
-    v1::{
-        AgentDecision, AgentMessage, AgentProfile, DecidedEvent, ToolCall, ToolResult, agent_action::Action,
-        decided_event::Event,
-    },
+    v1::{AgentDecision, AgentProfile, DecidedEvent, ToolCall, ToolResult, agent_action::Action, decided_event::Event},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
+    chain::{Chain, Move},
     in_flight::{Doubt, Doubts, InFlight, Processes},
+    memories::Memories,
     seen::Seen,
+    tasks::Tasks,
     thread::{Call, Entry, Thread, cut},
 };
 
@@ -45,6 +45,8 @@ pub struct AgentState {
     pub in_flight: BTreeMap<Uuid, InFlight>,
     pub processes: Processes,
     pub doubts: Doubts,
+    pub tasks: Tasks,
+    pub memories: Memories,
     pub(super) seen: Seen,
 }
 
@@ -57,6 +59,14 @@ pub struct Profile {
     pub max_steps: u32,
     pub history_limit: usize,
     pub interjection: Interjection,
+    /// Whether it plans and has chains compiled, instead of calling tools itself.
+    pub plans: bool,
+    /// Whether its messages are matched to threads, one for each subject.
+    pub topics: bool,
+    /// IANA name; UTC where it says none.
+    pub time_zone: String,
+    /// HH:MM; empty for never.
+    pub day_ends_at: String,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -81,12 +91,33 @@ pub struct Turn {
     pub user: String,
     /// The message answered; empty when none began it.
     pub message_id: String,
-    /// Model calls committed so far.
+    /// Answers of the heavy model committed so far.
     pub steps: u32,
     /// Actions whose results it waits for.
     pub waiting: BTreeSet<Uuid>,
     /// Sequence of the input that makes it this turn's move; none while it waits.
     pub due: Option<u64>,
+    /// Words not yet in a thread, since it is not known in which they belong.
+    pub unplaced: Option<String>,
+    /// What was put to the user, who is to choose.
+    pub offer: Option<Offer>,
+    /// The steps it is carrying out.
+    pub chain: Option<Chain>,
+    /// Hooks on whose behalf it runs: they are not triggered by what it does.
+    pub lineage: Vec<Uuid>,
+}
+
+/// A thread that was suggested to the user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Offer {
+    pub id: Uuid,
+    /// Where in the log it was made.
+    pub since: u64,
+    /// Where the message goes if accepted, and if declined.
+    pub thread_id: String,
+    pub current_thread_id: String,
+    /// What the user chose.
+    pub accepted: Option<bool>,
 }
 
 /// What began a turn.
@@ -96,6 +127,8 @@ pub enum Cause {
     Message,
     /// Something happened that the agent goes on from: a process ended, a human gave a verdict.
     Event,
+    /// A task's time came, or what it waits for happened.
+    Task(Uuid),
     /// A direct order: this call is made, no model is asked.
     Order(Order),
     /// Something was asked for that cannot be done.
@@ -108,6 +141,13 @@ pub struct Order {
     pub tool: String,
     /// A JSON object, as text.
     pub arguments: String,
+}
+
+impl Turn {
+    /// Whether nothing was done for it yet.
+    pub fn is_new(&self) -> bool {
+        self.steps == 0 && self.offer.is_none() && self.chain.is_none()
+    }
 }
 
 impl AgentState {
@@ -124,6 +164,7 @@ impl AgentState {
             Body::AgentApproval(approval) => self.approve(record, approval),
             Body::AgentCommand(command) => self.obey(record, command),
             Body::ToolResult(result) => self.learn(record, result),
+            Body::TaskDue(_) | Body::TaskTriggered(_) | Body::EmailReceived(_) => self.occur(record),
             _ => self.notice(record),
         }
     }
@@ -134,19 +175,26 @@ impl AgentState {
         for event in &decision.events {
             self.happen(record, decision, event);
         }
-        let asked = u32::try_from(decision.completions.len()).unwrap_or(u32::MAX);
+        let heavy = decision.completions.iter().filter(|completion| completion.tier == "heavy");
+        let asked = u32::try_from(heavy.count()).unwrap_or(u32::MAX);
         if let Some(turn) = decided.and_then(|id| self.turns.get_mut(&id)) {
             turn.due = None;
-            turn.steps = turn.steps.saturating_add(asked.max(1));
+            turn.steps = turn.steps.saturating_add(asked);
             // It was refused, or what it ordered was refused: there is nothing it could wait for.
-            let over = !matches!(turn.cause, Cause::Message | Cause::Event) && turn.waiting.is_empty();
+            let over = matches!(turn.cause, Cause::Order(_) | Cause::Refused { .. }) && turn.waiting.is_empty();
             if let Some(id) = decided.filter(|_| over) {
                 self.turns.remove(&id);
             }
         }
+        self.tasks.triggered.retain(|trigger| trigger.input > decision.cursor);
         self.cursor = decision.cursor;
         self.decided = record.sequence;
         self.forget_idle_threads();
+    }
+
+    /// Whether something is to be decided on at this input.
+    pub fn wants(&self, input: u64) -> bool {
+        self.due(input).is_some() || self.tasks.triggered.iter().any(|trigger| trigger.input == input)
     }
 
     /// The turn whose move this input makes it.
@@ -162,15 +210,6 @@ impl AgentState {
         joined
     }
 
-    /// The thread a message is of: the one it names, or its user's own with this agent.
-    pub fn thread_of(record: &Record, message: &AgentMessage) -> String {
-        if !message.thread_id.is_empty() {
-            return message.thread_id.clone();
-        }
-        let agent = record.subject.split('.').nth(2).unwrap_or_default();
-        ids::named("thread", &[agent, &message.user]).to_string()
-    }
-
     /// Makes it the move of a turn that begins with this input.
     pub(super) fn begin(&mut self, id: Uuid, record: &Record, cause: Cause, thread_id: &str, user: &str) {
         let turn = Turn {
@@ -182,6 +221,10 @@ impl AgentState {
             steps: 0,
             waiting: BTreeSet::new(),
             due: Some(record.sequence),
+            unplaced: None,
+            offer: None,
+            chain: None,
+            lineage: Vec::new(),
         };
         self.turns.insert(id, turn);
     }
@@ -193,31 +236,11 @@ impl AgentState {
         }
     }
 
-    /// Whether the message came before.
-    pub fn has_heard(&self, message: &AgentMessage) -> bool {
-        self.seen.knows(&seen_as(message))
-    }
-
-    fn hear(&mut self, record: &Record, message: &AgentMessage) {
-        if !self.seen.see(&seen_as(message)) {
-            return;
-        }
-        let correlation = record.envelope.correlation_id;
-        let thread_id = Self::thread_of(record, message);
-        let thread = self.threads.entry(thread_id.clone()).or_default();
-        if thread.user.is_empty() {
-            thread.user.clone_from(&message.user);
-        }
-        self.add(record.sequence, &thread_id, Entry::User { turn: correlation, text: cut(&message.text) });
-        self.begin(correlation, record, Cause::Message, &thread_id, &message.user);
-        if let Some(turn) = self.turns.get_mut(&correlation) {
-            turn.message_id.clone_from(&message.message_id);
-        }
-    }
-
     fn learn(&mut self, record: &Record, result: &ToolResult) {
         let Ok(action) = Uuid::parse_str(&result.action_id) else { return };
         let Some(known) = self.in_flight.remove(&action) else { return };
+        self.end_step(known.turn, action, result);
+        self.happened_after(record, &known, result);
         if result.error.as_ref().is_some_and(|error| error.kind == "in_doubt") {
             let InFlight { thread_id, tool, arguments, .. } = &known;
             let (thread_id, tool, arguments) = (thread_id.clone(), tool.clone(), arguments.clone());
@@ -226,20 +249,32 @@ impl AgentState {
         let limit = self.history_limit();
         if let Some(thread) = self.threads.get_mut(&known.thread_id) {
             thread.end_call(record.sequence, action, &told(result), limit);
+            thread.remember(&record.envelope.id.to_string());
         }
         let Some(turn) = self.turns.get_mut(&known.turn) else { return };
         turn.waiting.remove(&action);
-        if turn.waiting.is_empty() {
+        // A chain that took another's place does not wait for what that one had in flight.
+        let goes_on = match &turn.chain {
+            Some(chain) => chain.next() != Move::Wait,
+            None => turn.waiting.is_empty(),
+        };
+        if goes_on {
             match turn.cause {
-                Cause::Message | Cause::Event => turn.due = Some(record.sequence),
+                Cause::Message | Cause::Event | Cause::Task(_) => turn.due = Some(record.sequence),
                 // Whoever ordered it reads the result.
                 Cause::Order(_) | Cause::Refused { .. } => _ = self.turns.remove(&known.turn),
             }
         }
     }
 
-    fn happen(&mut self, record: &Record, decision: &AgentDecision, event: &DecidedEvent) {
+    /// Takes in one event of a decision.
+    pub(super) fn happen(&mut self, record: &Record, decision: &AgentDecision, event: &DecidedEvent) {
         let Some(turn_id) = turn_of(event) else { return };
+        if let (Some(Event::Action(_) | Event::ChainStepEnded(_)), Some(thread)) =
+            (&event.event, self.threads.get_mut(&event.thread_id))
+        {
+            thread.remember(&event.event_id);
+        }
         match &event.event {
             Some(Event::ThreadCreated(_)) => {
                 if let Some(thread) = self.threads.get_mut(&event.thread_id) {
@@ -259,14 +294,17 @@ impl AgentState {
                 None => {}
             },
             Some(Event::Thought(_) | Event::Failed(_)) | None => {}
+            Some(other) => self.fold(record, event, turn_id, other),
         }
     }
 
     fn call(&mut self, record: &Record, after: u64, event: &DecidedEvent, turn_id: Uuid, call: &ToolCall) {
         let Ok(action) = Uuid::parse_str(&event.event_id) else { return };
         let since = record.envelope.time;
-        let flight = InFlight::decided(turn_id, &event.thread_id, &call.tool, &call.arguments, since, after);
+        let mut flight = InFlight::decided(turn_id, &event.thread_id, &call.tool, &call.arguments, since, after);
+        flight.lineage = self.turns.get(&turn_id).map(|turn| turn.lineage.clone()).unwrap_or_default();
         self.in_flight.insert(action, flight);
+        self.begin_step(turn_id, action, call);
         let ordered = self.turns.get(&turn_id).is_some_and(|turn| matches!(turn.cause, Cause::Order(_)));
         if let Some(turn) = self.turns.get_mut(&turn_id) {
             turn.waiting.insert(action);
@@ -284,7 +322,7 @@ impl AgentState {
         }
     }
 
-    fn history_limit(&self) -> usize {
+    pub(super) fn history_limit(&self) -> usize {
         self.profile.as_ref().map_or(HISTORY, |profile| profile.history_limit)
     }
 
@@ -303,7 +341,7 @@ impl AgentState {
 }
 
 impl Profile {
-    fn new(sequence: u64, profile: &AgentProfile) -> Self {
+    pub(super) fn new(sequence: u64, profile: &AgentProfile) -> Self {
         let history = usize::try_from(profile.history_limit).unwrap_or(HISTORY);
         Self {
             sequence,
@@ -316,6 +354,10 @@ impl Profile {
                 "restart" => Interjection::Restart,
                 _ => Interjection::Order,
             },
+            plans: profile.planning == "chain",
+            topics: profile.threads == "topics",
+            time_zone: if profile.time_zone.is_empty() { "UTC".to_owned() } else { profile.time_zone.clone() },
+            day_ends_at: profile.day_ends_at.clone(),
         }
     }
 
@@ -327,11 +369,6 @@ impl Profile {
         };
         self.tools.is_empty() || self.tools.iter().any(covers)
     }
-}
-
-/// Users choose message ids for themselves.
-fn seen_as(message: &AgentMessage) -> String {
-    format!("{}/{}", message.user, message.message_id)
 }
 
 /// Which turn a decided event belongs to.

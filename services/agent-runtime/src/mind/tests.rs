@@ -1,8 +1,12 @@
 //! The mind alone: messages in, decisions out, over a log in memory.
 
+mod bounds;
+mod chains;
 mod in_progress;
 mod interjection;
 mod orders;
+mod overtaken;
+mod tasks;
 
 use std::sync::Arc;
 
@@ -24,7 +28,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::{
-    deliberation::{Deliberation, Limits, Next},
+    deliberation::{Deliberation, Limits, Next, Question},
     log::{Diverged, Log, Snapshot},
     request::{Catalogue, Message, ModelRequest, Tool},
 };
@@ -37,14 +41,21 @@ struct Agent {
 }
 
 fn limits() -> Limits {
-    Limits { max_steps: 4, tries: 3, parallel_tools: 2 }
+    Limits { max_steps: 4, tries: 3, parallel_tools: 2, chain_steps: 16, secret_key: None }
 }
 
 fn catalogue() -> Catalogue {
-    let tool = |name: &str| Tool { name: name.into(), description: String::new(), schema: "{}".into() };
+    let tool = |name: &str| Tool {
+        name: name.into(),
+        description: String::new(),
+        schema: "{}".into(),
+        needs_approval: name == "email.send",
+    };
     Catalogue {
         version: "c1".into(),
-        tools: ["tools.now", "http.get", "process.spawn", "process.cancel", "action.cancel"].map(tool).into(),
+        tools: ["tools.now", "http.get", "process.spawn", "process.cancel", "action.cancel", "email.send"]
+            .map(tool)
+            .into(),
     }
 }
 
@@ -120,20 +131,31 @@ impl Agent {
 
     /// Decides on the next input, the model answering in this order; `None` when there is nothing to decide.
     fn decides(&mut self, answers: &[Completion]) -> Option<Record> {
-        let input = self.mind.next_input()?;
-        let limits = limits();
-        let (mut thought, mut next) = Deliberation::begin(&self.mind.state, &input, &catalogue(), &limits).unwrap();
         let mut answers = answers.iter();
+        let decided = self.decides_with(|_| answers.next().expect("asked more often than answered").clone());
+        assert!(decided.is_none() || answers.next().is_none(), "asked less often than answered");
+        decided
+    }
+
+    /// Decides on the next input, the model answering as it likes.
+    fn decides_with(&mut self, mut answer: impl FnMut(&ModelRequest) -> Completion) -> Option<Record> {
+        let input = self.mind.next_input()?;
+        let (limits, catalogue) = (limits(), catalogue());
+        let (mut thought, mut next) = Deliberation::begin(&self.mind.state, &input, &catalogue, &limits).unwrap();
         let decision = loop {
             match next {
                 Next::Commit(decision) => break decision,
-                Next::Ask { request, .. } => {
-                    self.asked.push(request);
-                    (thought, next) = thought.resume(answers.next().expect("asked more often than answered").clone());
+                Next::Ask(questions) => {
+                    let mut as_asked = |question: &Question| Completion {
+                        tier: question.request.tier.into(),
+                        ..answer(&question.request)
+                    };
+                    let completions = questions.iter().map(&mut as_asked).collect();
+                    self.asked.extend(questions.into_iter().map(|question| question.request));
+                    (thought, next) = thought.resume(completions);
                 }
             }
         };
-        assert!(answers.next().is_none(), "asked less often than answered");
         Some(self.write(&AGENT_DECISION, Some(&input.envelope), decision))
     }
 }
@@ -249,7 +271,8 @@ fn a_decision_too_large_to_be_written_ends_the_turn_all_the_same() {
     let mut agent = Agent::new();
     agent.hears("m1", "hello");
     let input = agent.mind.next_input().unwrap();
-    let instead = Deliberation::too_large(&agent.mind.state, &input, &catalogue(), &limits()).unwrap();
+    let (limits, catalogue) = (limits(), catalogue());
+    let instead = Deliberation::too_large(&agent.mind.state, &input, &catalogue, &limits).unwrap();
     let decided = agent.write(&AGENT_DECISION, Some(&input.envelope), instead);
     assert_eq!(acts(&decided)[0], "malformed_answer?");
     assert!(agent.mind.state.turns.is_empty());
@@ -286,7 +309,7 @@ fn the_last_step_of_a_turn_offers_no_tools() {
     }
     agent.decides(&[says("enough")]).unwrap();
     let offered: Vec<usize> = agent.asked.iter().map(|request| request.tools.len()).collect();
-    let all = catalogue().tools.len();
+    let all = catalogue().tools.len() + crate::mind::intrinsics::all().count();
     assert_eq!(offered, [all, all, all, 0]);
 }
 
@@ -295,9 +318,9 @@ fn an_input_behind_the_cursor_is_not_known_to_the_decision_before_it() {
     let mut agent = Agent::new();
     agent.hears("m1", "first");
     let input = agent.mind.next_input().unwrap();
-    let limits = limits();
-    let (thought, _) = Deliberation::begin(&agent.mind.state, &input, &catalogue(), &limits).unwrap();
-    let (_, Next::Commit(first)) = thought.resume(says("one")) else { panic!("no decision") };
+    let (limits, catalogue) = (limits(), catalogue());
+    let (thought, _) = Deliberation::begin(&agent.mind.state, &input, &catalogue, &limits).unwrap();
+    let (_, Next::Commit(first)) = thought.resume(vec![says("one")]) else { panic!("no decision") };
     agent.hears("m2", "second");
     agent.write(&AGENT_DECISION, Some(&input.envelope), first);
     agent.decides(&[says("two")]).unwrap();

@@ -18,10 +18,24 @@ pub struct Thread {
     pub announced: bool,
     /// Sequence of what last happened in it.
     pub touched: u64,
-    /// Text its entries keep.
+    /// Text that it keeps.
     pub(super) bytes: usize,
     pub entries: VecDeque<Entry>,
+    /// Sequence at which its user last said something in it, or moved something into it.
+    pub heard: u64,
+    pub title: String,
+    pub summary: String,
+    /// What the last analysis within a chain said, as `{thread.<id>.analysis}`.
+    pub analysis: String,
+    pub archived: bool,
+    /// Events since it was last written to memory, the oldest forgotten first.
+    pub fresh: VecDeque<String>,
+    /// Entries since then.
+    pub news: usize,
 }
+
+/// Events a thread remembers until it is written to memory.
+const FRESH: usize = 100;
 
 /// What a model is shown of a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,8 +76,33 @@ impl Thread {
     /// Adds an entry and keeps at most `limit`.
     pub(super) fn push(&mut self, sequence: u64, entry: Entry, limit: usize) {
         self.touched = sequence;
+        self.news += 1;
         self.entries.push_back(entry);
         self.trim(limit);
+    }
+
+    /// Notes what it is about by now.
+    pub(super) fn summarize(&mut self, title: &str, summary: &str) {
+        self.bytes = self.bytes.saturating_sub(self.title.len() + self.summary.len()) + title.len() + summary.len();
+        (self.title, self.summary) = (title.to_owned(), summary.to_owned());
+    }
+
+    /// What its user said first, as far as it is kept.
+    pub fn first_words(&self) -> &str {
+        let words = self.entries.iter().find_map(|entry| match entry {
+            Entry::User { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        words.unwrap_or_default()
+    }
+
+    /// Remembers an event for what is later written to memory.
+    pub(super) fn remember(&mut self, event_id: &str) {
+        self.fresh.push_back(event_id.to_owned());
+        self.bytes += event_id.len();
+        if self.fresh.len() > FRESH {
+            self.bytes = self.bytes.saturating_sub(self.fresh.pop_front().map_or(0, |oldest| oldest.len()));
+        }
     }
 
     /// Calls of one decision are one entry, with the words said before them, as models expect it.
@@ -74,6 +113,7 @@ impl Thread {
             Some(Entry::Said { turn: of, text }) if same_decision && *of == turn => {
                 let text = std::mem::take(text);
                 self.entries.pop_back();
+                self.news = self.news.saturating_sub(1);
                 self.push(sequence, Entry::Called { turn, text, calls: vec![call] }, limit);
             }
             _ => self.push(sequence, Entry::Called { turn, text: String::new(), calls: vec![call] }, limit),
@@ -107,7 +147,8 @@ impl Thread {
         while self.entries.len() > 1 && (self.entries.len() > limit || bytes > THREAD_BYTES) {
             bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes());
         }
-        self.bytes = bytes;
+        let words = self.title.len() + self.summary.len() + self.analysis.len();
+        self.bytes = bytes + words + self.fresh.iter().map(String::len).sum::<usize>();
     }
 }
 

@@ -226,8 +226,14 @@ mod tests {
                 Message::Assistant { text: "Noon.".into(), calls: Vec::new() },
             ],
             tools: ["{ \"type\": \"object\" }", "no JSON"]
-                .map(|schema| Tool { name: "tools.now".into(), description: "The time".into(), schema: schema.into() })
+                .map(|schema| Tool {
+                    name: "tools.now".into(),
+                    description: "The time".into(),
+                    schema: schema.into(),
+                    needs_approval: false,
+                })
                 .into(),
+            analysis: false,
         };
         let config = ModelConfig { model: "m".into(), stream: true, max_output_tokens: 9, ..Default::default() };
         let function = json!({ "name": "tools__now", "arguments": "{}" });
@@ -253,7 +259,8 @@ mod tests {
         assert_eq!(serde_json::to_value(request(&asked, &config)).unwrap(), expected);
         let plain = ModelConfig { model: "m".into(), stream: false, ..Default::default() };
         let nothing = json!({ "model": "m", "messages": [], "stream": false });
-        assert_eq!(serde_json::to_value(request(&ModelRequest::none(), &plain)).unwrap(), nothing);
+        let empty = ModelRequest { tier: "heavy", messages: Vec::new(), tools: Vec::new(), analysis: false };
+        assert_eq!(serde_json::to_value(request(&empty, &plain)).unwrap(), nothing);
     }
 
     fn grow(chunks: &[Value]) -> Completion {
@@ -262,7 +269,12 @@ mod tests {
             growing.take(chunk);
         }
         let offered = ["tools.now", "http.get", "files.read__all"];
-        growing.finish(&offered.map(|name| Tool { name: name.into(), description: String::new(), schema: "{}".into() }))
+        growing.finish(&offered.map(|name| Tool {
+            name: name.into(),
+            description: String::new(),
+            schema: "{}".into(),
+            needs_approval: false,
+        }))
     }
 
     #[test]

@@ -31,30 +31,46 @@ pub struct Accepted {
     pub correlation_id: Uuid,
 }
 
-/// What a human found out about an action in doubt.
+/// A user's answer to a suggested thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct NewChoice {
+    pub user: String,
+    pub agent: String,
+    pub offer_id: Uuid,
+    /// `accept` or `decline`.
+    pub option: String,
+}
+
+/// A human's verdict on an action.
 #[derive(Clone, Debug, Serialize)]
 pub struct NewApproval {
     pub user: String,
     pub agent: String,
     pub action_id: Uuid,
-    /// `happened` or `did_not_happen`.
+    /// Of one in doubt, `happened` or `did_not_happen`; of one that waits for consent, `approved` or `rejected`.
     pub verdict: String,
     /// For the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A direct order, about an action or a process.
-#[derive(Clone, Debug, Serialize)]
+/// A direct order, about one thing.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct NewCommand {
     pub user: String,
     pub agent: String,
-    /// `cancel`.
+    /// `cancel`, `pause`, `resume`, `run`, `archive` or `unarchive`.
     pub command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action_id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
 }
 
 /// A verdict or an order is in the log.
@@ -66,17 +82,28 @@ pub struct Ordered {
     pub correlation_id: Uuid,
 }
 
-/// What an agent is made from.
-#[derive(Clone, Debug, Serialize)]
+/// What an agent is made from; what is `None` is as the gateway and the runtime have it by default.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Profile {
     pub agent: String,
     pub description: String,
     pub prompt: String,
     /// Exact names, or a prefix followed by `*`; empty offers every tool.
     pub tools: Vec<String>,
-    /// The runtime's default if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
+    /// `tools` or `chain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planning: Option<String>,
+    /// `single` or `topics`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<String>,
+    /// IANA name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+    /// HH:MM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub day_ends_at: Option<String>,
 }
 
 /// Which events are wanted; all that is given must fit.

@@ -126,13 +126,13 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
             let verdict = if resolve.verdict.happened { "happened" } else { "did_not_happen" }.to_owned();
             let user = resolve.manner.user.to_string();
             let approval = NewApproval { user, agent, action_id, verdict, note: resolve.note };
-            resolve.manner.give("v1/approvals", &approval, Awaited::Words, session).await
+            resolve.manner.give("v1/approvals", &approval, &approval.agent, Awaited::Words, session).await
         }
         Some(Command::Cancel(Cancel { action, manner })) => {
             let (agent, action_id) = find(&action, session).await?;
             let (user, command) = (manner.user.to_string(), "cancel".to_owned());
             let action_id = Some(action_id);
-            manner.command(&NewCommand { user, agent, command, action_id, process_id: None }, session).await
+            manner.command(&NewCommand { user, agent, command, action_id, ..NewCommand::default() }, session).await
         }
     }
 }

@@ -19,7 +19,9 @@ const EXAMPLES: &str = "\
 Examples:
   kairo agents
   kairo agents define --agent poet --prompt 'You answer in verse.' --tool 'tools.*'
-  kairo agents define --agent ops --prompt-file ops.md --description 'looks after the machines'";
+  kairo agents define --agent ops --prompt-file ops.md --description 'looks after the machines'
+  kairo agents define --agent aide --prompt-file aide.md --planning chain --threads topics \\
+      --time-zone Europe/Berlin --day-ends-at 22:00";
 
 /// List the agents, or define one
 #[derive(Debug, Args)]
@@ -34,7 +36,7 @@ enum Command {
     /// Every agent; this is also what no subcommand does
     List,
     /// Create an agent, or change what it is made from
-    Define(Define),
+    Define(Box<Define>),
 }
 
 #[derive(Debug, Args)]
@@ -57,12 +59,24 @@ struct Define {
     /// Model calls in one turn before it must answer
     #[arg(long, value_name = "N")]
     max_steps: Option<u32>,
+    /// How it acts: tools (calls tools itself) or chain (plans, and smaller models carry the plan out); without it, tools
+    #[arg(long, value_name = "HOW", value_parser = ["tools", "chain"])]
+    planning: Option<String>,
+    /// Its threads: single (one for each user) or topics (one for each subject); without it, single
+    #[arg(long, value_name = "WHICH", value_parser = ["single", "topics"])]
+    threads: Option<String>,
+    /// The time zone of its days and times, such as Europe/Berlin; without it, UTC
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<String>,
+    /// When its day ends, as HH:MM: what happened is then written to its memory; without it, never
+    #[arg(long, value_name = "TIME")]
+    day_ends_at: Option<String>,
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     match arguments.command {
         None | Some(Command::List) => list(session).await?,
-        Some(Command::Define(arguments)) => define(arguments, session).await?,
+        Some(Command::Define(arguments)) => define(*arguments, session).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -107,6 +121,10 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         prompt,
         tools: arguments.tools,
         max_steps: arguments.max_steps,
+        planning: arguments.planning,
+        threads: arguments.threads,
+        time_zone: arguments.time_zone,
+        day_ends_at: arguments.day_ends_at,
     };
     let answer: Value = session.client.post("v1/agents", &profile).await?;
     match session.json {

@@ -1,37 +1,79 @@
 //! An answer on the screen: shown while it is being written, and made whole when it is in the log.
 
-use std::process::ExitCode;
+use std::{future::pending, process::ExitCode};
 
 use jiff::tz::TimeZone;
-use kairo_core::event_json::EventJson;
+use kairo_core::{event_json::EventJson, ids::Name};
 use tokio::time::{Instant, timeout_at};
 
+use super::{
+    ask,
+    unasked::{Aside, Unasked},
+};
 use crate::{
     Error,
     chain::{Chain, printable},
+    client::{Client, ClientError},
     exchange::{Exchange, Step},
     terminal,
     turn::{self, Ending},
 };
 
-/// Waits for the end of the turn, `None` if it has not come by the deadline. Shows on the way what is said, if `show`.
-pub(super) async fn wait(exchange: &mut Exchange, deadline: Instant, show: bool) -> Result<Option<Ending>, Error> {
-    let mut screen = Screen::default();
-    let ended = timeout_at(deadline, async {
-        loop {
-            match exchange.next().await? {
-                Step::Token { text, first } if show => screen.token(&text, first)?,
-                Step::Event if show => screen.event(exchange.events.last())?,
-                Step::Token { .. } | Step::Event => {}
-                Step::End(ending) => return Ok::<_, Error>(ending),
+/// How an answer is waited for.
+pub(super) struct Waiting<'a> {
+    /// What a human takes to answer a question does not count.
+    pub(super) deadline: Instant,
+    /// Whether to show on the way what is said, and to put questions to whoever sits at the terminal.
+    pub(super) show: bool,
+    /// Who waits.
+    pub(super) user: &'a Name,
+    /// What the agent says by itself meanwhile, where that is to be shown.
+    pub(super) unasked: Option<&'a mut Unasked>,
+}
+
+/// Waits for the end of the turn, or a question that nobody here answers; `None` if neither has come by the deadline.
+pub(super) async fn wait(
+    exchange: &mut Exchange,
+    mut waiting: Waiting<'_>,
+    client: &Client,
+) -> Result<Option<Ending>, Error> {
+    let mut screen = Screen { shown: String::new(), aside: waiting.unasked.is_some() };
+    let ending = loop {
+        let step = tokio::select! {
+            step = timeout_at(waiting.deadline, exchange.next()) => step,
+            aside = next_aside(&mut waiting.unasked) => {
+                screen.aside(&aside?, &waiting)?;
+                continue;
             }
+        };
+        // Not in time.
+        let Ok(step) = step else { break None };
+        match step? {
+            Step::Token { text, first } if waiting.show => screen.token(&text, first)?,
+            Step::Event if waiting.show => screen.event(exchange.events.last())?,
+            Step::Token { .. } | Step::Event => {}
+            Step::Asked(question) => {
+                screen.end_line()?;
+                let began = Instant::now();
+                let answer = if waiting.show && ask::is_possible() { ask::ask(&question).await? } else { None };
+                let Some(yes) = answer else { break Some(Ending::Asked { question }) };
+                ask::answer(client, waiting.user, &question, yes).await?;
+                waiting.deadline += began.elapsed();
+            }
+            Step::End(ending) => break Some(ending),
         }
-    });
-    let ending = ended.await.ok().transpose()?;
-    if show {
+    };
+    if waiting.show {
         screen.end(ending.as_ref(), exchange)?;
     }
     Ok(ending)
+}
+
+async fn next_aside(unasked: &mut Option<&mut Unasked>) -> Result<Aside, ClientError> {
+    match unasked {
+        Some(unasked) => unasked.next().await,
+        None => pending().await,
+    }
 }
 
 /// Shows every event of the exchange.
@@ -45,41 +87,63 @@ pub(super) fn chain(exchange: &Exchange) -> Result<(), Error> {
 /// The exit status of a command that waited for an answer.
 pub(super) fn status(ending: Option<&Ending>) -> ExitCode {
     ExitCode::from(match ending {
-        Some(Ending::Replied { .. }) => 0,
+        Some(Ending::Replied { .. } | Ending::Asked { .. }) => 0,
         Some(Ending::Failed { .. } | Ending::Undelivered { .. }) => 2,
         None => 3,
     })
 }
 
-/// What stands on the current line of the screen.
-#[derive(Default)]
-struct Screen(String);
+struct Screen {
+    /// What stands on the current line.
+    shown: String,
+    /// Whether what the agent says by itself is told aside, and not as part of the exchange.
+    aside: bool,
+}
 
 impl Screen {
     /// A model that is asked again begins anew, and so does the line.
     fn token(&mut self, text: &str, first: bool) -> Result<(), Error> {
-        if first && !self.0.is_empty() {
-            self.0.clear();
-            terminal::line("")?;
+        if first {
+            self.end_line()?;
         }
         let text = printable(text);
         terminal::piece(&text)?;
-        self.0.push_str(&text);
+        self.shown.push_str(&text);
         Ok(())
     }
 
-    /// Completes words said on the way; what the agent says by itself is another matter.
+    /// Completes words said on the way. What the agent takes up by itself, later, is another matter.
     fn event(&mut self, event: Option<&EventJson>) -> Result<(), Error> {
-        match event.filter(|event| turn::is_say(event) && !turn::is_unasked(event)) {
+        let on_the_way = |event: &&EventJson| {
+            turn::is_say(event) && (!turn::is_unasked(event) || !self.aside && !event.is_final_reply())
+        };
+        match event.filter(on_the_way) {
             Some(event) => self.words(event.text()),
             None => Ok(()),
         }
     }
 
+    /// Shows what is not part of the answer, and under it again what stands of that.
+    fn aside(&self, aside: &Aside, waiting: &Waiting<'_>) -> Result<(), Error> {
+        if let Some(unasked) = &waiting.unasked {
+            unasked.show(aside)?;
+            terminal::piece(&self.shown)?;
+        }
+        Ok(())
+    }
+
+    /// What comes next is no part of what stands there.
+    fn end_line(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.shown).is_empty() {
+            terminal::line("")?;
+        }
+        Ok(())
+    }
+
     /// Shows what is missing of these words: tokens are a preview, what was said is what the log says.
     fn words(&mut self, words: &str) -> Result<(), Error> {
         let words = printable(words);
-        let shown = std::mem::take(&mut self.0);
+        let shown = std::mem::take(&mut self.shown);
         terminal::line(missing(&shown, &words))?;
         Ok(())
     }
@@ -92,6 +156,7 @@ impl Screen {
                 eprintln!("kairo: the agent failed: {}", printable(reason));
             }
             Some(Ending::Undelivered { reason }) => eprintln!("kairo: not delivered: {}", printable(reason)),
+            Some(Ending::Asked { question }) => ask::show(question)?,
             None => eprintln!(
                 "kairo: no reply in time; it may still come: kairo events --correlation {}",
                 exchange.accepted.correlation_id

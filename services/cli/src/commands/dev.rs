@@ -17,6 +17,9 @@ Environment:
   OPENAI_API_KEY       let OpenAI's models answer instead of the model simulator
   KAIRO_MODEL_URL      any other OpenAI-compatible endpoint, up to and including /v1
   KAIRO_MODEL          the model's name there
+  KAIRO_MODEL_FAST, KAIRO_MODEL_LIGHT
+                       models there that compile plans into steps and complete steps;
+                       without them the larger model does that, too
   KAIRO_SIM_SCENARIO   the scenario that the model simulator plays
   KAIRO_NATS_SERVER, KAIRO_POSTGRES_BIN
                        the nats-server, and the folder of Postgres's programs;

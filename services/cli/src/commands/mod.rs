@@ -3,20 +3,32 @@
 mod actions;
 mod agents;
 mod answer;
+mod approve;
+mod ask;
+mod chains;
 mod chat;
+mod choose;
 mod conversation;
 mod dead_letters;
 mod dev;
 mod events;
+mod example;
 mod id;
+mod inbox;
+mod keys;
+mod memories;
 mod orders;
 mod processes;
 mod projections;
+mod recent;
 mod send;
 mod status;
+mod tasks;
+mod threads;
+mod unasked;
 mod watch;
 
-use std::{process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 use jiff::SignedDuration;
@@ -33,13 +45,15 @@ use crate::{
 const EXAMPLES: &str = "\
 Examples:
   kairo dev                              start everything on this machine
+  kairo example morning                  play an example: what the user says beside what the agent does
   kairo send --wait 'What time is it?'   say something and wait for the reply
   kairo watch --agent default            watch one agent: what it says, decides and runs
   kairo events --follow                  watch everything that happens
   kairo status                           who is there, and is anything behind?
 
 The gateway is found by --url or KAIRO_URL, else by the `kairo dev` that was started in this
-folder or one above it, else at http://127.0.0.1:7420.";
+folder or one above it, else at http://127.0.0.1:7420. One that asks for an API key is given the one in
+KAIRO_API_KEY or in the file that --key-file names.";
 
 /// Runs and watches LLM agents that are event-sourced services over NATS JetStream.
 #[derive(Debug, Parser)]
@@ -48,6 +62,12 @@ pub struct Arguments {
     /// The gateway to speak to
     #[arg(long, global = true, env = "KAIRO_URL", value_name = "URL")]
     url: Option<String>,
+    /// The file with the API key for the gateway, if not in KAIRO_API_KEY
+    #[arg(long, global = true, env = "KAIRO_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// What is listed takes account of the log up to this sequence at least, which a command was answered with
+    #[arg(long, global = true, value_name = "SEQUENCE")]
+    at_least: Option<u64>,
     /// Answer in JSON, for programs
     #[arg(long, global = true)]
     json: bool,
@@ -58,6 +78,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Dev(dev::Arguments),
+    Example(example::Arguments),
     Send(send::Arguments),
     Chat(chat::Arguments),
     Events(events::Arguments),
@@ -65,8 +86,19 @@ enum Command {
     Conversation(conversation::Arguments),
     Actions(actions::Arguments),
     Processes(processes::Arguments),
+    Memories(memories::Arguments),
+    Threads(threads::Arguments),
+    Tasks(tasks::Arguments),
+    Inbox(inbox::Arguments),
+    Chains(chains::Arguments),
+    Choose(choose::Arguments),
+    /// Consent to a call that an agent asked about, and wait for its result
+    Approve(approve::Arguments),
+    /// Refuse a call that an agent asked about
+    Reject(approve::Arguments),
     Watch(watch::Arguments),
     Status(status::Arguments),
+    Keys(keys::Arguments),
     DeadLetters(dead_letters::Arguments),
     Projections(projections::Arguments),
 }
@@ -81,16 +113,23 @@ impl Arguments {
     /// Does what the command line says; the status is the command's own.
     pub async fn run(self) -> Result<ExitCode, Error> {
         let json = self.json;
-        if let Command::Dev(arguments) = self.command {
-            return dev::run(arguments, json).await;
+        match self.command {
+            Command::Dev(arguments) => return dev::run(arguments, json).await,
+            Command::Example(arguments) => return example::run(arguments, json).await,
+            _ => {}
         }
         let url = match self.url.filter(|url| !url.is_empty()) {
             Some(url) => url,
             None => endpoint::discover(&std::env::current_dir().map_err(Error::file("look at", "."))?),
         };
-        let session = Session { client: Client::new(&url)?, json };
+        let client = Client::new(&url)?.at_least(self.at_least);
+        let client = match keys::own(self.key_file.as_deref().filter(|file| !file.as_os_str().is_empty()))? {
+            Some(key) => client.with_key(key),
+            None => client,
+        };
+        let session = Session { client, json };
         match self.command {
-            Command::Dev(_) => Ok(ExitCode::SUCCESS),
+            Command::Dev(_) | Command::Example(_) => Ok(ExitCode::SUCCESS),
             Command::Send(arguments) => send::run(arguments, &session).await,
             Command::Chat(arguments) => chat::run(arguments, &session).await,
             Command::Events(arguments) => events::run(arguments, &session).await,
@@ -98,7 +137,16 @@ impl Arguments {
             Command::Conversation(arguments) => conversation::run(arguments, &session).await,
             Command::Actions(arguments) => actions::run(arguments, &session).await,
             Command::Processes(arguments) => processes::run(arguments, &session).await,
+            Command::Memories(arguments) => memories::run(arguments, &session).await,
+            Command::Threads(arguments) => threads::run(arguments, &session).await,
+            Command::Tasks(arguments) => tasks::run(arguments, &session).await,
+            Command::Inbox(arguments) => inbox::run(arguments, &session).await,
+            Command::Chains(arguments) => chains::run(arguments, &session).await,
+            Command::Choose(arguments) => choose::run(arguments, &session).await,
+            Command::Approve(arguments) => approve::run(arguments, approve::Verdict::Approved, &session).await,
+            Command::Reject(arguments) => approve::run(arguments, approve::Verdict::Rejected, &session).await,
             Command::Watch(arguments) => watch::run(arguments, &session).await,
+            Command::Keys(arguments) => keys::run(arguments, &session).await,
             Command::Status(arguments) => status::run(arguments, &session).await,
             Command::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
             Command::Projections(arguments) => projections::run(arguments, &session).await,

@@ -7,8 +7,9 @@ use kairo_core::ids::Name;
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::timeout;
+use uuid::Uuid;
 
-use super::{Session, duration, name};
+use super::{Session, ask, duration, name};
 use crate::{
     Error,
     chain::printable,
@@ -37,17 +38,68 @@ pub(super) struct Manner {
     timeout: Duration,
 }
 
+/// What can be ordered of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TaskOrder {
+    Pause,
+    Resume,
+    Run,
+    Cancel,
+}
+
 impl Manner {
     /// Orders an end to an action or a process.
     pub(super) async fn command(&self, command: &NewCommand, session: &Session) -> Result<ExitCode, Error> {
-        self.give("v1/commands", command, Awaited::Result, session).await
+        self.give("v1/commands", command, &command.agent, Awaited::Result, session).await
     }
 
-    /// Posts the order and waits for what comes of it.
+    /// Orders an end to a chain.
+    pub(super) async fn cancel_chain(&self, agent: String, chain: Uuid, session: &Session) -> Result<ExitCode, Error> {
+        let command = NewCommand { chain_id: Some(chain), ..self.order(agent, "cancel") };
+        self.give("v1/commands", &command, &command.agent, Awaited::Effect, session).await
+    }
+
+    /// Pauses, resumes, runs or cancels a task.
+    pub(super) async fn task(
+        &self,
+        agent: String,
+        task: Uuid,
+        order: TaskOrder,
+        session: &Session,
+    ) -> Result<ExitCode, Error> {
+        let word = match order {
+            TaskOrder::Pause => "pause",
+            TaskOrder::Resume => "resume",
+            TaskOrder::Run => "run",
+            TaskOrder::Cancel => "cancel",
+        };
+        let command = NewCommand { task_id: Some(task), ..self.order(agent, word) };
+        self.give("v1/commands", &command, &command.agent, Awaited::Effect, session).await
+    }
+
+    /// Puts a thread away, or takes it out again.
+    pub(super) async fn archive_thread(
+        &self,
+        agent: String,
+        thread: &Name,
+        archived: bool,
+        session: &Session,
+    ) -> Result<ExitCode, Error> {
+        let word = if archived { "archive" } else { "unarchive" };
+        let command = NewCommand { thread_id: Some(thread.to_string()), ..self.order(agent, word) };
+        self.give("v1/commands", &command, &command.agent, Awaited::Effect, session).await
+    }
+
+    fn order(&self, agent: String, word: &str) -> NewCommand {
+        NewCommand { user: self.user.to_string(), agent, command: word.to_owned(), ..NewCommand::default() }
+    }
+
+    /// Posts the order to this agent and waits for what comes of it.
     pub(super) async fn give(
         &self,
         path: &str,
         order: &impl Serialize,
+        agent: &str,
         awaited: Awaited,
         session: &Session,
     ) -> Result<ExitCode, Error> {
@@ -59,31 +111,35 @@ impl Manner {
             }
             return Ok(ExitCode::SUCCESS);
         }
-        let outcome = timeout(self.timeout, follow(&session.client, ordered, awaited)).await.ok().transpose()?;
+        let followed = follow(&session.client, ordered, agent, awaited);
+        let outcome = timeout(self.timeout, followed).await.ok().transpose()?;
         if session.json {
             terminal::json(&json!({"accepted": ordered, "ending": outcome}))?;
         } else {
             show(ordered, outcome.as_ref())?;
         }
         Ok(ExitCode::from(match outcome {
-            Some(Outcome::Done { .. }) => 0,
+            Some(Outcome::Done { .. } | Outcome::Asked { .. }) => 0,
             Some(Outcome::Failed { .. }) => 2,
             None => 3,
         }))
     }
 }
 
-/// Follows the order from just before it in the log, so that nothing that came of it is missed.
-async fn follow(client: &Client, ordered: Ordered, awaited: Awaited) -> Result<Outcome, ClientError> {
-    let filter = EventFilter {
-        correlation: Some(ordered.correlation_id),
-        after: Some(ordered.sequence.saturating_sub(1)),
-        ..EventFilter::default()
-    };
+/// Follows the order from just before it in the log, so that nothing that came of it is missed: what it led to itself,
+/// and what the agent goes on with because of it, which may belong to an earlier message.
+async fn follow(client: &Client, ordered: Ordered, agent: &str, awaited: Awaited) -> Result<Outcome, ClientError> {
+    let after = Some(ordered.sequence.saturating_sub(1));
+    let of_order = EventFilter { correlation: Some(ordered.correlation_id), after, ..EventFilter::default() };
+    let of_agent = EventFilter { agent: Name::parse(agent).ok(), after, ..EventFilter::default() };
     let mut order = Order::new(ordered.correlation_id, awaited);
-    let mut follow = client.follow(filter, false);
+    let (mut of_order, mut of_agent) = (client.follow(of_order, false), client.follow(of_agent, false));
     loop {
-        if let Told::Event(event) = follow.next().await?
+        let told = tokio::select! {
+            told = of_order.next() => told?,
+            told = of_agent.next() => told?,
+        };
+        if let Told::Event(event) = told
             && let Some(outcome) = order.observe(&event)
         {
             return Ok(outcome);
@@ -95,6 +151,7 @@ fn show(ordered: Ordered, outcome: Option<&Outcome>) -> Result<(), Error> {
     match outcome {
         Some(Outcome::Done { text }) => terminal::line(printable(&in_words(text)))?,
         Some(Outcome::Failed { reason }) => eprintln!("kairo: {}", printable(reason)),
+        Some(Outcome::Asked { question }) => ask::show(question)?,
         None => eprintln!(
             "kairo: nothing has come of it in time; it may still: kairo events --correlation {}",
             ordered.correlation_id

@@ -83,7 +83,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
             let (agent, process) = find(&id, agent, session).await?;
             let (user, command) = (manner.user.to_string(), "cancel".to_owned());
             let process_id = Some(process);
-            manner.command(&NewCommand { user, agent, command, action_id: None, process_id }, session).await
+            manner.command(&NewCommand { user, agent, command, process_id, ..NewCommand::default() }, session).await
         }
     }
 }

@@ -7,7 +7,11 @@ use kairo_core::ids::Name;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Session, answer, duration, name};
+use super::{
+    Session,
+    answer::{self, Waiting},
+    duration, name,
+};
 use crate::{Error, client::NewMessage, exchange::Exchange, terminal};
 
 const EXAMPLES: &str = "\
@@ -17,7 +21,7 @@ Examples:
   kairo send --agent ops --message-id m-17 'Go'    again with the same id, it is still one message
 
 Exit status with --wait:
-  0  the agent replied
+  0  the agent replied, or asks something: it is shown how to answer
   2  the agent failed, or there is no such agent
   3  no reply in time; it may still come: kairo events --correlation ID";
 
@@ -68,7 +72,8 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         return Ok(ExitCode::SUCCESS);
     }
     let mut exchange = Exchange::begin(&session.client, &message).await?;
-    let ending = answer::wait(&mut exchange, deadline, !session.json).await?;
+    let waiting = Waiting { deadline, show: !session.json, user: &arguments.user, unasked: None };
+    let ending = answer::wait(&mut exchange, waiting, &session.client).await?;
     if session.json {
         let events = arguments.chain.then_some(&exchange.events);
         terminal::json(&json!({"accepted": exchange.accepted, "ending": ending, "events": events}))?;

@@ -33,8 +33,7 @@ pub(super) async fn define_agent(client: &Client) -> Result<(), ClientError> {
         agent: AGENT.to_owned(),
         description: "answers whatever is not addressed to another agent".to_owned(),
         prompt: PROMPT.to_owned(),
-        tools: Vec::new(),
-        max_steps: None,
+        ..Profile::default()
     };
     client.post::<Value>("v1/agents", &profile).await?;
     Ok(())

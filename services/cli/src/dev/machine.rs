@@ -15,6 +15,7 @@ use crate::{
         Exit, LocalError, NatsOptions, NatsServer, PgOptions, Postgres, Process, Service, Stack, StackOptions,
         free_port,
     },
+    secret_key,
 };
 
 const DATABASE: &str = "kairo";
@@ -28,25 +29,25 @@ const POSTGRES_OFFSET: u16 = 12;
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
 /// What is to be started.
-pub(super) struct Plan<'a> {
-    pub(super) place: &'a Place,
-    pub(super) servers: Servers,
-    pub(super) model: Model,
+pub(crate) struct Plan<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) servers: Servers,
+    pub(crate) model: Model,
     /// The gateway's port; it and the others are stepped over when taken.
-    pub(super) port: u16,
-    pub(super) environment: BTreeMap<String, String>,
+    pub(crate) port: u16,
+    pub(crate) environment: BTreeMap<String, String>,
 }
 
 /// One process of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(crate) enum Part {
     Nats,
     Postgres,
     Service(Service, usize),
 }
 
 impl Part {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nats => "nats-server",
             Self::Postgres => "postgres",
@@ -56,7 +57,7 @@ impl Part {
 }
 
 /// What runs. Dropping it kills all.
-pub(super) struct Machine {
+pub(crate) struct Machine {
     nats: Option<NatsServer>,
     postgres: Option<Postgres>,
     stack: Stack,
@@ -64,14 +65,14 @@ pub(super) struct Machine {
 
 impl Machine {
     /// Nothing runs yet.
-    pub(super) fn new(place: &Place) -> Result<Self, Error> {
+    pub(crate) fn new(place: &Place) -> Result<Self, Error> {
         let bin_dir =
             StackOptions::bin_dir_of_this_build().map_err(Error::file("find", "the folder of this program"))?;
         Ok(Self { nats: None, postgres: None, stack: Stack::new(StackOptions::new(bin_dir, place.logs())) })
     }
 
     /// Starts everything, each part when what it needs is ready.
-    pub(super) async fn start(&mut self, plan: &Plan<'_>) -> Result<(), Error> {
+    pub(crate) async fn start(&mut self, plan: &Plan<'_>) -> Result<(), Error> {
         let nats = NatsOptions {
             port: Some(plan.port.saturating_add(NATS_OFFSET)),
             ..NatsOptions::new(&plan.servers.nats, plan.place.nats())
@@ -92,6 +93,7 @@ impl Machine {
             gateway_port: free_port(Some(plan.port))?,
             work_dir: plan.place.processes(),
             workspaces: plan.place.workspaces(),
+            secret_key: secret_key::kept(&plan.place.data_dir)?,
         };
         for service in settings::ORDER {
             for (name, value) in settings::of(service, &wiring, &plan.model, &plan.environment) {
@@ -119,22 +121,22 @@ impl Machine {
     }
 
     /// The gateway's address; empty before it runs.
-    pub(super) fn gateway_url(&self) -> String {
+    pub(crate) fn gateway_url(&self) -> String {
         self.stack.url(Service::Gateway).unwrap_or_default().to_owned()
     }
 
     /// The server's address; empty before it runs.
-    pub(super) fn nats_url(&self) -> String {
+    pub(crate) fn nats_url(&self) -> String {
         self.nats.as_ref().map(NatsServer::url).unwrap_or_default()
     }
 
     /// The services, not the servers.
-    pub(super) fn stack(&self) -> &Stack {
+    pub(crate) fn stack(&self) -> &Stack {
         &self.stack
     }
 
     /// What does not run any more, and how it ended.
-    pub(super) fn ended(&self) -> Vec<(Part, Exit)> {
+    pub(crate) fn ended(&self) -> Vec<(Part, Exit)> {
         let nats = self.nats.as_ref().and_then(|nats| Some((Part::Nats, nats.process().exit()?)));
         let postgres = self.postgres.as_ref().and_then(|postgres| Some((Part::Postgres, postgres.process().exit()?)));
         let services = Service::ALL.into_iter().flat_map(|service| {
@@ -146,7 +148,7 @@ impl Machine {
     }
 
     /// Waits until something that runs ends.
-    pub(super) async fn wait_for_an_end(&self) {
+    pub(crate) async fn wait_for_an_end(&self) {
         let nats = running(self.nats.as_ref().map(NatsServer::process));
         let postgres = running(self.postgres.as_ref().map(Postgres::process));
         tokio::select! {
@@ -157,7 +159,7 @@ impl Machine {
     }
 
     /// Starts a part anew, where it was.
-    pub(super) async fn restart(&mut self, part: Part) -> Result<(), LocalError> {
+    pub(crate) async fn restart(&mut self, part: Part) -> Result<(), LocalError> {
         match part {
             Part::Nats => match self.nats.as_mut() {
                 Some(nats) => nats.restart().await,
@@ -172,7 +174,7 @@ impl Machine {
     }
 
     /// Stops everything in order: the services finish what they began, then the servers close their files.
-    pub(super) async fn stop(&mut self) -> Result<(), Error> {
+    pub(crate) async fn stop(&mut self) -> Result<(), Error> {
         let services = self.stack.stop().await;
         if let Some(postgres) = self.postgres.take() {
             postgres.stop(STOP_GRACE).await?;
@@ -184,7 +186,7 @@ impl Machine {
     }
 
     /// Shows the end of every service's log, for finding out what went wrong.
-    pub(super) fn show_logs(&self, lines: usize) {
+    pub(crate) fn show_logs(&self, lines: usize) {
         for service in Service::ALL {
             for replica in self.stack.replicas(service) {
                 let (process, tail) = (replica.process(), replica.process().log_tail());

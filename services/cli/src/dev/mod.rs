@@ -21,12 +21,12 @@ use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 use serde_json::json;
 
 use crate::{Error, client::Client, endpoint::Published, exchange::Exchange, terminal, turn::Ending};
-use machine::{Machine, Plan};
-use model::Model;
-use place::Place;
-use progress::{say, step};
-use servers::Servers;
-use signals::Signals;
+pub(crate) use machine::{Machine, Plan};
+pub(crate) use model::Model;
+pub(crate) use place::Place;
+pub(crate) use progress::{say, step};
+pub(crate) use servers::Servers;
+pub(crate) use signals::Signals;
 use supervisor::Supervisor;
 
 /// Lines of each log that are shown when no reply came.

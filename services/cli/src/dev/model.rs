@@ -1,4 +1,4 @@
-//! Which model answers: a real one if the environment names one, else the simulator.
+//! Which models answer: real ones if the environment names one, else the simulator.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,20 @@ const OPENAI_MODEL: &str = "gpt-4.1-mini";
 /// Where the key is, in our environment and in agent-runtime's.
 const KEY: &str = "OPENAI_API_KEY";
 
-/// The model behind the heavy tier.
+/// The models behind the tiers.
 #[derive(Clone, PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
-pub(super) enum Model {
+pub(crate) enum Model {
     /// Answers from a scenario; no key, no network, no intelligence.
     Simulator,
-    /// An OpenAI-compatible endpoint.
-    Endpoint { base_url: String, model: String, api_key: Option<String> },
+    /// An OpenAI-compatible endpoint. What thinks also does the work of a tier that has no model of its own there.
+    Endpoint { base_url: String, model: String, fast: Option<String>, light: Option<String>, api_key: Option<String> },
 }
 
 impl Model {
-    /// `KAIRO_MODEL_URL` names an endpoint, `OPENAI_API_KEY` its key (alone: OpenAI's), `KAIRO_MODEL` the model.
-    pub(super) fn choose(environment: &BTreeMap<String, String>) -> Self {
+    /// `KAIRO_MODEL_URL` names an endpoint, `OPENAI_API_KEY` its key (alone: OpenAI's), `KAIRO_MODEL` the model that
+    /// thinks, `KAIRO_MODEL_FAST` and `KAIRO_MODEL_LIGHT` those that compile plans and complete steps.
+    pub(crate) fn choose(environment: &BTreeMap<String, String>) -> Self {
         let given = |name: &str| environment.get(name).filter(|value| !value.is_empty()).cloned();
         let (url, api_key) = (given("KAIRO_MODEL_URL"), given(KEY));
         if url.is_none() && api_key.is_none() {
@@ -31,31 +32,41 @@ impl Model {
         Self::Endpoint {
             base_url: url.unwrap_or_else(|| OPENAI.to_owned()),
             model: given("KAIRO_MODEL").unwrap_or_else(|| OPENAI_MODEL.to_owned()),
+            fast: given("KAIRO_MODEL_FAST"),
+            light: given("KAIRO_MODEL_LIGHT"),
             api_key,
         }
     }
 
     /// What agent-runtime's environment is to hold. The key is referred to, so that no dump of the configuration
     /// shows it.
-    pub(super) fn settings(&self, simulator_url: Option<&str>) -> Vec<(String, String)> {
+    pub(crate) fn settings(&self, simulator_url: Option<&str>) -> Vec<(String, String)> {
         let mut settings = Vec::new();
-        let mut set = |name: &str, value: &str| settings.push((name.to_owned(), value.to_owned()));
         match self {
+            // It answers for the other tiers, too: what is not set is as it is for the heavy one.
             Self::Simulator => {
-                set("KAIRO_MODELS__HEAVY__BASE_URL", &format!("{}/v1", simulator_url.unwrap_or_default()));
-                set("KAIRO_MODELS__HEAVY__MODEL", "simulator");
+                settings.extend(tier("HEAVY", &format!("{}/v1", simulator_url.unwrap_or_default()), "simulator"));
             }
-            Self::Endpoint { base_url, model, api_key } => {
-                set("KAIRO_MODELS__HEAVY__BASE_URL", base_url);
-                set("KAIRO_MODELS__HEAVY__MODEL", model);
-                if let Some(api_key) = api_key {
-                    set("KAIRO_MODELS__HEAVY__API_KEY", &format!("env:{KEY}"));
-                    set(KEY, api_key);
+            Self::Endpoint { base_url, model, fast, light, api_key } => {
+                let tiers = [("HEAVY", Some(model)), ("FAST", fast.as_ref()), ("LIGHT", light.as_ref())];
+                for (name, model) in tiers.into_iter().filter_map(|(name, model)| Some((name, model?))) {
+                    settings.extend(tier(name, base_url, model));
+                    if api_key.is_some() {
+                        settings.push((format!("KAIRO_MODELS__{name}__API_KEY"), format!("env:{KEY}")));
+                    }
                 }
+                settings.extend(api_key.iter().map(|api_key| (KEY.to_owned(), api_key.clone())));
             }
         }
         settings
     }
+}
+
+fn tier(name: &str, base_url: &str, model: &str) -> [(String, String); 2] {
+    [
+        (format!("KAIRO_MODELS__{name}__BASE_URL"), base_url.to_owned()),
+        (format!("KAIRO_MODELS__{name}__MODEL"), model.to_owned()),
+    ]
 }
 
 #[cfg(test)]
@@ -86,8 +97,27 @@ mod tests {
     #[test]
     fn an_endpoint_of_ones_own_needs_no_key() {
         let model = chosen(&[("KAIRO_MODEL_URL", "http://gpu:8000/v1"), ("KAIRO_MODEL", "qwen")]);
-        let expected = Model::Endpoint { base_url: "http://gpu:8000/v1".into(), model: "qwen".into(), api_key: None };
+        let (base_url, name) = ("http://gpu:8000/v1".to_owned(), "qwen".to_owned());
+        let expected = Model::Endpoint { base_url, model: name, fast: None, light: None, api_key: None };
         assert_eq!(model, expected);
         assert_eq!(model.settings(None).len(), 2);
+    }
+
+    #[test]
+    fn smaller_models_are_asked_at_the_same_endpoint_with_the_same_key() {
+        let model = chosen(&[
+            ("KAIRO_MODEL_URL", "http://gpu:8000/v1"),
+            ("KAIRO_MODEL", "large"),
+            ("KAIRO_MODEL_FAST", "middle"),
+            ("KAIRO_MODEL_LIGHT", ""),
+            ("OPENAI_API_KEY", "sk-secret"),
+        ]);
+        let settings: BTreeMap<_, _> = model.settings(None).into_iter().collect();
+        assert_eq!(settings["KAIRO_MODELS__HEAVY__MODEL"], "large");
+        assert_eq!(settings["KAIRO_MODELS__FAST__MODEL"], "middle");
+        assert_eq!(settings["KAIRO_MODELS__FAST__BASE_URL"], "http://gpu:8000/v1");
+        assert_eq!(settings["KAIRO_MODELS__FAST__API_KEY"], "env:OPENAI_API_KEY");
+        assert!(!settings.keys().any(|name| name.contains("LIGHT")), "it is as the fast one");
+        assert_eq!(chosen(&[("KAIRO_MODEL_FAST", "middle")]), Model::Simulator);
     }
 }

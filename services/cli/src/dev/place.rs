@@ -12,9 +12,9 @@ use crate::{
 
 /// The data folder, held so that nobody else uses it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Absolute; `.kairo` unless chosen.
-    pub(super) data_dir: PathBuf,
+    pub(crate) data_dir: PathBuf,
     /// `dev` in it: all that the running system writes.
     dir: PathBuf,
     _lock: DirLock,
@@ -22,7 +22,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Makes the folder if need be and takes it; fails if another `kairo dev` has it.
-    pub(super) fn take(data_dir: &Path) -> Result<Self, Error> {
+    pub(crate) fn take(data_dir: &Path) -> Result<Self, Error> {
         fs::create_dir_all(data_dir).map_err(Error::file("create", data_dir))?;
         let data_dir = data_dir.canonicalize().map_err(Error::file("resolve", data_dir))?;
         let dir = data_dir.join("dev");
@@ -34,34 +34,34 @@ impl Place {
         Ok(Self { data_dir, dir, _lock: lock })
     }
 
-    pub(super) fn nats(&self) -> PathBuf {
+    pub(crate) fn nats(&self) -> PathBuf {
         self.dir.join("nats")
     }
 
-    pub(super) fn postgres(&self) -> PathBuf {
+    pub(crate) fn postgres(&self) -> PathBuf {
         self.dir.join("postgres")
     }
 
-    pub(super) fn logs(&self) -> PathBuf {
+    pub(crate) fn logs(&self) -> PathBuf {
         self.dir.join("logs")
     }
 
-    pub(super) fn processes(&self) -> PathBuf {
+    pub(crate) fn processes(&self) -> PathBuf {
         self.dir.join("processes")
     }
 
     /// Where agents' own files are. They are the user's: a fresh start leaves them.
-    pub(super) fn workspaces(&self) -> PathBuf {
+    pub(crate) fn workspaces(&self) -> PathBuf {
         self.dir.join("workspaces")
     }
 
     /// Whether an earlier run left data here.
-    pub(super) fn has_data(&self) -> bool {
+    pub(crate) fn has_data(&self) -> bool {
         self.nats().exists()
     }
 
     /// Removes the data of earlier runs, and nothing else.
-    pub(super) fn wipe(&self) -> Result<(), Error> {
+    pub(crate) fn wipe(&self) -> Result<(), Error> {
         Postgres::remove_data(&self.postgres())?;
         for dir in [self.nats(), self.logs(), self.processes()] {
             match fs::remove_dir_all(&dir) {

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::Error;
 
 /// Does one step of several, with a spinner while it lasts (on a terminal) and a line once it is done.
-pub(super) async fn step<T, E: Into<Error>>(
+pub(crate) async fn step<T, E: Into<Error>>(
     what: &str,
     work: impl Future<Output = Result<T, E>>,
     done: impl FnOnce(&T) -> String,
@@ -37,6 +37,6 @@ pub(super) async fn step<T, E: Into<Error>>(
 }
 
 /// One line. That nobody can read it is no reason to end.
-pub(super) fn say(text: impl Display) {
+pub(crate) fn say(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }

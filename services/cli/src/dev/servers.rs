@@ -9,16 +9,16 @@ use crate::local::{LocalError, Tools};
 
 /// The programs that `scripts/setup` finds or installs.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Servers {
+pub(crate) struct Servers {
     /// The nats-server.
-    pub(super) nats: PathBuf,
+    pub(crate) nats: PathBuf,
     /// The folder of `initdb` and `postgres`.
-    pub(super) postgres: PathBuf,
+    pub(crate) postgres: PathBuf,
 }
 
 impl Servers {
     /// From the environment, else those that `scripts/setup` installed in the checkout around `dir`.
-    pub(super) fn find(environment: &BTreeMap<String, String>, dir: &Path) -> Result<Self, LocalError> {
+    pub(crate) fn find(environment: &BTreeMap<String, String>, dir: &Path) -> Result<Self, LocalError> {
         let given = |name: &str| environment.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
         Ok(Self {
             nats: match given("KAIRO_NATS_SERVER") {

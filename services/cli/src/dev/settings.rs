@@ -34,6 +34,8 @@ pub(super) struct Wiring {
     pub(super) work_dir: PathBuf,
     /// Where agents' own files are.
     pub(super) workspaces: PathBuf,
+    /// Under which agents' secrets are sealed.
+    pub(super) secret_key: String,
 }
 
 /// The environment of a service: what suits development, over it what our own environment says, over that what holds
@@ -46,7 +48,11 @@ pub(super) fn of(
 ) -> Vec<(String, String)> {
     let set = |name: &str, value: String| (name.to_owned(), value);
     let mut settings = match service {
-        Service::AgentRuntime => model.settings(wiring.simulator_url.as_deref()),
+        Service::AgentRuntime => {
+            let mut settings = model.settings(wiring.simulator_url.as_deref());
+            settings.push(set("KAIRO_AGENT_RUNTIME__SECRET_KEY", wiring.secret_key.clone()));
+            settings
+        }
         Service::ProcessSupervisor => vec![
             set("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs(environment, |path| path.is_file())),
             set("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", wiring.work_dir.display().to_string()),
@@ -57,7 +63,9 @@ pub(super) fn of(
     settings.extend(handed_on(environment));
     settings.push(set("KAIRO_NATS__URL", wiring.nats_url.clone()));
     match service {
-        Service::Projector => settings.push(set("KAIRO_POSTGRES__URL", wiring.postgres_url.clone())),
+        Service::Projector | Service::ToolRunner => {
+            settings.push(set("KAIRO_POSTGRES__URL", wiring.postgres_url.clone()));
+        }
         Service::Gateway => {
             settings.push(set("KAIRO_POSTGRES__URL", wiring.postgres_url.clone()));
             settings.push(set("KAIRO_GATEWAY__LISTEN", format!("127.0.0.1:{}", wiring.gateway_port)));
@@ -104,6 +112,7 @@ mod tests {
             gateway_port: 4,
             work_dir: "/data/processes".into(),
             workspaces: "/data/workspaces".into(),
+            secret_key: "07".repeat(32),
         }
     }
 
@@ -132,7 +141,11 @@ mod tests {
     fn the_password_goes_only_where_it_is_used() {
         for service in ORDER {
             let has_it = settings(service, &[]).values().any(|value| value.contains("secret"));
-            assert_eq!(has_it, matches!(service, Service::Projector | Service::Gateway), "{service:?}");
+            assert_eq!(
+                has_it,
+                matches!(service, Service::Projector | Service::ToolRunner | Service::Gateway),
+                "{service:?}"
+            );
         }
     }
 

@@ -11,18 +11,18 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const ONCE: Duration = Duration::from_secs(1);
 
 /// Ctrl-C and SIGTERM. From the moment it exists, neither ends us by itself.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
     /// Waits for the next of them.
-    pub(super) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -30,7 +30,7 @@ impl Signals {
     }
 
     /// Waits for one that comes after we know that we are to stop, and so means at once.
-    pub(super) async fn insist(&mut self) {
+    pub(crate) async fn insist(&mut self) {
         let known = Instant::now();
         loop {
             self.next().await;

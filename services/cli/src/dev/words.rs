@@ -22,6 +22,7 @@ pub(super) fn turn(message: &str, exchange: &Exchange, ending: Option<&Ending>) 
         Some(Ending::Replied { reply }) => printable(reply),
         Some(Ending::Failed { reply, reason }) => printable(&format!("{reply}\n(the agent failed: {reason})")),
         Some(Ending::Undelivered { reason }) => printable(&format!("(not delivered: {reason})")),
+        Some(Ending::Asked { question }) => printable(&question.words()),
         None => "(no reply in time)".to_owned(),
     };
     terminal::line(format!("{} {}", style("default").bold().green(), reply))?;
@@ -76,7 +77,13 @@ fn who_answers(model: &Model) -> String {
              For a real model, set OPENAI_API_KEY, or KAIRO_MODEL_URL to any OpenAI-compatible endpoint\n\
              (and KAIRO_MODEL to the model's name), and start again."
             .to_owned(),
-        Model::Endpoint { base_url, model, .. } => format!("{model} at {base_url} is answering."),
+        Model::Endpoint { base_url, model, fast, light, .. } => {
+            let helps = |model: &Option<String>, what: &str| {
+                model.as_ref().map(|model| format!("\n{model} {what}.")).unwrap_or_default()
+            };
+            let (fast, light) = (helps(fast, "compiles plans into steps"), helps(light, "completes steps"));
+            format!("{model} at {base_url} is answering.{fast}{light}")
+        }
     }
 }
 
@@ -93,8 +100,10 @@ mod tests {
     fn a_simulator_is_called_one_and_a_key_never_shown() {
         assert!(who_answers(&Model::Simulator).contains("SIMULATOR"));
         let (base_url, model) = ("https://models.example/v1".to_owned(), "big".to_owned());
-        let endpoint = Model::Endpoint { base_url, model, api_key: Some("sk-secret".into()) };
-        assert_eq!(who_answers(&endpoint), "big at https://models.example/v1 is answering.");
+        let (fast, light) = (None, Some("small".to_owned()));
+        let endpoint = Model::Endpoint { base_url, model, fast, light, api_key: Some("sk-secret".into()) };
+        let said = "big at https://models.example/v1 is answering.\nsmall completes steps.";
+        assert_eq!(who_answers(&endpoint), said);
     }
 
     #[test]

@@ -75,6 +75,16 @@ pub enum Kind {
     Process,
     /// Something says how far it is.
     Progress,
+    /// The agent asks a user something, and waits for the answer.
+    Asked,
+    /// A thread began, was matched to a message, summarized or put away.
+    Thread,
+    /// A chain began, a step of it ended, or it is over.
+    Chain,
+    /// A task was made, fired or changed, or its time came.
+    Task,
+    /// The agent wrote something down.
+    Remembered,
 }
 
 /// Something that happened.
@@ -99,11 +109,16 @@ impl Happening {
     /// For people: words on lines of their own, of which all but the first are indented; anything else on
     /// one, cut to so many columns.
     pub fn lines(&self, zone: &TimeZone, columns: usize) -> String {
-        if matches!(self.kind, Kind::Called | Kind::Result | Kind::Process | Kind::Progress) {
+        if !self.is_words() {
             return truncate_str(&self.line(zone), columns, "…").into_owned();
         }
         let head = self.head(zone);
         head.clone() + &self.text.trim().replace('\n', &format!("\n{}", " ".repeat(head.chars().count())))
+    }
+
+    /// Whether it is what somebody says or thinks.
+    fn is_words(&self) -> bool {
+        matches!(self.kind, Kind::Heard | Kind::Said | Kind::Thought | Kind::Failed | Kind::Joined | Kind::Asked)
     }
 
     /// On one line.
@@ -120,7 +135,10 @@ impl Happening {
             Kind::Failed => " failed",
             Kind::Joined => " joins",
             Kind::Result => " ended",
+            Kind::Asked => " asks",
             Kind::Process | Kind::Progress => "",
+            Kind::Thread | Kind::Chain | Kind::Task => "",
+            Kind::Remembered => " remembers",
         };
         let who = format!("{}{verb}", self.who);
         format!("{time}  {who:<16}  ")
@@ -152,6 +170,35 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         "kairo.process.spawned.v1" => (Kind::Process, "process", format!("{} runs {text}", process(payload))),
         "kairo.process.canceled.v1" => (Kind::Process, "process", format!("{} was asked to end", process(payload))),
         "kairo.process.exited.v1" => (Kind::Process, "process", format!("{} {text}", process(payload))),
+        _ => return planned(event, agent),
+    })
+}
+
+/// What is told of threads, chains, tasks and memory.
+fn planned<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, String)> {
+    let payload = &event.payload;
+    let text = event.text().to_owned();
+    Some(match event.type_name.as_str() {
+        "kairo.thread.suggested.v1" | "kairo.agent.approval_requested.v1" => (Kind::Asked, agent, text),
+        "kairo.memory.appended.v1" => (Kind::Remembered, agent, text),
+        "kairo.task.scheduled.v1" => (Kind::Task, "task", format!("made: {text}")),
+        "kairo.task.fired.v1" => (Kind::Task, "task", format!("fired: {text}")),
+        "kairo.task.changed.v1" => (Kind::Task, "task", text),
+        "kairo.task.triggered.v1" => (Kind::Task, "hook", text),
+        "kairo.email.received.v1" => (Kind::Task, "email", text),
+        "kairo.chain.started.v1" => (Kind::Chain, "chain", format!("{} runs {text}", chain(payload))),
+        "kairo.chain.step_ended.v1" => (Kind::Chain, "chain", format!("{} {text}", chain(payload))),
+        "kairo.chain.ended.v1" => (Kind::Chain, "chain", format!("{} is over: {text}", chain(payload))),
+        "kairo.thread.matched.v1" => (Kind::Thread, "thread", text),
+        "kairo.thread.created.v1" => (
+            Kind::Thread,
+            "thread",
+            format!("{} begun {text}", short(field(payload, "thread_id"))).trim_end().to_owned(),
+        ),
+        "kairo.thread.summarized.v1" => {
+            (Kind::Thread, "thread", format!("{} summarized: {text}", short(field(payload, "thread_id"))))
+        }
+        "kairo.thread.archived.v1" => (Kind::Thread, "thread", text),
         _ => return None,
     })
 }
@@ -163,10 +210,15 @@ fn verdict(payload: &Value) -> String {
 }
 
 fn command(payload: &Value) -> String {
-    let (action, process) = (field(payload, "action_id"), field(payload, "process_id"));
-    let what =
-        if process.is_empty() { format!("action {}", short(action)) } else { format!("process {}", short(process)) };
-    format!("orders: {} {what}", field(payload, "command"))
+    let named = ["action", "process", "chain", "task", "thread"].into_iter().find_map(|what| {
+        let id = field(payload, &format!("{what}_id"));
+        (!id.is_empty()).then(|| format!("{what} {}", short(id)))
+    });
+    format!("orders: {} {}", field(payload, "command"), named.unwrap_or_default())
+}
+
+fn chain(payload: &Value) -> String {
+    short(field(payload, "chain_id"))
 }
 
 fn process(payload: &Value) -> String {
@@ -220,6 +272,21 @@ mod tests {
                 json!({"user": "ann", "process_id": id, "command": "cancel"}),
                 "ann               orders: cancel process 1f0c2ab4",
             ),
+            (
+                "agent.command",
+                json!({"user": "ann", "task_id": id, "command": "pause"}),
+                "ann               orders: pause task 1f0c2ab4",
+            ),
+            ("thread.suggested", json!({"text": "switch to mail?"}), "bob asks          switch to mail?"),
+            ("thread.matched", json!({"text": "continue t"}), "thread            continue t"),
+            (
+                "chain.started",
+                json!({"chain_id": id, "text": "a, [b | c]"}),
+                "chain             1f0c2ab4 runs a, [b | c]",
+            ),
+            ("chain.ended", json!({"chain_id": id, "text": "done"}), "chain             1f0c2ab4 is over: done"),
+            ("task.fired", json!({"text": "task k, late"}), "task              fired: task k, late"),
+            ("memory.appended", json!({"text": "fact: x"}), "bob remembers     fact: x"),
             (
                 "process.progress",
                 json!({"process_id": id, "fraction": 0.5, "message": "half"}),

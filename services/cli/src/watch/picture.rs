@@ -143,8 +143,9 @@ impl Picture {
 
     fn shelve(&mut self, happening: Happening) {
         let shelf = match happening.kind {
-            Kind::Heard | Kind::Said => &mut self.conversation,
+            Kind::Heard | Kind::Said | Kind::Asked => &mut self.conversation,
             Kind::Thought | Kind::Called | Kind::Failed | Kind::Joined => &mut self.decisions,
+            Kind::Thread | Kind::Chain | Kind::Task | Kind::Remembered => &mut self.decisions,
             Kind::Result | Kind::Process => &mut self.outcomes,
             Kind::Progress => return,
         };

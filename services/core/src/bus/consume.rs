@@ -33,6 +33,14 @@ impl Delivery {
     }
 }
 
+/// A message delivered to a handler that reads it itself.
+#[derive(Clone, Debug)]
+pub struct RawDelivery {
+    pub raw: Raw,
+    /// 1 the first time.
+    pub attempt: u64,
+}
+
 /// What to do with a delivery that was handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
@@ -70,6 +78,11 @@ pub trait Handler: Send + Sync + 'static {
     fn handle(&self, delivery: &Delivery) -> impl Future<Output = Result<Settled, Failure>> + Send;
 }
 
+/// An answer to messages that are no events of Kairo's.
+pub trait RawHandler: Send + Sync + 'static {
+    fn handle(&self, delivery: &RawDelivery) -> impl Future<Output = Result<Settled, Failure>> + Send;
+}
+
 /// Conflicts in a row before a delivery is treated as a failure that may pass.
 const CONFLICTS: u32 = 8;
 /// How long a pull stays open at the server, and its heartbeat.
@@ -78,10 +91,53 @@ const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Consumes until `shutdown`, then finishes what was begun and hands back the rest.
 pub async fn consume<H: Handler>(bus: &Bus, consumer: Consumer, handler: Arc<H>, shutdown: CancellationToken) {
+    drive(bus, consumer, Arc::new(Records(handler)), shutdown).await;
+}
+
+/// Like [`consume`], for messages that are no events of Kairo's.
+pub async fn consume_raw<H: RawHandler>(bus: &Bus, consumer: Consumer, handler: Arc<H>, shutdown: CancellationToken) {
+    drive(bus, consumer, Arc::new(Raws(handler)), shutdown).await;
+}
+
+/// What came of a delivery.
+enum Outcome {
+    Unreadable(String),
+    Handled(Result<Settled, Failure>),
+}
+
+/// Reads a message and has it handled.
+trait Work: Send + Sync + 'static {
+    fn work(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> impl Future<Output = Outcome> + Send;
+}
+
+struct Records<H>(Arc<H>);
+
+impl<H: Handler> Work for Records<H> {
+    async fn work(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> Outcome {
+        let record = match delivery.raw.read(bus.limits.max_body_bytes) {
+            Ok(record) => record,
+            Err(unreadable) => return Outcome::Unreadable(unreadable.to_string()),
+        };
+        let delivery = Delivery { record, attempt: delivery.attempt };
+        let handled = handle(bus, || self.0.handle(&delivery)).instrument(span(consumer, &delivery.record));
+        Outcome::Handled(handled.await)
+    }
+}
+
+struct Raws<H>(Arc<H>);
+
+impl<H: RawHandler> Work for Raws<H> {
+    async fn work(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> Outcome {
+        let handled = handle(bus, || self.0.handle(delivery)).instrument(raw_span(consumer, &delivery.raw));
+        Outcome::Handled(handled.await)
+    }
+}
+
+async fn drive<W: Work>(bus: &Bus, consumer: Consumer, worker: Arc<W>, shutdown: CancellationToken) {
     let consuming = Consuming {
         bus: bus.clone(),
         consumer,
-        handler,
+        worker,
         running: TaskTracker::new(),
         permits: Arc::new(Semaphore::new(bus.limits.concurrency)),
         shutdown,
@@ -108,10 +164,10 @@ pub async fn consume<H: Handler>(bus: &Bus, consumer: Consumer, handler: Arc<H>,
 }
 
 /// A consume loop and what it has in hand.
-struct Consuming<H> {
+struct Consuming<W> {
     bus: Bus,
     consumer: Consumer,
-    handler: Arc<H>,
+    worker: Arc<W>,
     running: TaskTracker,
     permits: Arc<Semaphore>,
     /// Take nothing new.
@@ -120,7 +176,7 @@ struct Consuming<H> {
     halt: CancellationToken,
 }
 
-impl<H: Handler> Consuming<H> {
+impl<W: Work> Consuming<W> {
     async fn pull(&self) -> Result<pull::Stream, async_nats::Error> {
         let durable = self.bus.provision_consumer(self.consumer).await?;
         let messages = durable
@@ -148,10 +204,10 @@ impl<H: Handler> Consuming<H> {
             };
             match next {
                 Some(Ok(message)) => {
-                    let (bus, handler, halt) = (self.bus.clone(), self.handler.clone(), self.halt.clone());
+                    let (bus, worker, halt) = (self.bus.clone(), self.worker.clone(), self.halt.clone());
                     let consumer = self.consumer;
                     self.running.spawn(async move {
-                        settle(&bus, consumer, &*handler, &halt, message).await;
+                        settle(&bus, consumer, &*worker, &halt, message).await;
                         drop(permit);
                     });
                 }
@@ -187,33 +243,23 @@ async fn hand_back(messages: &mut pull::Stream) {
     }
 }
 
-async fn settle<H: Handler>(
-    bus: &Bus,
-    consumer: Consumer,
-    handler: &H,
-    halt: &CancellationToken,
-    mut message: Message,
-) {
-    let (raw, attempt) = match Raw::delivered(&mut message) {
-        Ok((raw, info)) => (raw, u64::try_from(info.delivered).unwrap_or(1)),
+async fn settle<W: Work>(bus: &Bus, consumer: Consumer, worker: &W, halt: &CancellationToken, mut message: Message) {
+    let delivery = match Raw::delivered(&mut message) {
+        Ok((raw, info)) => RawDelivery { raw, attempt: u64::try_from(info.delivered).unwrap_or(1) },
         Err(error) => {
             tracing::error!(subject = %message.subject, %error, "not a delivery of jetstream");
             return;
         }
     };
-    let kind = match raw.read(bus.limits.max_body_bytes) {
-        Err(unreadable) => set_aside(bus, bus.unreadable(consumer.name(), &raw, &unreadable.to_string()).await),
-        Ok(record) => {
-            let delivery = Delivery { record, attempt };
-            let work =
-                alive(bus, &message, handle(bus, handler, &delivery)).instrument(span(consumer, &delivery.record));
-            let outcome = tokio::select! {
-                biased;
-                outcome = work => outcome,
-                () = halt.cancelled() => Ok(Settled::Later(Duration::ZERO)),
-            };
-            judge(bus, consumer, &raw, attempt, outcome).await
-        }
+    let outcome = tokio::select! {
+        biased;
+        outcome = alive(bus, &message, worker.work(bus, consumer, &delivery)) => outcome,
+        () = halt.cancelled() => Outcome::Handled(Ok(Settled::Later(Duration::ZERO))),
+    };
+    let RawDelivery { raw, attempt } = delivery;
+    let kind = match outcome {
+        Outcome::Unreadable(reason) => set_aside(bus, bus.unreadable(consumer.name(), &raw, &reason).await),
+        Outcome::Handled(outcome) => judge(bus, consumer, &raw, attempt, outcome).await,
     };
     if let Err(error) = message.ack_with(kind).await {
         tracing::debug!(%error, "could not settle a delivery; it will come again");
@@ -254,11 +300,30 @@ pub fn span(consumer: Consumer, record: &Record) -> tracing::Span {
     span
 }
 
+/// The span of dealing with a message that is no event of Kairo's.
+fn raw_span(consumer: Consumer, raw: &Raw) -> tracing::Span {
+    let span = tracing::info_span!(
+        "process",
+        otel.name = consumer.name(),
+        otel.kind = "consumer",
+        messaging.system = "nats",
+        messaging.destination.name = raw.subject,
+        kairo.sequence = raw.sequence,
+    );
+    if let Some(traceparent) = raw.header("traceparent") {
+        telemetry::set_parent(&span, traceparent);
+    }
+    span
+}
+
 /// Calls the handler, again at once after a conflict.
-async fn handle<H: Handler>(bus: &Bus, handler: &H, delivery: &Delivery) -> Result<Settled, Failure> {
+async fn handle<F>(bus: &Bus, handler: impl Fn() -> F + Send) -> Result<Settled, Failure>
+where
+    F: Future<Output = Result<Settled, Failure>> + Send,
+{
     let mut conflicts = 0;
     loop {
-        match handler.handle(delivery).await {
+        match handler().await {
             Err(Failure::Conflict(reason)) if conflicts < CONFLICTS => {
                 conflicts += 1;
                 tracing::debug!(service = bus.service.name(), reason, conflicts, "conflict");

@@ -1,7 +1,8 @@
 //! The bus: how services speak through JetStream, and the only place that knows how.
 //!
 //! [`append`] writes (guarded or not), [`ledger`] writes at most once, [`read`] and [`follow`] look things up,
-//! [`consume`] drives a service, [`provision`] makes streams and consumers from the table of subjects.
+//! [`consume`] drives a service, [`timers`] and [`hooks`] wait for a time and for others, [`provision`] makes streams and
+//! consumers from the table of subjects.
 
 pub mod append;
 pub mod consume;
@@ -9,10 +10,12 @@ pub mod contact;
 mod dead_letter;
 pub mod follow;
 pub mod holding;
+pub mod hooks;
 pub mod ledger;
 pub mod patience;
 pub mod provision;
 pub mod read;
+pub mod timers;
 
 use std::time::Duration;
 

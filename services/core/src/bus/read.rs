@@ -77,6 +77,11 @@ impl Bus {
     /// With several servers a follower may answer that has not seen the newest messages yet. Whoever knows of a
     /// message that should be there must look for it and ask again.
     pub async fn read(&self, filter: &str, after: u64) -> Result<Page, BusError> {
+        self.read_in(EVENTS_STREAM, filter, after).await
+    }
+
+    /// Like [`Bus::read`], in any stream.
+    pub(super) async fn read_in(&self, stream: &str, filter: &str, after: u64) -> Result<Page, BusError> {
         #[derive(Serialize)]
         struct BatchGet<'a> {
             batch: usize,
@@ -86,15 +91,15 @@ impl Bus {
         let request = BatchGet { batch: PAGE, seq: after + 1, next_by_subj: filter };
         let request = serde_json::to_vec(&request).unwrap_or_default();
         let failed = BusError::unavailable("reading the log");
-        match self.batch_get(request).await {
+        match self.batch_get(stream, request).await {
             Ok(page) => Ok(page),
             Err(error) => Err(failed(error)),
         }
     }
 
-    async fn batch_get(&self, request: Vec<u8>) -> Result<Page, async_nats::Error> {
+    async fn batch_get(&self, stream: &str, request: Vec<u8>) -> Result<Page, async_nats::Error> {
         let mut inbox = self.inboxes.take(&self.client).await?;
-        let subject = format!("$JS.API.DIRECT.GET.{EVENTS_STREAM}");
+        let subject = format!("$JS.API.DIRECT.GET.{stream}");
         self.client.publish_with_reply(subject, inbox.subject.clone(), Bytes::from(request)).await?;
         let page = self.collect(&mut inbox.answers).await?;
         self.inboxes.keep(inbox);

@@ -1,11 +1,11 @@
 //! `/v1/agents`: what agents are made from.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::{HeaderMap, StatusCode},
 };
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 use kairo_core::{
     bus::{BusError, append::Outgoing},
     envelope::{Envelope, Origin},
@@ -20,10 +20,17 @@ use kairo_proto::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Gateway, body::JsonBody, query, span::traceparent};
+use super::{
+    Gateway,
+    body::JsonBody,
+    fresh::{Answer, Asked},
+    query,
+    span::traceparent,
+};
 use crate::{
+    auth::Caller,
     config::GatewayConfig,
-    fields::{Fields, NAME, at_most, count, name, text},
+    fields::{Fields, NAME, at_most, count, name, one_of, text},
     problem::Problem,
 };
 
@@ -41,10 +48,12 @@ pub struct Defined {
 /// Creates an agent (201) or changes it (200). The definition it has already is not written again.
 pub async fn post(
     State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Result<(StatusCode, Json<Defined>), Problem> {
     let (agent, profile) = read(&body, &gateway.config)?;
+    caller.act_on_agent(Some(agent.as_str()))?;
     let subject = AGENT_DEFINED.of(&agent);
     let id = ids::entering();
     let mut tries = TRIES;
@@ -74,10 +83,17 @@ fn in_force(gateway: &Gateway, last: &Raw) -> Option<AgentProfile> {
     }
 }
 
-/// Every agent.
-pub async fn get(State(gateway): State<Gateway>) -> Result<Json<Value>, Problem> {
-    let agents = query::answered(&gateway, gateway.read_model.agents()).await?;
-    Ok(Json(json!({ "agents": agents })))
+/// Every agent that the caller may see.
+pub async fn get(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    asked: Asked,
+) -> Result<Answer<Value>, Problem> {
+    asked.nothing_else()?;
+    let snapshot = asked.snapshot(&gateway).await?;
+    let mut agents = query::answered(&gateway, snapshot.agents()).await?;
+    agents.retain(|agent| caller.act_on_agent(Some(&agent.agent)).is_ok());
+    Ok(Answer::of(&snapshot, json!({ "agents": agents })))
 }
 
 /// Longest description, in bytes.
@@ -89,7 +105,7 @@ const MAX_TOOL_NAME: usize = 64;
 const MAX_STEPS: u32 = 1_000;
 const MAX_HISTORY: u32 = 10_000;
 
-fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile), Problem> {
+pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile), Problem> {
     let mut fields = Fields::from_json(body)?;
     let agent = fields.required("agent", NAME, text(name));
     let describe = format!("text of at most {MAX_DESCRIPTION} bytes");
@@ -100,7 +116,11 @@ fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile), Pro
     let max_steps = fields.optional("max_steps", format!("0 to {MAX_STEPS} (0: the default)"), count(0..=MAX_STEPS));
     let history = format!("0 to {MAX_HISTORY} (0: the default)");
     let history_limit = fields.optional("history_limit", history, count(0..=MAX_HISTORY));
-    let interjection = fields.optional("interjection", "order, join or restart", text(interjection));
+    let interjection = fields.optional("interjection", "order, join or restart", text(one_of(&INTERJECTIONS)));
+    let planning = fields.optional("planning", PLANNING.join(" or "), text(one_of(&PLANNING)));
+    let threads = fields.optional("threads", THREADS.join(" or "), text(one_of(&THREADS)));
+    let time_zone = fields.optional("time_zone", TIME_ZONE, text(time_zone));
+    let day_ends_at = fields.optional("day_ends_at", TIME_OF_DAY, text(time_of_day));
     fields.complete(|| {
         let agent = agent?;
         let profile = AgentProfile {
@@ -110,15 +130,39 @@ fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile), Pro
             tools: tools.unwrap_or_default(),
             max_steps: max_steps.unwrap_or_default(),
             history_limit: history_limit.unwrap_or_default(),
-            interjection: interjection.unwrap_or_default(),
+            interjection: interjection.unwrap_or_default().to_owned(),
+            planning: planning.unwrap_or_default().to_owned(),
+            threads: threads.unwrap_or_default().to_owned(),
+            time_zone: time_zone.unwrap_or_default(),
+            day_ends_at: day_ends_at.unwrap_or_default(),
         };
         Some((agent, profile))
     })
 }
 
 /// What becomes of a message that comes while the agent is deciding.
-fn interjection(text: &str) -> Option<String> {
-    matches!(text, "order" | "join" | "restart").then(|| text.to_owned())
+const INTERJECTIONS: [&str; 3] = ["order", "join", "restart"];
+/// How the agent acts.
+const PLANNING: [&str; 2] = ["tools", "chain"];
+/// Which thread a message belongs to.
+const THREADS: [&str; 2] = ["single", "topics"];
+
+const TIME_ZONE: &str = "the IANA name of a time zone, such as Europe/Berlin";
+const TIME_OF_DAY: &str = "a time of day from 00:00 to 23:59, as HH:MM";
+
+/// The zone as it is spelled in the database.
+fn time_zone(name: &str) -> Option<String> {
+    let zone = TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())?;
+    zone.iana_name().map(str::to_owned)
+}
+
+fn time_of_day(text: &str) -> Option<String> {
+    let (hour, minute) = text.split_once(':')?;
+    let within = |digits: &str, end: u8| {
+        let is_number = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && digits.parse().is_ok_and(|number: u8| number < end)
+    };
+    (within(hour, 24) && within(minute, 60)).then(|| text.to_owned())
 }
 
 fn up_to(max: usize, text: &str) -> Option<String> {
@@ -153,10 +197,47 @@ mod tests {
     fn everything_wrong_is_named() {
         let body =
             br#"{"agent": "A", "description": 1, "prompt": "", "tools": ["a b"], "max_steps": -1, "history_limit": 1.5,
-            "interjection": "later"}"#;
+            "interjection": "later", "planning": "never", "threads": 2, "time_zone": "Mars/Utopia",
+            "day_ends_at": "24:00", "mood": "good"}"#;
         let problem = read(body, &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
-        assert_eq!(fields, ["agent", "description", "prompt", "tools", "max_steps", "history_limit", "interjection"]);
+        let expected =
+            ["agent", "description", "prompt", "tools", "max_steps", "history_limit", "interjection", "planning"];
+        assert_eq!(fields, [&expected[..], &["threads", "time_zone", "day_ends_at", "mood"]].concat());
+        assert!(problem.errors.iter().all(|error| error.field == "mood" || !error.expected.is_empty()));
+    }
+
+    #[test]
+    fn how_an_agent_plans_and_when_its_days_end() {
+        let body = br#"{"agent": "a", "prompt": "be kind", "planning": "chain", "threads": "topics",
+            "time_zone": "asia/tokyo", "day_ends_at": "23:30"}"#;
+        let (_, profile) = read(body, &GatewayConfig::default()).unwrap();
+        assert_eq!((profile.planning.as_str(), profile.threads.as_str()), ("chain", "topics"));
+        assert_eq!((profile.time_zone.as_str(), profile.day_ends_at.as_str()), ("Asia/Tokyo", "23:30"));
+    }
+
+    #[test]
+    fn zones_are_those_of_the_database() {
+        for good in ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+3"] {
+            assert_eq!(time_zone(good).as_deref(), Some(good));
+        }
+        for bad in
+            ["", " ", "Berlin", "CEST-2", "+02:00", "Etc/Unknown", "../etc/passwd", "Europe/", &"x".repeat(70_000)]
+        {
+            assert_eq!(time_zone(bad), None, "{bad:.40}");
+        }
+    }
+
+    #[test]
+    fn a_time_of_day_is_written_in_full() {
+        for good in ["00:00", "09:05", "23:59"] {
+            assert_eq!(time_of_day(good).as_deref(), Some(good));
+        }
+        for bad in
+            ["", "9:05", "24:00", "12:60", "12:5", "12:00:00", "12.00", "+1:00", "-1:00", "noon", "\u{661}2:00", ":"]
+        {
+            assert_eq!(time_of_day(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -15,8 +15,8 @@ use crate::{
     problem::Problem,
 };
 
-/// What was found out about an action in doubt.
-const VERDICTS: [&str; 2] = ["happened", "did_not_happen"];
+/// What was found out about an action in doubt, and what is said to one that waits for consent.
+const VERDICTS: [&str; 4] = ["happened", "did_not_happen", "approved", "rejected"];
 
 #[derive(Debug)]
 pub struct Approval {
@@ -37,7 +37,7 @@ impl Entering for Approval {
         let user = fields.required("user", NAME, text(name));
         let agent = fields.required("agent", NAME, text(name));
         let action_id = fields.required("action_id", UUID, text(parsed));
-        let verdict = fields.required("verdict", VERDICTS.join(" or "), text(one_of(&VERDICTS)));
+        let verdict = fields.required("verdict", format!("one of {}", VERDICTS.join(", ")), text(one_of(&VERDICTS)));
         let longest = limits.max_text_bytes;
         let note = fields.optional("note", format!("text of 1 to {longest} bytes"), text(at_most(longest)));
         let approval_id = fields.optional("approval_id", CLIENT_ID, text(client_id));
@@ -49,6 +49,10 @@ impl Entering for Approval {
 
     fn user(&self) -> &Name {
         &self.user
+    }
+
+    fn agent(&self) -> Option<&Name> {
+        Some(&self.agent)
     }
 
     fn id(&self) -> Option<&str> {
@@ -76,6 +80,20 @@ mod tests {
         let fields = Fields::from_json(body.as_bytes()).unwrap();
         let problem = Approval::read(fields, &GatewayConfig::default()).unwrap_err();
         problem.errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[test]
+    fn verdicts_are_about_doubts_and_about_consent() {
+        for verdict in VERDICTS {
+            let body = format!(
+                r#"{{"user": "ann", "agent": "a", "action_id": "{}", "verdict": "{verdict}"}}"#,
+                Uuid::from_u128(7)
+            );
+            let fields = Fields::from_json(body.as_bytes()).unwrap();
+            let approval = Approval::read(fields, &GatewayConfig::default()).unwrap();
+            let Body::UserApproval(approval) = approval.body("p-1") else { panic!() };
+            assert_eq!((approval.verdict.as_str(), approval.note.as_str()), (verdict, ""));
+        }
     }
 
     #[test]

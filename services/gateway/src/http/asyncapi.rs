@@ -24,6 +24,17 @@ fn document() -> String {
         .replacen("    # messages of NATS\n", &each(messages), 1)
 }
 
+/// A schema of the document, as it is written there, with its name.
+pub fn schema(name: &str) -> Option<&'static str> {
+    let (_, schemas) = TEMPLATE.split_once("\n  schemas:\n")?;
+    let start = schemas.find(&format!("    {name}:\n"))?;
+    let schema = schemas.get(start..)?;
+    // The next name stands as far to the left.
+    let lines = schema.split_inclusive('\n');
+    let length = lines.clone().take(1).chain(lines.skip(1).take_while(|line| line.starts_with("     "))).map(str::len);
+    schema.get(..length.sum())
+}
+
 fn each(part: impl Fn(&Route) -> String) -> String {
     TABLE.iter().map(part).collect()
 }
@@ -73,6 +84,7 @@ fn operation(route: &Route) -> String {
     let emitter = match route.emitter {
         Emitter::Only(service) => service.name(),
         Emitter::Owner => "the service",
+        Emitter::Timer => "JetStream, from a schedule",
     };
     let mut text = format!(
         "  emit.{noun}.{verb}:

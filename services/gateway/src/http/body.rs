@@ -1,31 +1,75 @@
 //! The body of a request that must be JSON.
 
-use axum::{
-    body::Bytes,
-    extract::{FromRequest, Request},
-    http::{HeaderMap, StatusCode, header},
-};
+use std::time::Duration;
 
+use axum::{
+    body::{Body, BodyDataStream, Bytes, HttpBody},
+    extract::{FromRequest, Request},
+    http::{HeaderMap, header},
+};
+use bytes::BytesMut;
+use futures::StreamExt;
+use tokio::time::timeout;
+
+use super::Gateway;
 use crate::problem::Problem;
+
+/// What is read and thrown away of a body that is too large, in bytes: a client that sends all of it before it looks
+/// for an answer, as most do, would otherwise find its connection broken instead of the reason.
+const THROWN_AWAY_BYTES: usize = 64 * 1024 * 1024;
+/// How long that may take.
+const THROWN_AWAY_WITHIN: Duration = Duration::from_secs(5);
 
 /// The bytes of a body said to be JSON, within the limit.
 pub struct JsonBody(pub Bytes);
 
-impl<S: Send + Sync> FromRequest<S> for JsonBody {
+impl FromRequest<Gateway> for JsonBody {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        if !is_json(request.headers()) {
-            return Err(Problem::unsupported_media_type());
-        }
-        match Bytes::from_request(request, state).await {
-            Ok(bytes) => Ok(Self(bytes)),
-            Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                Err(Problem::too_large("the body is larger than gateway.max_body_bytes"))
-            }
-            Err(rejection) => Err(Problem::malformed(rejection.body_text())),
-        }
+    async fn from_request(request: Request, gateway: &Gateway) -> Result<Self, Problem> {
+        within(request, gateway.config.max_body_bytes, "gateway.max_body_bytes").await.map(Self)
     }
+}
+
+/// The bytes of a body said to be JSON, within the limit that this setting sets.
+pub async fn within(request: Request, limit: usize, setting: &str) -> Result<Bytes, Problem> {
+    if !is_json(request.headers()) {
+        return Err(Problem::unsupported_media_type());
+    }
+    read(request.into_body(), limit, setting).await
+}
+
+/// The whole body, if it is at most so many bytes long.
+async fn read(body: Body, limit: usize, setting: &str) -> Result<Bytes, Problem> {
+    // What the client says of the length, if it says it.
+    let said = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let mut pieces = body.into_data_stream();
+    if said > limit {
+        return Err(too_large(pieces, limit, setting).await);
+    }
+    let mut read = BytesMut::new();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|error| Problem::malformed(format!("the body broke off: {error}")))?;
+        if read.len() + piece.len() > limit {
+            return Err(too_large(pieces, limit, setting).await);
+        }
+        read.extend_from_slice(&piece);
+    }
+    Ok(read.freeze())
+}
+
+async fn too_large(mut rest: BodyDataStream, limit: usize, setting: &str) -> Problem {
+    let thrown_away = async {
+        let mut bytes = 0;
+        while bytes < THROWN_AWAY_BYTES
+            && let Some(Ok(piece)) = rest.next().await
+        {
+            bytes += piece.len();
+        }
+    };
+    // Whoever is slower is not waited for.
+    drop(timeout(THROWN_AWAY_WITHIN, thrown_away).await);
+    Problem::too_large(format!("the body is larger than {setting}, which is {limit} bytes"))
 }
 
 /// Besides being right, it keeps web pages out: a browser asks before it sends another site JSON, and is told no.
@@ -33,4 +77,38 @@ fn is_json(headers: &HeaderMap) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = media_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
     media_type.eq_ignore_ascii_case("application/json")
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+
+    use super::*;
+
+    /// A body of so many bytes whose length is not said, in pieces.
+    fn unsaid(length: usize) -> Body {
+        let piece = move |at| Ok::<_, std::io::Error>(vec![b' '; 1_000.min(length - at)]);
+        Body::from_stream(stream::iter((0..length).step_by(1_000).map(piece)))
+    }
+
+    #[tokio::test]
+    async fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
+        assert_eq!(read(unsaid(5_000), 5_000, "gateway.max_body_bytes").await.unwrap().len(), 5_000);
+        assert_eq!(read(Body::from(vec![b' '; 5_000]), 5_000, "gateway.max_body_bytes").await.unwrap().len(), 5_000);
+        assert!(read(Body::empty(), 5_000, "gateway.max_body_bytes").await.unwrap().is_empty());
+        for body in [unsaid(5_001), unsaid(1_000_000), Body::from(vec![b' '; 5_001])] {
+            let problem = read(body, 5_000, "gateway.max_body_bytes").await.unwrap_err();
+            assert_eq!(problem.status.as_u16(), 413);
+            assert_eq!(problem.detail, "the body is larger than gateway.max_body_bytes, which is 5000 bytes");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_without_end_is_not_read_to_its_end() {
+        let endless = stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from_static(&[b' '; 65_536])));
+        assert_eq!(
+            read(Body::from_stream(endless), 5_000, "gateway.max_body_bytes").await.unwrap_err().status.as_u16(),
+            413
+        );
+    }
 }

@@ -11,16 +11,19 @@ use uuid::Uuid;
 use super::entering::Entering;
 use crate::{
     config::GatewayConfig,
-    fields::{CLIENT_ID, Fields, NAME, UUID, at_most, client_id, name, parsed, text},
+    fields::{CLIENT_ID, Fields, NAME, UUID, client_id, name, one_of, parsed, text},
     problem::Problem,
 };
+
+/// What can be said to what an agent suggests.
+const OPTIONS: [&str; 2] = ["accept", "decline"];
 
 #[derive(Debug)]
 pub struct Choice {
     user: Name,
     agent: Name,
     offer_id: Uuid,
-    option: String,
+    option: &'static str,
     choice_id: Option<String>,
 }
 
@@ -29,18 +32,21 @@ impl Entering for Choice {
     const ID: &'static str = "choice_id";
     const ROUTE: Route = USER_CHOICE;
 
-    fn read(mut fields: Fields<Value>, limits: &GatewayConfig) -> Result<Self, Problem> {
+    fn read(mut fields: Fields<Value>, _: &GatewayConfig) -> Result<Self, Problem> {
         let user = fields.required("user", NAME, text(name));
         let agent = fields.required("agent", NAME, text(name));
         let offer_id = fields.required("offer_id", UUID, text(parsed));
-        let longest = limits.max_text_bytes;
-        let option = fields.required("option", format!("text of 1 to {longest} bytes"), text(at_most(longest)));
+        let option = fields.required("option", OPTIONS.join(" or "), text(one_of(&OPTIONS)));
         let choice_id = fields.optional("choice_id", CLIENT_ID, text(client_id));
         fields.complete(|| Some(Self { user: user?, agent: agent?, offer_id: offer_id?, option: option?, choice_id }))
     }
 
     fn user(&self) -> &Name {
         &self.user
+    }
+
+    fn agent(&self) -> Option<&Name> {
+        Some(&self.agent)
     }
 
     fn id(&self) -> Option<&str> {
@@ -53,7 +59,7 @@ impl Entering for Choice {
             user: self.user.to_string(),
             agent: self.agent.to_string(),
             offer_id: self.offer_id.to_string(),
-            option: self.option,
+            option: self.option.to_owned(),
         }
         .into()
     }
@@ -65,9 +71,10 @@ mod tests {
 
     #[test]
     fn everything_wrong_is_named() {
-        let body = br#"{"user": "Ann", "offer_id": "7", "option": "", "choice_id": "a b", "mood": "good"}"#;
+        let body = br#"{"user": "Ann", "offer_id": "7", "option": "soup", "choice_id": "a b", "mood": "good"}"#;
         let problem = Choice::read(Fields::from_json(body).unwrap(), &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, ["user", "agent", "offer_id", "option", "choice_id", "mood"]);
+        assert_eq!(problem.errors.get(3).map(|error| error.expected.as_str()), Some("accept or decline"));
     }
 }

@@ -1,4 +1,4 @@
-//! `POST /v1/commands`: a direct order to an agent's actions.
+//! `POST /v1/commands`: a direct order to an agent.
 
 use kairo_core::{
     ids::Name,
@@ -11,11 +11,19 @@ use uuid::Uuid;
 use super::entering::Entering;
 use crate::{
     config::GatewayConfig,
-    fields::{CLIENT_ID, Fields, NAME, UUID, client_id, name, one_of, parsed, text},
+    fields::{CLIENT_ID, Fields, NAME, UUID, client_id, name, parsed, text},
     problem::Problem,
 };
 
-const COMMANDS: [&str; 1] = ["cancel"];
+/// The orders, and the fields that can name what each is about.
+const COMMANDS: [(&str, &[&str]); 6] = [
+    ("cancel", &["action_id", "process_id", "chain_id", "task_id"]),
+    ("pause", &["task_id"]),
+    ("resume", &["task_id"]),
+    ("run", &["task_id"]),
+    ("archive", &["thread_id"]),
+    ("unarchive", &["thread_id"]),
+];
 
 #[derive(Debug)]
 pub struct Command {
@@ -31,6 +39,42 @@ pub struct Command {
 enum Target {
     Action(Uuid),
     Process(Uuid),
+    Chain(Uuid),
+    Task(Uuid),
+    Thread(Name),
+}
+
+/// Reads the one field that names what the order is about; `allowed` are those that this order knows.
+fn target(fields: &mut Fields<Value>, command: &str, allowed: &'static [&'static str]) -> Option<Target> {
+    // Whether one is named is told apart from whether it can be read: what is wrong is told once.
+    let named = TARGETS.into_iter().filter(|field| fields.has(field)).count();
+    let [action, process, chain, task, thread] = TARGETS;
+    let found = [
+        (action, fields.optional(action, UUID, text(parsed)).map(Target::Action)),
+        (process, fields.optional(process, UUID, text(parsed)).map(Target::Process)),
+        (chain, fields.optional(chain, UUID, text(parsed)).map(Target::Chain)),
+        (task, fields.optional(task, UUID, text(parsed)).map(Target::Task)),
+        (thread, fields.optional(thread, NAME, text(name)).map(Target::Thread)),
+    ];
+    let expected = || format!("{}: the one thing to {command}", one_of_these(allowed));
+    if named != 1 {
+        fields.reject(allowed.first().copied().unwrap_or_default(), expected());
+        return None;
+    }
+    let (field, target) = found.into_iter().find_map(|(field, target)| Some((field, target?)))?;
+    if !allowed.contains(&field) {
+        fields.reject(field, expected());
+    }
+    Some(target)
+}
+
+const TARGETS: [&str; 5] = ["action_id", "process_id", "chain_id", "task_id", "thread_id"];
+
+fn one_of_these(fields: &[&str]) -> String {
+    match fields {
+        [only] => (*only).to_owned(),
+        several => format!("exactly one of {}", several.join(", ")),
+    }
 }
 
 impl Entering for Command {
@@ -41,23 +85,25 @@ impl Entering for Command {
     fn read(mut fields: Fields<Value>, _: &GatewayConfig) -> Result<Self, Problem> {
         let user = fields.required("user", NAME, text(name));
         let agent = fields.required("agent", NAME, text(name));
-        let command = fields.required("command", COMMANDS.join(" or "), text(one_of(&COMMANDS)));
-        // Whether one is named is told apart from whether it can be read: what is wrong is told once.
-        let named = (fields.has("action_id"), fields.has("process_id"));
-        let action = fields.optional("action_id", UUID, text(parsed)).map(Target::Action);
-        let process = fields.optional("process_id", UUID, text(parsed)).map(Target::Process);
-        if named.0 == named.1 {
-            fields.reject("action_id", "either action_id or process_id: the one thing to cancel");
-        }
+        let words = COMMANDS.map(|(command, _)| command).join(", ");
+        let known = |word: &str| COMMANDS.into_iter().find(|(command, _)| *command == word);
+        let command = fields.required("command", format!("one of {words}"), text(known));
+        // What is no order may be about anything.
+        let (word, allowed) = command.unwrap_or(("do it to", &TARGETS));
+        let target = target(&mut fields, word, allowed);
         let command_id = fields.optional("command_id", CLIENT_ID, text(client_id));
         fields.complete(|| {
-            let (user, agent, command, target) = (user?, agent?, command?, action.or(process)?);
+            let (user, agent, (command, _), target) = (user?, agent?, command?, target?);
             Some(Self { user, agent, command, target, command_id })
         })
     }
 
     fn user(&self) -> &Name {
         &self.user
+    }
+
+    fn agent(&self) -> Option<&Name> {
+        Some(&self.agent)
     }
 
     fn id(&self) -> Option<&str> {
@@ -75,6 +121,9 @@ impl Entering for Command {
         match self.target {
             Target::Action(action) => UserCommand { action_id: action.to_string(), ..command },
             Target::Process(process) => UserCommand { process_id: process.to_string(), ..command },
+            Target::Chain(chain) => UserCommand { chain_id: chain.to_string(), ..command },
+            Target::Task(task) => UserCommand { task_id: task.to_string(), ..command },
+            Target::Thread(thread) => UserCommand { thread_id: thread.to_string(), ..command },
         }
         .into()
     }
@@ -83,27 +132,70 @@ impl Entering for Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::problem::FieldError;
 
     const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
-    fn read(rest: &str) -> Result<Body, Vec<String>> {
-        let body = format!(r#"{{"user": "ann", "agent": "a", "command": "cancel"{rest}}}"#);
-        let command = Command::read(Fields::from_json(body.as_bytes()).unwrap(), &GatewayConfig::default());
-        let errors = |problem: Problem| problem.errors.into_iter().map(|error| error.field).collect();
-        command.map(|command| command.body("c-1")).map_err(errors)
+    fn read(command: &str, rest: &str) -> Result<UserCommand, Vec<FieldError>> {
+        let body = format!(r#"{{"user": "ann", "agent": "a", "command": "{command}"{rest}}}"#);
+        let fields = Fields::from_json(body.as_bytes()).unwrap();
+        let command = Command::read(fields, &GatewayConfig::default()).map_err(|problem| problem.errors)?;
+        let Body::UserCommand(command) = command.body("c-1") else { panic!() };
+        Ok(command)
+    }
+
+    fn wrong_fields(command: &str, rest: &str) -> Vec<String> {
+        read(command, rest).unwrap_err().into_iter().map(|error| error.field).collect()
+    }
+
+    fn named(field: &str) -> String {
+        let value = if field == "thread_id" { "dinner" } else { ID };
+        format!(r#", "{field}": "{value}""#)
     }
 
     #[test]
-    fn one_thing_is_cancelled() {
-        let Ok(Body::UserCommand(command)) = read(&format!(r#", "process_id": "{ID}""#)) else { panic!() };
-        assert_eq!((command.action_id.as_str(), command.process_id.as_str()), ("", ID));
-        let Ok(Body::UserCommand(command)) = read(&format!(r#", "action_id": "{ID}", "process_id": null"#)) else {
-            panic!()
-        };
-        assert_eq!((command.action_id.as_str(), command.process_id.as_str()), (ID, ""));
-        assert_eq!(read("").unwrap_err(), ["action_id"]);
-        assert_eq!(read(&format!(r#", "action_id": "{ID}", "process_id": "{ID}""#)).unwrap_err(), ["action_id"]);
-        assert_eq!(read(r#", "process_id": "7""#).unwrap_err(), ["process_id"]);
+    fn an_order_is_about_one_thing_of_a_kind_that_it_knows() {
+        for (word, allowed) in COMMANDS {
+            for field in TARGETS {
+                let told = read(word, &named(field));
+                if !allowed.contains(&field) {
+                    assert_eq!(wrong_fields(word, &named(field)), [field], "{word}");
+                    continue;
+                }
+                let command = told.unwrap();
+                let of = |target: &str| command_field(&command, target).to_owned();
+                let others: Vec<String> = TARGETS.into_iter().filter(|other| *other != field).map(of).collect();
+                assert!(!of(field).is_empty() && others.concat().is_empty(), "{word} {field}: {command:?}");
+                assert_eq!(command.command, word);
+            }
+        }
+    }
+
+    fn command_field<'a>(command: &'a UserCommand, field: &str) -> &'a str {
+        match field {
+            "action_id" => &command.action_id,
+            "process_id" => &command.process_id,
+            "chain_id" => &command.chain_id,
+            "task_id" => &command.task_id,
+            _ => &command.thread_id,
+        }
+    }
+
+    #[test]
+    fn what_is_ordered_is_named_once() {
+        assert_eq!(wrong_fields("cancel", ""), ["action_id"]);
+        assert_eq!(wrong_fields("pause", ""), ["task_id"]);
+        assert_eq!(wrong_fields("archive", ""), ["thread_id"]);
+        assert_eq!(wrong_fields("cancel", &(named("action_id") + &named("task_id"))), ["action_id"]);
+        assert_eq!(wrong_fields("cancel", r#", "process_id": "7""#), ["process_id"]);
+        assert_eq!(wrong_fields("archive", r#", "thread_id": "Dinner!""#), ["thread_id"]);
+        assert_eq!(wrong_fields("run", r#", "chain_id": 7"#), ["chain_id"]);
+        assert!(read("cancel", &format!(r#", "action_id": "{ID}", "task_id": null"#)).is_ok());
+        let errors = read("resume", &named("thread_id")).unwrap_err();
+        assert_eq!(errors.first().map(|error| error.expected.as_str()), Some("task_id: the one thing to resume"));
+        let expected = "exactly one of action_id, process_id, chain_id, task_id: the one thing to cancel";
+        let errors = read("cancel", "").unwrap_err();
+        assert_eq!(errors.first().map(|error| error.expected.as_str()), Some(expected));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! `GET /v1/conversations/{agent}`: what an agent and its users said to each other.
 
-use axum::{
-    Json,
-    extract::{Path, RawQuery, State, rejection::PathRejection},
-};
+use axum::extract::{Path, State, rejection::PathRejection};
 use kairo_read_model::{ConversationMessage, ConversationQuery};
 use serde_json::{Value, json};
 
-use super::{Gateway, query};
+use super::{
+    Gateway,
+    fresh::{Answer, Asked},
+    query,
+};
 use crate::{
     config::GatewayConfig,
     fields::{Fields, NAME, name, value},
@@ -18,12 +19,13 @@ use crate::{
 pub async fn get(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
-    RawQuery(query): RawQuery,
-) -> Result<Json<Value>, Problem> {
-    let wanted = read(path, query.as_deref(), &gateway.config)?;
+    asked: Asked,
+) -> Result<Answer<Value>, Problem> {
+    let wanted = asked.read(|query| read(path, query, &gateway.config))?;
+    let snapshot = asked.snapshot(&gateway).await?;
     let ask = |wanted: ConversationQuery| {
-        let gateway = &gateway;
-        async move { query::answered(gateway, gateway.read_model.conversation(&wanted)).await }
+        let (gateway, snapshot) = (&gateway, &snapshot);
+        async move { query::answered(gateway, snapshot.conversation(&wanted)).await }
     };
     let behind = |after: Place, limit| ask(ConversationQuery { after: Some(after.into()), limit, ..wanted.clone() });
     let place = |said: &ConversationMessage| Place { sequence: said.sequence, position: said.position };
@@ -32,7 +34,7 @@ pub async fn get(
     if query::is_full(&messages, wanted.limit) && wanted.latest.is_none() {
         next_after = query::complete(&mut messages, place, behind).await?;
     }
-    Ok(Json(json!({ "messages": messages, "next_after": next_after })))
+    Ok(Answer::of(&snapshot, json!({ "messages": messages, "next_after": next_after })))
 }
 
 fn read(

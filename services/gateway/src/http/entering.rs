@@ -2,7 +2,7 @@
 //! chose its id. When the client did, it may be saying it again: see [`Entering::known`].
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::{HeaderMap, StatusCode},
 };
@@ -19,7 +19,12 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Gateway, body::JsonBody, span::traceparent};
-use crate::{config::GatewayConfig, fields::Fields, problem::Problem};
+use crate::{
+    auth::{Caller, Scope},
+    config::GatewayConfig,
+    fields::Fields,
+    problem::Problem,
+};
 
 /// A kind of thing that a user can say.
 pub trait Entering: Sized + Send + Sync {
@@ -33,6 +38,9 @@ pub trait Entering: Sized + Send + Sync {
     fn read(fields: Fields<Value>, limits: &GatewayConfig) -> Result<Self, Problem>;
 
     fn user(&self) -> &Name;
+
+    /// The agent it names.
+    fn agent(&self) -> Option<&Name>;
 
     /// The id, if the client chose one.
     fn id(&self) -> Option<&str>;
@@ -56,8 +64,8 @@ pub trait Entering: Sized + Send + Sync {
 pub struct Accepted {
     id_field: &'static str,
     id: String,
-    event_id: Uuid,
-    sequence: u64,
+    pub event_id: Uuid,
+    pub sequence: u64,
 }
 
 #[cfg(test)]
@@ -82,16 +90,25 @@ impl Serialize for Accepted {
 /// The endpoint of a kind.
 pub async fn post<E: Entering>(
     State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Result<(StatusCode, Json<Accepted>), Problem> {
     let said = E::read(Fields::from_json(&body)?, &gateway.config)?;
-    let accepted = enter(&gateway, traceparent(&headers), said).await?;
+    let accepted = enter(&gateway, &caller, traceparent(&headers), said).await?;
     Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
-/// Writes it.
-pub async fn enter<E: Entering>(gateway: &Gateway, traceparent: Option<String>, said: E) -> Result<Accepted, Problem> {
+/// Writes it, if the caller may say it.
+pub async fn enter<E: Entering>(
+    gateway: &Gateway,
+    caller: &Caller,
+    traceparent: Option<String>,
+    said: E,
+) -> Result<Accepted, Problem> {
+    caller.require(Scope::Write)?;
+    caller.act_as_user(Some(said.user().as_str()))?;
+    caller.act_on_agent(said.agent().map(Name::as_str))?;
     let (id, known) = match said.id() {
         Some(chosen) => (chosen.to_owned(), said.known(gateway, chosen).await),
         None => (ids::entering().to_string(), None),

@@ -1,14 +1,15 @@
 //! `GET /v1/events`: the history, from the read model.
 
-use axum::{
-    Json,
-    extract::{RawQuery, State},
-};
+use axum::extract::State;
 use kairo_core::event_json::EventJson;
 use kairo_read_model::EventsQuery;
 use serde::Serialize;
 
-use super::{Gateway, query};
+use super::{
+    Gateway,
+    fresh::{Answer, Asked},
+    query,
+};
 use crate::{
     config::GatewayConfig,
     fields::{Fields, NAME, TIME, name, parsed, value},
@@ -16,11 +17,12 @@ use crate::{
     problem::Problem,
 };
 
-pub async fn get(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> Result<Json<Page>, Problem> {
-    let wanted = read(query.as_deref(), &gateway.config)?;
+pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Page>, Problem> {
+    let wanted = asked.read(|query| read(query, &gateway.config))?;
+    let snapshot = asked.snapshot(&gateway).await?;
     let ask = |wanted: EventsQuery| {
-        let gateway = &gateway;
-        async move { query::answered(gateway, gateway.read_model.events(&wanted)).await }
+        let (gateway, snapshot) = (&gateway, &snapshot);
+        async move { query::answered(gateway, snapshot.events(&wanted)).await }
     };
     let behind = |after: Place, limit| ask(EventsQuery { after: Some(after.into()), limit, ..wanted.clone() });
     let mut events = ask(wanted.clone()).await?;
@@ -28,7 +30,7 @@ pub async fn get(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> R
     if query::is_full(&events, wanted.limit) && wanted.latest.is_none() {
         next_after = query::complete(&mut events, Place::of, behind).await?;
     }
-    Ok(Json(Page { events, next_after }))
+    Ok(Answer::of(&snapshot, Page { events, next_after }))
 }
 
 /// A stretch of the history.

@@ -1,5 +1,6 @@
-//! Keeping web pages out. Nobody is asked who they are, so a page open in a browser on this machine must not be able
-//! to speak for its user: neither across sites nor by giving this address a name of its own (DNS rebinding).
+//! Keeping web pages out. On this machine nobody is asked who they are, so a page open in a browser on it must not be
+//! able to speak for its user: neither across sites, but for those that the operator named (`gateway.cors_origins`), nor
+//! by giving this address a name of its own (DNS rebinding).
 
 use axum::{
     extract::{Request, State},
@@ -13,21 +14,25 @@ use crate::problem::Problem;
 
 /// Turns away what a web page of another site sent.
 pub async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
-    match refusal(request.headers(), gateway.config.allow_remote) {
+    match refusal(request.headers(), gateway.config.allow_remote, &gateway.config.cors_origins) {
         Some(reason) => Problem::forbidden(reason).into_response(),
         None => next.run(request).await,
     }
 }
 
 /// Why these headers are turned away. `names` says whether the gateway may be called by any name: where remote
-/// clients are let in they have one for it, while on loopback it has only its address.
-fn refusal(headers: &HeaderMap, names: bool) -> Option<&'static str> {
+/// clients are let in they have one for it, while on loopback it has only its address. `sites` are the origins of pages
+/// that are let in.
+fn refusal(headers: &HeaderMap, names: bool, sites: &[String]) -> Option<&'static str> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = text(header::HOST);
     if !names && host.is_some_and(|host| !is_address(host)) {
         return Some("call the gateway by its address or localhost; any other name needs gateway.allow_remote");
     }
     let origin = text(header::ORIGIN)?;
+    if sites.iter().any(|site| site == origin) {
+        return None;
+    }
     let site = origin.split_once("://").map(|(_, site)| site);
     (site.is_none() || site != host).then_some("web pages of other sites may not use the gateway")
 }
@@ -52,7 +57,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        refusal(&headers, names).is_some()
+        refusal(&headers, names, &["https://app.example".to_owned()]).is_some()
     }
 
     #[test]
@@ -73,6 +78,8 @@ mod tests {
             for origin in ["http://127.0.0.1:7421", "https://evil.example", "null", ""] {
                 assert!(refused("127.0.0.1:7420", Some(origin), names), "{origin}");
             }
+            assert!(!refused("127.0.0.1:7420", Some("https://app.example"), names));
+            assert!(refused("127.0.0.1:7420", Some("http://app.example"), names));
         }
     }
 }

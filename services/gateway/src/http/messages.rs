@@ -24,6 +24,13 @@ pub struct Message {
     thread_id: Option<Name>,
 }
 
+impl Message {
+    /// A message that names all there is to name; a thread that is no name is left to the agent.
+    pub fn new(user: Name, agent: Name, text: String, message_id: String, thread: &str) -> Self {
+        Self { user, agent: Some(agent), text, message_id: Some(message_id), thread_id: Name::parse(thread).ok() }
+    }
+}
+
 impl Entering for Message {
     const KIND: &'static str = "message";
     const ID: &'static str = "message_id";
@@ -41,6 +48,10 @@ impl Entering for Message {
 
     fn user(&self) -> &Name {
         &self.user
+    }
+
+    fn agent(&self) -> Option<&Name> {
+        self.agent.as_ref()
     }
 
     fn id(&self) -> Option<&str> {

@@ -1,24 +1,30 @@
 //! `GET /v1/processes`: the processes of agents, the newest first.
 
-use axum::{
-    Json,
-    extract::{RawQuery, State},
-};
+use axum::extract::State;
 use kairo_core::ids::Name;
 use serde_json::{Value, json};
 
-use super::{Gateway, query};
+use super::{
+    Gateway,
+    fresh::{Answer, Asked},
+    query,
+};
 use crate::{
     fields::{Fields, NAME, name, parsed, value},
     problem::Problem,
 };
 
-pub async fn get(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
-    let mut fields = Fields::from_query(query.as_deref());
+pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
+    let (agent, running) = asked.read(read)?;
+    let agent = agent.as_ref().map(Name::as_str);
+    let snapshot = asked.snapshot(&gateway).await?;
+    let processes = query::answered(&gateway, snapshot.processes(agent, running)).await?;
+    Ok(Answer::of(&snapshot, json!({ "processes": processes })))
+}
+
+fn read(url_query: Option<&str>) -> Result<(Option<Name>, Option<bool>), Problem> {
+    let mut fields = Fields::from_query(url_query);
     let agent = fields.optional("agent", NAME, value(name));
     let running = fields.optional("running", "true or false", value(parsed));
-    fields.complete(|| Some(()))?;
-    let agent = agent.as_ref().map(Name::as_str);
-    let processes = query::answered(&gateway, gateway.read_model.processes(agent, running)).await?;
-    Ok(Json(json!({ "processes": processes })))
+    fields.complete(|| Some((agent, running)))
 }

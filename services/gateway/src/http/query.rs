@@ -5,11 +5,12 @@ use std::{future::Future, time::Duration};
 use axum::extract::{Path, rejection::PathRejection};
 use kairo_core::ids::Name;
 use kairo_read_model::{ReadError, ReadErrorKind};
+use uuid::Uuid;
 
 use super::Gateway;
 use crate::{
     config::GatewayConfig,
-    fields::{Fields, NAME, name, parsed, value},
+    fields::{Fields, NAME, UUID, name, parsed, value},
     place::{PLACE, Place},
     problem::{FieldError, Problem},
 };
@@ -32,9 +33,16 @@ pub async fn answered<T>(gateway: &Gateway, asked: impl Future<Output = Result<T
     let limit = Duration::from_millis(gateway.config.query_timeout_ms);
     match tokio::time::timeout(limit, asked).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) if error.kind == ReadErrorKind::Unavailable => Err(Problem::no_read_model(&error)),
-        Ok(Err(error)) => Err(Problem::internal(&error)),
+        Ok(Err(error)) => Err(unanswered(&error)),
         Err(late) => Err(Problem::no_read_model(&late)),
+    }
+}
+
+/// Why the read model does not answer.
+pub fn unanswered(error: &ReadError) -> Problem {
+    match error.kind {
+        ReadErrorKind::Unavailable => Problem::no_read_model(error),
+        ReadErrorKind::Other => Problem::internal(error),
     }
 }
 
@@ -94,10 +102,29 @@ pub fn after(fields: &mut Fields<String>) -> Option<Place> {
 
 /// The agent in the path.
 pub fn agent(path: Result<Path<String>, PathRejection>) -> Result<Name, Problem> {
-    let given = path.map(|Path(agent)| agent).unwrap_or_default();
-    name(&given).ok_or_else(|| {
+    part("agent", NAME, path, name)
+}
+
+/// The thread in the path.
+pub fn thread(path: Result<Path<String>, PathRejection>) -> Result<Name, Problem> {
+    part("thread_id", NAME, path, name)
+}
+
+/// The id in the path, which is named so elsewhere.
+pub fn id(field: &str, path: Result<Path<String>, PathRejection>) -> Result<Uuid, Problem> {
+    part(field, UUID, path, parsed)
+}
+
+fn part<T>(
+    field: &str,
+    expected: &str,
+    path: Result<Path<String>, PathRejection>,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, Problem> {
+    let given = path.map(|Path(given)| given).unwrap_or_default();
+    read(&given).ok_or_else(|| {
         let found = Some(given.chars().take(80).collect());
-        Problem::invalid(vec![FieldError { field: "agent".to_owned(), expected: NAME.to_owned(), found }])
+        Problem::invalid(vec![FieldError { field: field.to_owned(), expected: expected.to_owned(), found }])
     })
 }
 

@@ -9,11 +9,14 @@ use axum::{
 use kairo_core::telemetry;
 use tracing::{Instrument, Span, field::Empty};
 
+use super::request_id::RequestId;
+
 /// Runs the request within its span, a child of the client's if it sent a `traceparent`.
 pub async fn trace(request: Request, next: Next) -> Response {
     // The route, not the path: names of spans are few.
     let route = request.extensions().get::<MatchedPath>().map_or("(unknown)", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
+    let id = request.extensions().get::<RequestId>().map(|id| id.0.clone());
     let span = tracing::info_span!(
         "request",
         otel.name = format!("{method} {route}"),
@@ -21,6 +24,7 @@ pub async fn trace(request: Request, next: Next) -> Response {
         http.request.method = %method,
         http.route = route,
         http.response.status_code = Empty,
+        request.id = id,
     );
     if let Some(traceparent) = traceparent(request.headers()) {
         telemetry::set_parent(&span, &traceparent);

@@ -4,6 +4,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use axum::{
+    Extension,
     extract::{RawQuery, State},
     http::HeaderMap,
     response::{
@@ -17,6 +18,7 @@ use tokio::sync::mpsc;
 
 use super::Gateway;
 use crate::{
+    auth::Caller,
     fields::{Fields, NAME, UUID, name, parsed, value},
     place::{PLACE, Place},
     problem::Problem,
@@ -25,6 +27,7 @@ use crate::{
 
 pub async fn get(
     State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -37,6 +40,7 @@ pub async fn get(
     tokio::spawn(async move {
         tokio::select! {
             () = shutdown.cancelled() => {}
+            () = caller.ended() => {}
             () = watch.forward(client) => {}
         }
         // The stream counts for as long as it lives.

@@ -1,21 +1,169 @@
-//! `GET /v1/threads`: the threads of an agent.
+//! `GET /v1/threads`: threads, the one where something happened last first. `GET /v1/threads/{id}`: what happened in one.
 
 use axum::{
-    Json,
-    extract::{RawQuery, State},
+    Extension,
+    extract::{Path, State, rejection::PathRejection},
 };
+use kairo_read_model::{Thread, ThreadStatus, ThreadsQuery};
 use serde_json::{Value, json};
 
-use super::{Gateway, query};
+use super::{
+    Gateway,
+    fresh::{Answer, Asked},
+    query,
+};
 use crate::{
-    fields::{Fields, NAME, name, value},
-    problem::Problem,
+    auth::Caller,
+    config::GatewayConfig,
+    fields::{Fields, NAME, name, parsed, value},
+    place::{PLACE, Place},
+    problem::{FieldError, Problem},
 };
 
-pub async fn get(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
-    let mut fields = Fields::from_query(query.as_deref());
-    let agent = fields.required("agent", NAME, value(name));
-    let agent = fields.complete(|| agent)?;
-    let threads = query::answered(&gateway, gateway.read_model.threads(agent.as_str())).await?;
-    Ok(Json(json!({ "threads": threads })))
+/// Chains shown of a thread: its newest.
+const CHAINS: u32 = 50;
+
+pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
+    let wanted = asked.read(|query| read(query, &gateway.config))?;
+    let snapshot = asked.snapshot(&gateway).await?;
+    let threads = query::answered(&gateway, snapshot.threads(&wanted)).await?;
+    let last = threads.last().filter(|_| query::is_full(&threads, wanted.limit));
+    let next_before = last.map(|thread| thread.last_sequence);
+    Ok(Answer::of(&snapshot, json!({ "threads": threads, "next_before": next_before })))
+}
+
+fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ThreadsQuery, Problem> {
+    let mut fields = Fields::from_query(url_query);
+    let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
+    let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
+    let status = fields.optional("status", "active, archived or all", value(status));
+    let before = fields.optional("before", "a sequence", value(parsed));
+    let limit = query::limit(&mut fields, config);
+    let status = status.unwrap_or(Some(ThreadStatus::Active));
+    fields.complete(|| Some(ThreadsQuery { agent, user, status, before, limit }))
+}
+
+/// `None` within for threads of any status.
+#[allow(clippy::option_option, reason = "the outer one says whether the text can be read")]
+fn status(text: &str) -> Option<Option<ThreadStatus>> {
+    match text {
+        "active" => Some(Some(ThreadStatus::Active)),
+        "archived" => Some(Some(ThreadStatus::Archived)),
+        "all" => Some(None),
+        _ => None,
+    }
+}
+
+/// Which part of which thread.
+struct Wanted {
+    thread: String,
+    agent: Option<String>,
+    before: Option<Place>,
+    limit: u32,
+}
+
+pub async fn one(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    path: Result<Path<String>, PathRejection>,
+    asked: Asked,
+) -> Result<Answer<Value>, Problem> {
+    let wanted = asked.read(|query| read_one(path, query, &gateway.config))?;
+    let Wanted { thread, agent, before, limit } = wanted;
+    let snapshot = asked.snapshot(&gateway).await?;
+    let mut named = query::answered(&gateway, snapshot.threads_named(&thread, agent.as_deref())).await?;
+    named.retain(|thread| caller.sees(&thread.agent, Some(&thread.user)));
+    let found = only(named, &thread).map_err(|problem| problem.at(snapshot.position()))?;
+    let before = before.map(|place| (place.sequence, if place.is_whole() { 0 } else { place.position }));
+    let rest = async {
+        let history = snapshot.history(&found.agent, &found.thread_id, before, limit).await?;
+        let chains = snapshot.chains_of_thread(&found.agent, &found.thread_id, CHAINS).await?;
+        Ok((history, chains))
+    };
+    let (history, chains) = query::answered(&gateway, rest).await?;
+    let first = history.events.first().filter(|_| history.more);
+    let next_before = first.map(|event| Place { sequence: event.sequence, position: event.position }.to_string());
+    let answer = json!({
+        "thread": found,
+        "events": history.events,
+        "next_before": next_before,
+        "chains": chains,
+    });
+    Ok(Answer::of(&snapshot, answer))
+}
+
+fn read_one(
+    path: Result<Path<String>, PathRejection>,
+    url_query: Option<&str>,
+    config: &GatewayConfig,
+) -> Result<Wanted, Problem> {
+    let thread = query::thread(path)?.to_string();
+    let mut fields = Fields::from_query(url_query);
+    let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
+    let before = fields.optional("before", PLACE, value(parsed));
+    let limit = query::limit(&mut fields, config);
+    fields.complete(|| Some(Wanted { thread, agent, before, limit }))
+}
+
+/// The one thread that is meant.
+fn only(mut threads: Vec<Thread>, id: &str) -> Result<Thread, Problem> {
+    let found = threads.pop().ok_or_else(|| {
+        Problem::not_found(format!("no thread {id} is known; GET /v1/threads?status=all lists those there are"))
+    })?;
+    if threads.is_empty() {
+        return Ok(found);
+    }
+    let agents: Vec<String> = threads.into_iter().chain([found]).map(|thread| thread.agent).collect();
+    let expected = format!("one of {}: more than one agent has a thread of this id", agents.join(", "));
+    Err(Problem::invalid(vec![FieldError { field: "agent".to_owned(), expected, found: None }]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(query: &str) -> Vec<String> {
+        let problem = read(Some(query), &GatewayConfig::default()).unwrap_err();
+        problem.errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[test]
+    fn threads_that_were_put_away_are_asked_for() {
+        let read = |query| read(query, &GatewayConfig::default()).unwrap();
+        assert_eq!(read(None).status, Some(ThreadStatus::Active));
+        assert_eq!(read(Some("status=archived")).status, Some(ThreadStatus::Archived));
+        let wanted = read(Some("status=all&agent=bob&before=7&limit=5"));
+        assert_eq!(
+            (wanted.status, wanted.agent.as_deref(), wanted.before, wanted.limit),
+            (None, Some("bob"), Some(7), 5)
+        );
+    }
+
+    #[test]
+    fn everything_wrong_is_named() {
+        let query = "agent=A&user=*&status=open&before=x&limit=0&colour=red";
+        assert_eq!(wrong(query), ["agent", "user", "status", "before", "limit", "colour"]);
+    }
+
+    #[test]
+    fn a_thread_is_one_of_many_or_none() {
+        let thread = |agent: &str| -> Thread {
+            Thread {
+                agent: agent.to_owned(),
+                thread_id: "t".to_owned(),
+                user: "ann".to_owned(),
+                kind: "topic".to_owned(),
+                status: "active".to_owned(),
+                title: String::new(),
+                summary: String::new(),
+                created_at: kairo_read_model::stored::Time(jiff::Timestamp::UNIX_EPOCH),
+                updated_at: kairo_read_model::stored::Time(jiff::Timestamp::UNIX_EPOCH),
+                last_sequence: 1,
+            }
+        };
+        assert_eq!(only(vec![thread("bob")], "t").unwrap().agent, "bob");
+        assert_eq!(only(vec![], "t").unwrap_err().status, 404);
+        let many = only(vec![thread("bob"), thread("eve")], "t").unwrap_err();
+        assert_eq!(many.errors[0].expected, "one of bob, eve: more than one agent has a thread of this id");
+    }
 }

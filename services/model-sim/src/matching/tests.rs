@@ -259,3 +259,31 @@ fn the_default_scenario_greets_and_echoes_and_says_what_it_lacks() {
     assert_eq!(text(&scenario, says("blue")), "(model simulator) You said: blue");
     assert_eq!(text(&scenario, says("蓝色")), "（模型模拟器）你说的是：蓝色");
 }
+
+#[test]
+fn json_is_said_as_it_is_written_and_reads_what_the_user_and_the_tools_said() {
+    let yaml = r#"
+rules:
+  - name: match
+    when: { system_starts_with: [You are thread.match], user_matches: '"message":"[^"]*schedule' }
+    reply:
+      json: { action: switch, thread_id: "{{ (user_json.threads | having('plans') | first).thread_id }}", n: 1 }
+  - name: think
+    when: { system_starts_with: you are agent.think }
+    reply: '{{ latest["tools.now"].date }} {{ latest["calendar.check"].total }}'
+"#;
+    let threads = json!([{ "thread_id": "a", "title": "Mail" }, { "thread_id": "b", "title": "My Plans" }]);
+    let user = json!({ "message": "back to my schedule", "threads": threads }).to_string();
+    let ask = |system: &str| json!({ "messages": [{ "role": "system", "content": system }, { "role": "user", "content": user }] });
+    let said: Value =
+        serde_json::from_str(&text(&scenario(yaml), ask("You are thread.match, and so on."))).expect("it is JSON");
+    assert_eq!(said, json!({ "action": "switch", "thread_id": "b", "n": 1 }));
+    assert!(text(&scenario(yaml), ask("Not so: You are thread.match")).contains("no rule"));
+
+    let results = [("tools__now", json!({ "date": "2026-03-01" })), ("calendar__check", json!({ "total": 3 }))];
+    let mut body = turn("what is on?", &[], &[&results[..1], &results[1..]]);
+    let messages = body["messages"].as_array_mut().expect("messages");
+    messages.insert(0, json!({ "role": "system", "content": "You are agent.think." }));
+    messages.push(json!({ "role": "user", "content": "and now?" }));
+    assert_eq!(text(&scenario(yaml), body), "2026-03-01 3");
+}

@@ -116,7 +116,11 @@ impl Compiler {
         Conditions {
             user: self.patterns(path, "user_", file.user_contains, file.user_matches),
             conversation: self.patterns(path, "conversation_", file.conversation_contains, file.conversation_matches),
-            system: self.patterns(path, "system_", file.system_contains, file.system_matches),
+            system: self
+                .patterns(path, "system_", file.system_contains, file.system_matches)
+                .into_iter()
+                .chain(self.starts_with(&format!("{path}.system_starts_with"), &file.system_starts_with.0))
+                .collect(),
             models: file.model.0,
             tools_offered: wire_names(file.tools_offered),
             step: file.step,
@@ -150,8 +154,18 @@ impl Compiler {
         if needles.iter().any(String::is_empty) {
             self.mistake(format!("{path}: an empty text is contained in everything"));
         }
-        let escaped: Vec<_> = needles.iter().map(|needle| regex::escape(needle)).collect();
-        self.pattern(path, &escaped.join("|"))
+        self.pattern(path, &alternatives(needles))
+    }
+
+    /// One pattern for "starts with one of these, in whatever case".
+    fn starts_with(&mut self, path: &str, starts: &[String]) -> Option<Regex> {
+        if starts.is_empty() {
+            return None;
+        }
+        if starts.iter().any(String::is_empty) {
+            self.mistake(format!("{path}: everything starts with an empty text"));
+        }
+        self.pattern(path, &format!(r"\A\s*(?:{})", alternatives(starts)))
     }
 
     fn pattern(&mut self, path: &str, pattern: &str) -> Option<Regex> {
@@ -171,16 +185,24 @@ impl Compiler {
         };
         let (mut file, complete): (AnswerFile, _) = self.section(path, value);
         let pace = self.pace(path, (file.delay_ms, file.chunk_delay_ms, file.chunk_chars));
-        let says_something = file.text.is_some() || file.reasoning.is_some() || !file.tool_calls.is_empty();
+        let says_something =
+            file.text.is_some() || file.json.is_some() || file.reasoning.is_some() || !file.tool_calls.is_empty();
+        if file.text.is_some() && file.json.is_some() {
+            self.mistake(format!("{path}: give it a text or json, not both"));
+        }
         let content = match file.error.take() {
             Some(_) if says_something || file.fault.is_some() => {
-                self.mistake(format!("{path}: an error stands alone, without text, reasoning, tool_calls or fault"));
+                self.mistake(format!(
+                    "{path}: an error stands alone, without text, json, reasoning, tool_calls or fault"
+                ));
                 return None;
             }
             Some(error) => Content::Error(self.error(path, error)?),
             None => {
                 if complete && !says_something && file.fault != Some(Fault::Hang) {
-                    self.mistake(format!("{path}: give it a text, reasoning, tool_calls, an error or `fault: hang`"));
+                    self.mistake(format!(
+                        "{path}: give it a text, json, reasoning, tool_calls, an error or `fault: hang`"
+                    ));
                 }
                 Content::Message(self.message(path, &mut file)?)
             }
@@ -190,6 +212,7 @@ impl Compiler {
 
     fn message(&mut self, path: &str, file: &mut AnswerFile) -> Option<MessagePlan> {
         let text = self.text(path, "text", file.text.take());
+        let json = file.json.take().map(|value| self.argument(&format!("{path}.json"), value));
         let reasoning = self.text(path, "reasoning", file.reasoning.take());
         let calls: Vec<_> = std::mem::take(&mut file.tool_calls)
             .into_iter()
@@ -198,6 +221,10 @@ impl Compiler {
             .collect();
         Some(MessagePlan {
             text: text?,
+            json: match json {
+                Some(compiled) => Some(compiled?),
+                None => None,
+            },
             reasoning: reasoning?,
             tool_calls: calls.into_iter().collect::<Option<_>>()?,
             finish_reason: file.finish_reason.take(),
@@ -228,17 +255,15 @@ impl Compiler {
             }
             (None, None) => Arguments::Json(Argument::Map(Vec::new())),
             (Some(fields), None) => {
-                let path = format!("{path}.arguments");
-                match self.templates.compile_argument(&path, Value::Object(fields)) {
-                    Ok(argument) => Arguments::Json(argument),
-                    Err(mistakes) => {
-                        self.mistakes.extend(mistakes);
-                        return None;
-                    }
-                }
+                Arguments::Json(self.argument(&format!("{path}.arguments"), Value::Object(fields))?)
             }
         };
         Some(ToolCallPlan { tool, id: file.id, arguments })
+    }
+
+    fn argument(&mut self, path: &str, value: Value) -> Option<Argument> {
+        let compiled = self.templates.compile_argument(path, value);
+        compiled.map_err(|mistakes| self.mistakes.extend(mistakes)).ok()
     }
 
     fn error(&mut self, path: &str, file: ErrorFile) -> Option<ErrorPlan> {
@@ -275,6 +300,10 @@ impl Compiler {
             chunk_chars: chunk_chars.unwrap_or(self.defaults.chunk_chars),
         }
     }
+}
+
+fn alternatives(texts: &[String]) -> String {
+    texts.iter().map(|text| regex::escape(text)).collect::<Vec<_>>().join("|")
 }
 
 fn wire_names(names: OneOrMany) -> Vec<String> {

@@ -52,6 +52,7 @@ pub(super) struct ConditionsFile {
     pub conversation_matches: Option<String>,
     pub system_contains: OneOrMany,
     pub system_matches: Option<String>,
+    pub system_starts_with: OneOrMany,
     pub model: OneOrMany,
     pub tools_offered: OneOrMany,
     pub step: Option<usize>,
@@ -81,6 +82,7 @@ pub enum ResultStatus {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct AnswerFile {
     pub text: Option<String>,
+    pub json: Option<Value>,
     pub reasoning: Option<String>,
     pub tool_calls: Vec<ToolCallFile>,
     pub finish_reason: Option<String>,

@@ -124,6 +124,7 @@ impl Kairo {
             thread_id: "t-1".to_owned(),
             target_action_id: String::new(),
             target_after: 1,
+            ..Default::default()
         };
         let body = ToolInvoke {
             runner: self.bus.instance.to_string(),

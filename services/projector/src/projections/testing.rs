@@ -53,6 +53,11 @@ pub fn decided(thread: &str, kind: &str) -> DecidedEvent {
         "thread" => Event::ThreadCreated(ThreadCreated { thread_id: thread.into(), ..Default::default() }),
         other => panic!("no event of kind {other}"),
     };
+    decided_as(thread, kind, event)
+}
+
+/// Any event of a decision; the same thread and kind give the same id.
+pub fn decided_as(thread: &str, kind: &str, event: Event) -> DecidedEvent {
     DecidedEvent {
         event_id: ids::named("event", &[thread, kind]).to_string(),
         thread_id: thread.to_owned(),

@@ -1,21 +1,37 @@
-//! Threads: begun by an event, and as young as the last event in them.
+//! Threads: begun by an event, as young as the last event in them, and what they are about by now. Messages are put
+//! into them by what is decided on them.
 
-use kairo_proto::{
-    Body,
-    v1::{ThreadCreated, decided_event},
-};
+use kairo_proto::v1::{ThreadCreated, decided_event::Event};
 use kairo_read_model::stored::Key;
 
-use super::Fact;
-use crate::changes::{Changes, Thread, Touch};
+use super::{Fact, decided, turn};
+use crate::changes::{Archiving, Changes, Description, Thread, Touch};
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     let Some(agent) = &fact.agent else { return };
-    if let Body::AgentDecision(decision) = &fact.record.body {
-        for event in &decision.events {
-            let Some(decided_event::Event::ThreadCreated(created)) = &event.event else { continue };
-            let Some(thread) = Key::some(&created.thread_id) else { continue };
-            changes.threads.entry((agent.clone(), thread)).or_insert_with(|| begun(fact, created));
+    for (_, event, what) in decided(fact) {
+        match what {
+            Event::ThreadCreated(created) => {
+                let Some(thread) = Key::some(&created.thread_id) else { continue };
+                changes.threads.entry((agent.clone(), thread)).or_insert_with(|| begun(fact, created));
+            }
+            Event::ThreadSummarized(summarized) => {
+                let description = Description {
+                    sequence: fact.sequence,
+                    title: summarized.title.as_str().into(),
+                    summary: summarized.summary.as_str().into(),
+                };
+                changes.described.insert((agent.clone(), summarized.thread_id.as_str().into()), description);
+            }
+            Event::ThreadArchived(archived) => archive(fact, agent, &archived.thread_id, archived.archived, changes),
+            // Whoever goes on with a thread takes it out again.
+            Event::ThreadMatched(matched) => archive(fact, agent, &matched.thread_id, false, changes),
+            _ => {}
+        }
+        // A suggestion leaves open where the message belongs; another turn has a message of its own, or none.
+        let settles = !matches!(what, Event::ThreadSuggested(_)) && event.turn_id.is_empty();
+        if let Some(thread) = Key::some(&event.thread_id).filter(|_| settles) {
+            changes.placed.entry(turn(fact, event)).or_insert(thread);
         }
     }
     for thread in fact.events.iter().filter_map(|event| event.thread_id.as_deref().and_then(Key::some)) {
@@ -33,9 +49,19 @@ fn begun(fact: &Fact, created: &ThreadCreated) -> Thread {
     }
 }
 
+fn archive(fact: &Fact, agent: &Key, thread: &str, archived: bool, changes: &mut Changes) {
+    let archiving = Archiving { sequence: fact.sequence, archived };
+    changes.archived.insert((agent.clone(), thread.into()), archiving);
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{decided, decision, projected};
+    use kairo_proto::v1::{DecidedEvent, ThreadArchived, ThreadMatched, ThreadSuggested, ThreadSummarized};
+
+    use super::{
+        super::testing::{decided, decided_as, decision, projected},
+        *,
+    };
 
     #[test]
     fn a_thread_begins_once_and_ages_with_its_events() {
@@ -48,5 +74,36 @@ mod tests {
         assert_eq!(changes.threads[&("bob".into(), "t".into())].sequence, 3);
         assert_eq!(changes.touched[&("bob".into(), "t".into())].sequence, 4);
         assert_eq!(changes.touched[&("eve".into(), "t".into())].sequence, 5);
+    }
+
+    fn summarized(title: &str) -> DecidedEvent {
+        let body = ThreadSummarized { thread_id: "t".into(), title: title.into(), ..Default::default() };
+        decided_as("t", title, Event::ThreadSummarized(body))
+    }
+
+    #[test]
+    fn the_newest_summary_is_in_force_and_a_match_takes_a_thread_out_again() {
+        let archived = |archived| {
+            let body = ThreadArchived { thread_id: "t".into(), archived };
+            decided_as("t", "archived", Event::ThreadArchived(body))
+        };
+        let matched = ThreadMatched { thread_id: "t".into(), ..Default::default() };
+        let key = ("bob".into(), "t".into());
+        let changes = projected([
+            decision(3, "bob", [summarized("old"), archived(false)]),
+            decision(4, "bob", [summarized("new"), archived(true)]),
+        ]);
+        assert_eq!((&changes.described[&key].title, changes.archived[&key].archived), (&"new".into(), true));
+        let matched = decided_as("t", "matched", Event::ThreadMatched(matched));
+        assert!(!projected([decision(4, "bob", [archived(true), matched])]).archived[&key].archived);
+    }
+
+    #[test]
+    fn a_message_is_in_the_thread_of_what_was_first_decided_on_it() {
+        let suggested = decided_as("t", "offer", Event::ThreadSuggested(ThreadSuggested::default()));
+        let later = |thread: &str| DecidedEvent { thread_id: thread.to_owned(), ..decided("t", "say") };
+        let other = DecidedEvent { turn_id: "x".into(), ..later("u") };
+        let changes = projected([decision(3, "bob", [suggested, other]), decision(4, "bob", [later("v"), later("w")])]);
+        assert_eq!(changes.placed.values().map(Key::as_str).collect::<Vec<_>>(), ["v"]);
     }
 }

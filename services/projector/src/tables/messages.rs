@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use kairo_read_model::stored::Key;
 use sqlx::{PgConnection, query};
+use uuid::Uuid;
 
 use super::column;
 use crate::changes::{Delivery, Message};
@@ -23,6 +24,12 @@ const DELIVER: &str = "
         AS new (user_id, message_id, agent, thread_id, sequence)
     WHERE messages.role = 'user' AND messages.user_id = new.user_id AND messages.message_id = new.message_id
         AND messages.delivered IS NULL";
+
+/// A thread that the user named stays.
+const PLACE: &str = "
+    UPDATE messages SET thread_id = new.thread_id
+    FROM UNNEST($1::uuid[], $2::text[]) AS new (event_id, thread_id)
+    WHERE messages.event_id = new.event_id AND messages.role = 'user' AND messages.thread_id IS NULL";
 
 pub async fn insert(connection: &mut PgConnection, rows: &[Message]) -> sqlx::Result<()> {
     if rows.is_empty() {
@@ -56,6 +63,18 @@ pub async fn deliver(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), 
         .bind(column(rows, |(_, row)| &row.agent))
         .bind(column(rows, |(_, row)| row.thread_id.as_ref()))
         .bind(column(rows, |(_, row)| row.sequence))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+pub async fn place(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Key>) -> sqlx::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    query(PLACE)
+        .bind(column(rows, |(message, _)| *message))
+        .bind(column(rows, |(_, thread)| thread))
         .execute(connection)
         .await?;
     Ok(())

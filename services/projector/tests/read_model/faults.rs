@@ -4,6 +4,7 @@ use kairo_cli::local::Service::Projector;
 
 use crate::{
     history::{Turn, defined},
+    planned::Planned,
     world::World,
 };
 
@@ -12,6 +13,7 @@ async fn telling_everything_twice_changes_nothing_but_the_log_itself() {
     let (once, twice) = tokio::join!(World::start(&[]), World::start(&[]));
     let mut history = vec![defined("bob")];
     history.extend((0..20).flat_map(|number| Turn::new("ann", "bob", number).events()));
+    history.extend((0..5).flat_map(|number| Planned::new(number).events()));
     for event in &history {
         // At the same sequences in both, so that rows can be compared.
         once.publish(event).await;
@@ -23,19 +25,23 @@ async fn telling_everything_twice_changes_nothing_but_the_log_itself() {
     once.caught_up().await;
     twice.caught_up().await;
     let (mut rows, mut again) = (once.rows().await, twice.rows().await);
-    // Both tellings are in the log, and the second made the threads younger.
-    for changed in ["events", "threads"] {
+    // Both tellings are in the log, and the second made the threads younger and changed the tasks again.
+    for changed in ["events", "tasks", "threads"] {
         assert_ne!(rows.remove(changed), again.remove(changed));
     }
     assert_eq!(rows, again);
-    assert_eq!(once.count("SELECT count(*) FROM messages").await, 40);
-    assert_eq!(twice.count("SELECT count(*) FROM threads").await, 1);
+    assert_eq!(once.count("SELECT count(*) FROM messages WHERE message_id LIKE 'm-%'").await, 40);
+    assert_eq!(twice.count("SELECT count(*) FROM threads").await, 6);
+    assert_eq!(twice.count("SELECT count(*) FROM tasks WHERE fired = 1 AND status = 'canceled'").await, 5);
 }
 
 #[tokio::test]
 async fn a_rebuild_gives_equal_rows_however_the_log_is_cut() {
     let world = World::start(&[("KAIRO_PROJECTOR__BATCH", "1")]).await;
     for event in [defined("bob")].into_iter().chain((0..30).flat_map(|n| Turn::new("ann", "bob", n).events())) {
+        world.publish(&event).await;
+    }
+    for event in (0..5).flat_map(|number| Planned::new(number).events()) {
         world.publish(&event).await;
     }
     world.caught_up().await;

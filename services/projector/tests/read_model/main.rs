@@ -9,7 +9,10 @@
 
 mod faults;
 mod history;
+mod memories;
+mod planned;
 mod queries;
 mod refused;
 mod schema;
+mod work;
 mod world;

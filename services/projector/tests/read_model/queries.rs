@@ -3,7 +3,7 @@
 use kairo_core::subjects;
 use kairo_proto::v1::UserMessageUndelivered;
 use kairo_read_model::{
-    ConversationQuery, EventsQuery,
+    ConversationQuery, EventsQuery, ThreadsQuery,
     WantedActions::{InDoubt, InFlight, Open},
     stored::Time,
 };
@@ -22,27 +22,28 @@ async fn a_turn_can_be_asked_about_while_it_runs_and_afterwards() {
         world.publish(&event).await;
     }
     world.caught_up().await;
-    let in_flight = world.model.actions(InFlight, Some("bob")).await.unwrap();
+    let in_flight = world.now().await.actions(InFlight, Some("bob")).await.unwrap();
     assert_eq!((in_flight.len(), in_flight[0].action_id), (1, turn.call));
     assert_eq!((in_flight[0].status.as_str(), in_flight[0].runner.as_deref()), ("running", Some("runner-1")));
-    assert_eq!(world.model.actions(InFlight, Some("eve")).await.unwrap(), []);
+    assert_eq!(world.now().await.actions(InFlight, Some("eve")).await.unwrap(), []);
 
     for event in turn.rest() {
         world.publish(&event).await;
     }
     world.caught_up().await;
-    assert_eq!(world.model.actions(Open, None).await.unwrap(), []);
+    assert_eq!(world.now().await.actions(Open, None).await.unwrap(), []);
     assert_eq!(world.count("SELECT count(*) FROM actions WHERE status = 'done'").await, 1);
     assert_eq!(world.count("SELECT count(*) FROM processes WHERE pid = 7 AND code = 0").await, 1);
     let sent = world.model.message("ann", &turn.message_id).await.unwrap().unwrap();
     assert_eq!((sent.event_id, sent.sequence), (turn.message.envelope.id, 2));
     assert_eq!(world.model.message("ann", "m-2").await.unwrap(), None);
 
-    let agents = world.model.agents().await.unwrap();
+    let agents = world.now().await.agents().await.unwrap();
     assert_eq!((agents.len(), agents[0].profile["prompt"].as_str()), (1, Some("Be brief.")));
-    assert_eq!(world.model.agent("bob").await.unwrap().as_ref(), agents.first());
-    assert_eq!(world.model.agent("eve").await.unwrap(), None);
-    let threads = world.model.threads("bob").await.unwrap();
+    assert_eq!(world.now().await.agent("bob").await.unwrap().as_ref(), agents.first());
+    assert_eq!(world.now().await.agent("eve").await.unwrap(), None);
+    let threads =
+        world.now().await.threads(&ThreadsQuery { agent: Some("bob".into()), ..Default::default() }).await.unwrap();
     assert_eq!((threads.len(), threads[0].user.as_str(), threads[0].last_sequence), (1, "ann", 12));
 }
 
@@ -56,17 +57,17 @@ async fn a_conversation_holds_what_was_sent_said_and_refused() {
     world.publish(&entering(&subjects::USER_UNDELIVERED, "ann", "1", body)).await;
     world.caught_up().await;
     let whole = ConversationQuery::of("bob");
-    let said = world.model.conversation(&whole).await.unwrap();
+    let said = world.now().await.conversation(&whole).await.unwrap();
     let words: Vec<_> = said.iter().map(|message| (message.role.as_str(), message.text.as_str())).collect();
     assert_eq!(words, [("user", "question 1"), ("agent", "answer to m-1")]);
     assert!(said[1].last && said.iter().all(|message| message.user.as_deref() == Some("ann")));
     let behind = ConversationQuery { after: Some((said[0].sequence, said[0].position)), ..whole.clone() };
-    assert_eq!(world.model.conversation(&behind).await.unwrap(), said[1..]);
+    assert_eq!(world.now().await.conversation(&behind).await.unwrap(), said[1..]);
     let newest = ConversationQuery { latest: Some(1), ..whole.clone() };
-    assert_eq!(world.model.conversation(&newest).await.unwrap(), said[1..]);
+    assert_eq!(world.now().await.conversation(&newest).await.unwrap(), said[1..]);
     let with_eve = ConversationQuery { user: Some("eve".into()), ..whole };
-    assert_eq!(world.model.conversation(&with_eve).await.unwrap(), []);
-    let nobody = world.model.conversation(&ConversationQuery::of("nobody")).await.unwrap();
+    assert_eq!(world.now().await.conversation(&with_eve).await.unwrap(), []);
+    let nobody = world.now().await.conversation(&ConversationQuery::of("nobody")).await.unwrap();
     assert_eq!((nobody[0].role.as_str(), nobody[0].text.as_str()), ("failure", "no such agent"));
 }
 
@@ -78,12 +79,12 @@ async fn events_are_found_by_agent_thread_chain_place_and_time() {
         world.publish(event).await;
     }
     world.caught_up().await;
-    let all = world.model.events(&EventsQuery::default()).await.unwrap();
+    let all = world.now().await.events(&EventsQuery::default()).await.unwrap();
     assert_eq!(all.len(), 24);
     assert!(all.windows(2).all(|pair| (pair[0].sequence, pair[0].position) < (pair[1].sequence, pair[1].position)));
     let query = |query: EventsQuery| {
         let model = world.model.clone();
-        async move { model.events(&query).await.unwrap() }
+        async move { model.snapshot().await.unwrap().events(&query).await.unwrap() }
     };
     let of_bob = query(EventsQuery { agent: Some("bob".into()), ..Default::default() }).await;
     assert_eq!(of_bob, all[..12]);
@@ -108,23 +109,23 @@ async fn what_runs_says_how_far_it_is_and_that_it_was_asked_to_end() {
         world.publish(event).await;
     }
     world.caught_up().await;
-    let action = world.model.actions(Open, Some("bob")).await.unwrap().remove(0);
+    let action = world.now().await.actions(Open, Some("bob")).await.unwrap().remove(0);
     assert_eq!((action.process_id, action.fraction), (Some(turn.process()), Some(0.6)));
     assert_eq!(action.progress_message.as_deref(), Some("two thirds"));
     assert!(action.progress_at.is_some() && action.cancel_requested_at.is_some());
-    let running = world.model.processes(Some("bob"), Some(true)).await.unwrap().remove(0);
+    let running = world.now().await.processes(Some("bob"), Some(true)).await.unwrap().remove(0);
     assert_eq!((running.process_id, running.action_id), (turn.process(), Some(turn.call)));
     assert_eq!((running.fraction, running.tail.as_deref()), (Some(0.6), Some("working\n")));
     assert_eq!((running.tool.as_deref(), running.background), (Some("process.run"), false));
     assert!(running.cancel_requested_at.is_some());
-    assert_eq!(world.model.processes(None, Some(false)).await.unwrap(), []);
+    assert_eq!(world.now().await.processes(None, Some(false)).await.unwrap(), []);
 
     for event in turn.rest().iter().skip(4) {
         world.publish(event).await;
     }
     world.caught_up().await;
-    assert_eq!(world.model.processes(None, Some(true)).await.unwrap(), []);
-    let ended = world.model.processes(Some("bob"), None).await.unwrap().remove(0);
+    assert_eq!(world.now().await.processes(None, Some(true)).await.unwrap(), []);
+    let ended = world.now().await.processes(Some("bob"), None).await.unwrap().remove(0);
     assert_eq!((ended.code, ended.wall_ms, ended.stdout_tail.as_deref()), (Some(0), Some(1_500), Some("done\n")));
     assert_eq!((ended.sequence, ended.supervisor.as_str()), (running.sequence, "supervisor-1"));
 }
@@ -141,15 +142,15 @@ async fn an_action_in_doubt_stays_open_until_a_human_resolves_it() {
     world.publish(&turn.in_doubt()).await;
     world.publish(&turn.verdict("perhaps", "unsure")).await;
     world.caught_up().await;
-    let open = world.model.actions(Open, Some("bob")).await.unwrap();
+    let open = world.now().await.actions(Open, Some("bob")).await.unwrap();
     assert_eq!((open.len(), open[0].status.as_str(), &open[0].verdict), (1, "in_doubt", &None));
-    assert_eq!(world.model.actions(InFlight, Some("bob")).await.unwrap(), []);
+    assert_eq!(world.now().await.actions(InFlight, Some("bob")).await.unwrap(), []);
 
     world.publish(&turn.verdict("did_not_happen", "looked it up")).await;
     world.publish(&turn.verdict("happened", "too late")).await;
     world.caught_up().await;
-    assert_eq!(world.model.actions(Open, None).await.unwrap(), []);
-    let resolved = world.model.actions(InDoubt, Some("bob")).await.unwrap().remove(0);
+    assert_eq!(world.now().await.actions(Open, None).await.unwrap(), []);
+    let resolved = world.now().await.actions(InDoubt, Some("bob")).await.unwrap().remove(0);
     assert_eq!((resolved.verdict.as_deref(), resolved.resolved_by.as_deref()), (Some("did_not_happen"), Some("ann")));
     assert_eq!(resolved.resolution_note.as_deref(), Some("looked it up"));
     let rows = world.rows().await;

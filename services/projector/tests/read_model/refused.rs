@@ -18,7 +18,7 @@ async fn dead_letters(world: &World) -> u64 {
 async fn what_cannot_be_read_blocks_nothing_and_is_reported_once() {
     let world = World::start(&[]).await;
     // The first three are nobody's but the projector's to report, the fourth is the router's.
-    let garbage = ["kairo.agent.bob.defined", "kairo.agent.bob.dreamt", "kairo.system.x.y.z", "kairo.user.ann.message"];
+    let garbage = ["kairo.agent.bob.defined", "kairo.agent.bob.dreamt", "kairo.tool.x.y.z", "kairo.user.ann.message"];
     for subject in garbage {
         let mut event = entering(&subjects::USER_MESSAGE, "ann", subject, UserMessage::default());
         event.subject = subject.to_owned();
@@ -28,12 +28,12 @@ async fn what_cannot_be_read_blocks_nothing_and_is_reported_once() {
     world.bus.jetstream.publish("kairo.agent.bob.defined", "no headers".into()).await.unwrap().await.unwrap();
     world.publish(&defined("bob")).await;
     world.caught_up().await;
-    assert_eq!(world.model.agents().await.unwrap().len(), 1);
+    assert_eq!(world.now().await.agents().await.unwrap().len(), 1);
     assert_eq!(dead_letters(&world).await, 4);
 
     world.model.rebuild().await.unwrap();
     world.caught_up().await;
-    assert_eq!(world.model.agents().await.unwrap().len(), 1);
+    assert_eq!(world.now().await.agents().await.unwrap().len(), 1);
     assert_eq!(dead_letters(&world).await, 4);
 }
 
@@ -60,7 +60,7 @@ async fn nuls_and_endless_keys_are_stored_as_far_as_they_can_be() {
     let sent = world.model.message("ann", &"m".repeat(100_000)).await.unwrap().unwrap();
     assert_eq!(sent.sequence, sequence);
     let of_thread = EventsQuery { thread: Some("t".repeat(3_000)), ..Default::default() };
-    let events = world.model.events(&of_thread).await.unwrap();
+    let events = world.now().await.events(&of_thread).await.unwrap();
     assert_eq!((events.len(), events[0].text()), (1, "one\u{fffd}two"));
     assert_eq!(dead_letters(&world).await, 0);
 }

@@ -9,14 +9,28 @@ use kairo_core::{
     ids::{self, Name},
     subjects::{EVENTS_STREAM, Service},
 };
-use kairo_read_model::{PostgresConfig, ReadModel};
+use kairo_read_model::{PostgresConfig, ReadModel, Snapshot};
 use sqlx::{AssertSqlSafe, postgres::PgListener, query_scalar};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
 /// Far above what anything needs, so that only a hang reaches it.
 const DEADLINE: Duration = Duration::from_secs(60);
-const TABLES: [&str; 6] = ["agents", "threads", "events", "messages", "actions", "processes"];
+const TABLES: [&str; 13] = [
+    "agents",
+    "threads",
+    "events",
+    "messages",
+    "actions",
+    "processes",
+    "memories",
+    "chains",
+    "chain_steps",
+    "tasks",
+    "task_firings",
+    "approvals",
+    "offers",
+];
 
 pub struct World {
     pub nats: NatsServer,
@@ -91,6 +105,11 @@ impl World {
             }
         };
         timeout(DEADLINE, caught_up).await.expect("the projection never caught up");
+    }
+
+    /// The read model as it is.
+    pub async fn now(&self) -> Snapshot {
+        self.model.snapshot().await.unwrap()
     }
 
     /// All rows of all tables, as text.

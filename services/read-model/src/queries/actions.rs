@@ -6,7 +6,7 @@ use sqlx::{FromRow, Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use crate::{
-    MAX_ROWS, ReadError, ReadModel,
+    MAX_ROWS, ReadError, Snapshot,
     stored::{Key, Time},
 };
 
@@ -82,13 +82,13 @@ fn unfinished(wanted: WantedActions, agent: Option<&str>) -> QueryBuilder<Postgr
     sql
 }
 
-impl ReadModel {
+impl Snapshot {
     /// The oldest [`MAX_ROWS`], of one agent or of all.
     pub async fn actions(
         &self,
         wanted: WantedActions,
         agent: Option<&str>,
     ) -> Result<Vec<UnfinishedAction>, ReadError> {
-        Ok(unfinished(wanted, agent).build_query_as().fetch_all(&self.pool).await?)
+        Ok(unfinished(wanted, agent).build_query_as().fetch_all(&mut **self.connection().await).await?)
     }
 }

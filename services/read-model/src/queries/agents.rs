@@ -5,7 +5,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 
 use crate::{
-    ReadError, ReadModel,
+    ReadError, Snapshot,
     stored::{Key, Time},
 };
 
@@ -26,13 +26,13 @@ const AGENTS: &str = "SELECT agent, profile, sequence, defined_at FROM agents OR
 /// By the primary key.
 const AGENT: &str = "SELECT agent, profile, sequence, defined_at FROM agents WHERE agent = $1";
 
-impl ReadModel {
+impl Snapshot {
     /// In the order of their ids.
     pub async fn agents(&self) -> Result<Vec<Agent>, ReadError> {
-        Ok(sqlx::query_as(AGENTS).fetch_all(&self.pool).await?)
+        Ok(sqlx::query_as(AGENTS).fetch_all(&mut **self.connection().await).await?)
     }
 
     pub async fn agent(&self, agent: &str) -> Result<Option<Agent>, ReadError> {
-        Ok(sqlx::query_as(AGENT).bind(Key::from(agent)).fetch_optional(&self.pool).await?)
+        Ok(sqlx::query_as(AGENT).bind(Key::from(agent)).fetch_optional(&mut **self.connection().await).await?)
     }
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{behind, ordered};
 use crate::{
-    MAX_ROWS, Place, ReadError, ReadModel,
+    MAX_ROWS, Place, ReadError, Snapshot,
     stored::{Key, Time},
 };
 
@@ -74,10 +74,11 @@ impl ConversationQuery {
     }
 }
 
-impl ReadModel {
+impl Snapshot {
     /// In the order of the log.
     pub async fn conversation(&self, query: &ConversationQuery) -> Result<Vec<ConversationMessage>, ReadError> {
-        let mut messages: Vec<ConversationMessage> = query.sql().build_query_as().fetch_all(&self.pool).await?;
+        let mut messages: Vec<ConversationMessage> =
+            query.sql().build_query_as().fetch_all(&mut **self.connection().await).await?;
         if query.latest.is_some() {
             messages.reverse();
         }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{behind, ordered};
 use crate::{
-    MAX_ROWS, Place, ReadError, ReadModel,
+    MAX_ROWS, Place, ReadError, Snapshot,
     stored::{Key, Time},
 };
 
@@ -62,10 +62,11 @@ impl EventsQuery {
     }
 }
 
-impl ReadModel {
+impl Snapshot {
     /// In the order of the log.
     pub async fn events(&self, query: &EventsQuery) -> Result<Vec<EventJson>, ReadError> {
-        let rows: Vec<Json<EventJson>> = query.sql().build_query_scalar().fetch_all(&self.pool).await?;
+        let rows: Vec<Json<EventJson>> =
+            query.sql().build_query_scalar().fetch_all(&mut **self.connection().await).await?;
         let mut events: Vec<EventJson> = rows.into_iter().map(|Json(event)| event).collect();
         if query.latest.is_some() {
             events.reverse();

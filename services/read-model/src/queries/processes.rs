@@ -6,7 +6,7 @@ use sqlx::{FromRow, Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use crate::{
-    MAX_ROWS, ReadError, ReadModel,
+    MAX_ROWS, ReadError, Snapshot,
     stored::{Key, Time},
 };
 
@@ -75,9 +75,9 @@ fn processes(agent: Option<&str>, running: Option<bool>) -> QueryBuilder<Postgre
     sql
 }
 
-impl ReadModel {
+impl Snapshot {
     /// The newest [`MAX_ROWS`], of one agent or of all, running ones, ended ones or both; the newest first.
     pub async fn processes(&self, agent: Option<&str>, running: Option<bool>) -> Result<Vec<Process>, ReadError> {
-        Ok(processes(agent, running).build_query_as().fetch_all(&self.pool).await?)
+        Ok(processes(agent, running).build_query_as().fetch_all(&mut **self.connection().await).await?)
     }
 }

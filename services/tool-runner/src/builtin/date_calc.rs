@@ -2,34 +2,26 @@
 //!
 //! Pure: the base is the action's recorded time, so calling again gives the same answer.
 
-mod calendar;
-mod grammar;
 #[cfg(test)]
 mod tests;
-mod vocabulary;
 
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use jiff::civil::{Date, DateTime};
-use jiff::tz::TimeZone;
+use jiff::civil::Date;
 use jiff::{Timestamp, Zoned};
+use kairo_core::dates::calendar::{self, CalendarError, Extent};
+use kairo_core::dates::grammar::{self, Find, Shift, Unit};
+use kairo_core::dates::{self, DateError, FIND_FORMS, SHIFT_FORMS, bounds};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::calendar::{CalendarError, Extent};
-use self::grammar::{Find, Shift, Unit};
 use super::now::rfc3339;
 use super::{parse_args, time_zone};
 use crate::tool::{CallContext, CallResult, Executor, Tool, ToolError, ToolSpec};
 
 /// The tool's name.
 pub const NAME: &str = "tools.date_calc";
-
-/// What `add` and `subtract` understand.
-const SHIFT_FORMS: &str = "numbers (or a, one … twelve) with second, minute, hour, day, week, fortnight, month, quarter or year, such as \"3 days\" or \"2 months and 1 day\"";
-/// What `find` understands.
-const FIND_FORMS: &str = "now; today, tomorrow, yesterday, day after tomorrow; in 3 days, 2 weeks ago; friday, next friday, last tuesday, this monday, tuesday next week; weekend, next weekend; this|next|last week, month, quarter or year; march, march 2027, q3 2026, 2027; start of or end of any of these; second monday of next month; last 7 days, next 2 hours; 15 march 2027, march 15, 15th, 2027-03-15. A day may be followed by a time: tomorrow at 17:00, friday 5pm, noon";
 
 /// The tool, with the time zone that calls without one get.
 #[derive(Debug)]
@@ -54,6 +46,7 @@ impl DateCalc {
                 idempotent: true,
                 timeout,
                 executor: Executor::ToolRunner,
+                needs_approval: false,
             },
             default_zone: default_zone.to_owned(),
         }
@@ -176,7 +169,7 @@ fn base(args: &Args, now: Timestamp, default_zone: &str) -> Result<Zoned, ToolEr
             None => zoned,
         });
     }
-    parse_base(text, &zone).map_or_else(
+    dates::parse_moment(text, &zone).map_or_else(
         || {
             let find = find("from", text)?;
             let extent = calendar::resolve(&find, &now.to_zoned(zone)).map_err(refuse)?;
@@ -184,14 +177,6 @@ fn base(args: &Args, now: Timestamp, default_zone: &str) -> Result<Zoned, ToolEr
         },
         Ok,
     )
-}
-
-/// A timestamp with an offset, or date and time as a clock on the wall of `zone` shows them.
-fn parse_base(text: &str, zone: &TimeZone) -> Option<Zoned> {
-    if let Ok(timestamp) = text.parse::<Timestamp>() {
-        return Some(timestamp.to_zoned(zone.clone()));
-    }
-    text.parse::<DateTime>().ok()?.to_zoned(zone.clone()).ok()
 }
 
 fn shift(field: &str, text: &str) -> Result<Shift, ToolError> {
@@ -213,13 +198,10 @@ fn refuse(error: CalendarError) -> ToolError {
 /// Start and end of what other tools are given as a date: an ISO 8601 date or time, or what `find` understands; the same
 /// twice for a moment. `now` says from when to look and in which time zone.
 pub(super) fn range(field: &str, text: &str, now: &Zoned) -> Result<(Zoned, Zoned), ToolError> {
-    let extent = match (grammar::parse_find(text), parse_base(text, now.time_zone())) {
-        (Some(find), _) => calendar::resolve(&find, now).map_err(refuse)?,
-        (None, Some(moment)) => Extent::Moment(moment),
-        (None, None) => return Err(not_understood(field, text, FIND_FORMS)),
-    };
-    let (start, end, _) = bounds(&extent).map_err(refuse)?;
-    Ok((start, end))
+    dates::range(text, now).map_err(|error| match error {
+        DateError::NotUnderstood(text) => not_understood(field, &text, FIND_FORMS),
+        DateError::Calendar(error) => refuse(error),
+    })
 }
 
 fn formatted(extent: &Extent, format: Format) -> Result<Extent, CalendarError> {
@@ -246,17 +228,6 @@ fn describe(extent: &Extent) -> Result<Value, CalendarError> {
         "time_zone": start.time_zone().iana_name(),
         "description": sentence(extent, date, last),
     }))
-}
-
-/// Where it begins, where it ends, and its last day.
-fn bounds(extent: &Extent) -> Result<(Zoned, Zoned, Date), CalendarError> {
-    Ok(match extent {
-        Extent::Moment(moment) => (moment.clone(), moment.clone(), moment.date()),
-        Extent::Window(start, end) => (start.clone(), end.clone(), end.date()),
-        Extent::Days { first, last, moment } => {
-            (calendar::start_of(*first, moment)?, calendar::start_of(calendar::day_after(*last)?, moment)?, *last)
-        }
-    })
 }
 
 fn sentence(extent: &Extent, first: Date, last: Date) -> String {

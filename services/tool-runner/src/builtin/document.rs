@@ -1,5 +1,6 @@
 //! `document.create`: a Markdown file, an HTML page or a deck of slides in the agent's `documents/`.
 
+mod content;
 mod html;
 mod markdown;
 
@@ -8,17 +9,21 @@ use serde_json::{Value, json};
 
 use super::parse_args;
 use super::workspace::{About, Desk, add, beginning};
-use crate::tool::CallResult;
+use crate::tool::{CallResult, ToolError};
 
 const FOLDER: &str = "documents";
 /// Longest part of a file's name that comes from the title, in bytes.
 const MAX_SLUG_BYTES: usize = 60;
+/// Largest document that is written, in bytes: HTML may take many times the room of its Markdown.
+const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
+/// Longest content, in bytes of Markdown.
+const MAX_CONTENT_BYTES: usize = 500_000;
 /// Digits of the action's key in a file's name, which keep documents of one title apart.
 const KEY_DIGITS: usize = 12;
 
 pub const TOOLS: [About; 1] = [About {
     name: "document.create",
-    description: "Writes a document from Markdown: format markdown (a file as it is), html (a page) or slides (a deck to show in a browser; a new slide begins at a line of --- and at headings of level 1 and 2). Returns path, format, bytes and, of a deck, the number of slides.",
+    description: "Writes a document into the workspace. type says what it is: document or report (a Markdown file), page or html (a web page), presentation or slides (a deck to show in a browser with the arrow keys; a new slide begins at a line of --- and at headings of level 1 and 2). content is Markdown, or data: of an object each field becomes a section, of a list each object with a title does, such as {\"slides\": [{\"title\": …, \"bullets\": […]}]}. Returns path, format, bytes and, of a deck, the number of slides.",
     schema,
     work,
 }];
@@ -29,9 +34,9 @@ fn schema() -> Value {
         "required": ["title", "content"],
         "properties": {
             "title": {"type": "string", "minLength": 1, "maxLength": 300, "description": "Title, also part of the file's name"},
-            "content": {"type": "string", "maxLength": 500_000, "description": "Markdown; HTML in it is shown as text"},
-            "format": {"enum": ["markdown", "html", "slides"], "description": "Default by type, else markdown"},
-            "type": {"type": "string", "maxLength": 50, "description": "What it is: a presentation becomes slides, a page html"},
+            "content": {"type": ["string", "object", "array"], "maxLength": MAX_CONTENT_BYTES, "description": "Markdown, in which HTML is shown as text; or an object or a list"},
+            "type": {"type": "string", "maxLength": 50, "description": "document, report, page, html, presentation or slides; anything else is a document. Default document"},
+            "format": {"enum": ["markdown", "html", "slides"], "description": "Instead of type"},
         },
         "additionalProperties": false,
     })
@@ -40,7 +45,7 @@ fn schema() -> Value {
 #[derive(Deserialize)]
 struct Args {
     title: String,
-    content: String,
+    content: Value,
     format: Option<Format>,
     #[serde(rename = "type")]
     kind: Option<String>,
@@ -57,8 +62,8 @@ enum Format {
 impl Format {
     fn of_kind(kind: &str) -> Self {
         match kind.to_lowercase().as_str() {
-            "presentation" | "slides" | "deck" | "slide deck" => Self::Slides,
-            "page" | "web page" | "html" => Self::Html,
+            "presentation" | "slides" | "slideshow" | "deck" | "slide deck" => Self::Slides,
+            "page" | "web page" | "webpage" | "html" => Self::Html,
             _ => Self::Markdown,
         }
     }
@@ -77,14 +82,24 @@ fn work(desk: &Desk<'_>, args: Value) -> CallResult {
     let args: Args = parse_args(args)?;
     let format = args.format.unwrap_or_else(|| args.kind.as_deref().map_or(Format::Markdown, Format::of_kind));
     let title = args.title.trim();
+    let content = content::markdown(&args.content);
+    let too_large = |what: &str, size: usize, most: usize| {
+        ToolError::invalid_arguments(format!("/content: {what} {size} bytes of at most {most}; shorten it or split it"))
+    };
+    if content.len() > MAX_CONTENT_BYTES {
+        return Err(too_large("it takes", content.len(), MAX_CONTENT_BYTES));
+    }
     let (text, slides) = match format {
-        Format::Markdown => (markdown::file(title, &args.content), None),
-        Format::Html => (html::page(title, &args.content), None),
+        Format::Markdown => (markdown::file(title, &content), None),
+        Format::Html => (html::page(title, &content), None),
         Format::Slides => {
-            let (deck, slides) = html::deck(title, &args.content);
+            let (deck, slides) = html::deck(title, &content);
             (deck, Some(slides))
         }
     };
+    if text.len() > MAX_FILE_BYTES {
+        return Err(too_large("the document would take", text.len(), MAX_FILE_BYTES));
+    }
     let (name, ending) = format.names();
     let key = desk.key().simple().to_string();
     let key = key.get(..KEY_DIGITS).unwrap_or(&key);
@@ -130,6 +145,7 @@ mod tests {
     fn what_it_is_decides_how_it_is_written() {
         assert_eq!(Format::of_kind("Presentation"), Format::Slides);
         assert_eq!(Format::of_kind("report"), Format::Markdown);
+        assert_eq!(Format::of_kind("page"), Format::Html);
     }
 
     proptest! {

@@ -79,6 +79,7 @@ impl HttpGet {
                 idempotent: true,
                 timeout: Duration::from_millis(config.timeout_ms),
                 executor: Executor::ToolRunner,
+                needs_approval: false,
             },
             client,
             allowed,

@@ -1,8 +1,13 @@
-//! `email.search` and `email.read`: the agent's Maildir.
+//! `email.search`, `email.read` and `email.send`: the agent's Maildir.
 
+mod bounds;
+mod compose;
+mod config;
 mod filter;
 mod maildir;
 mod message;
+mod recipients;
+mod send;
 
 use std::num::NonZeroUsize;
 
@@ -11,12 +16,14 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub use self::config::MailConfig;
 use self::filter::Filter;
-use self::maildir::Entry;
-use self::message::{Mail, Person};
+pub use self::maildir::{Entry, arrived, arriving, entries};
+pub use self::message::{Mail, Person};
+pub use self::send::EmailSend;
 use super::now::rfc3339;
 use super::parse_args;
-use super::workspace::{About, Desk, Folder, add, beginning, limit, moment, span};
+use super::workspace::{About, Desk, File, Folder, add, beginning, limit, moment, skip, span};
 use crate::tool::{CallResult, ToolError};
 
 /// Messages found when a call does not say how many.
@@ -24,10 +31,13 @@ const DEFAULT_RESULTS: usize = 20;
 /// Length of the beginning of a text that a search shows, in bytes.
 const SNIPPET_BYTES: usize = 240;
 
+/// The folder of the mailbox, a Maildir of its own, that keeps what was sent.
+const SENT: &str = "Sent";
+
 pub const TOOLS: [About; 2] = [
     About {
         name: "email.search",
-        description: "Searches the mailbox, newest first. All conditions given must hold; texts match anywhere and in any case. Returns messages (id, from, to, subject, date, unread, snippet, attachments), how many matched in all (total), and how many files were unreadable. email.read with an id gives the whole text.",
+        description: "Searches the mailbox, newest first. All conditions given must hold; texts match anywhere and in any case. Returns messages (id, from, to, subject, date, unread, snippet, attachments), how many matched in all (total), and how many files were unreadable, the first of them named in skipped. email.read with an id gives the whole text.",
         schema: search_schema,
         work: search,
     },
@@ -53,6 +63,7 @@ fn search_schema() -> Value {
             "until": text("Not newer; of a day or a longer stretch, its end"),
             "days": {"type": "integer", "minimum": 1, "maximum": 36500, "description": "Of today and so many days before"},
             "unread": {"type": "boolean", "description": "Only unread (true) or only read messages (false)"},
+            "folder": folder_text(),
             "limit": {"type": "integer", "minimum": 1, "description": "Messages returned, default 20"},
         },
         "additionalProperties": false,
@@ -65,9 +76,33 @@ fn read_schema() -> Value {
         "required": ["id"],
         "properties": {
             "id": {"type": "string", "minLength": 1, "maxLength": 500, "description": "As email.search returned it"},
+            "folder": folder_text(),
         },
         "additionalProperties": false,
     })
+}
+
+fn folder_text() -> Value {
+    json!({"enum": ["inbox", "sent"], "description": "Mail that came in (default) or that email.send sent"})
+}
+
+/// Which mail is meant.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Which {
+    #[default]
+    Inbox,
+    Sent,
+}
+
+impl Which {
+    fn folder(self, desk: &Desk<'_>) -> Result<Folder, ToolError> {
+        let mailbox = desk.folder("mail")?;
+        match self {
+            Self::Inbox => Ok(mailbox),
+            Self::Sent => Ok(mailbox.make(SENT)?),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -81,15 +116,17 @@ struct SearchArgs {
     days: Option<i64>,
     unread: Option<bool>,
     limit: Option<NonZeroUsize>,
+    #[serde(default)]
+    folder: Which,
 }
 
 fn search(desk: &Desk<'_>, args: Value) -> CallResult {
     let args: SearchArgs = parse_args(args)?;
     let most = limit(args.limit, DEFAULT_RESULTS, desk);
     let unread = args.unread;
+    let mailbox = args.folder.folder(desk)?;
     let filter = filter(args, desk)?;
-    let mailbox = desk.folder("mail")?;
-    let (mut entries, mut incomplete) = maildir::entries(&mailbox, desk.limits.max_files)?;
+    let (mut entries, mut incomplete) = entries(&mailbox, desk.limits.max_files)?;
     entries.retain(|entry| unread.is_none_or(|unread| entry.unread == unread));
     let mut found = Found::default();
     for entry in entries {
@@ -98,22 +135,31 @@ fn search(desk: &Desk<'_>, args: Value) -> CallResult {
         incomplete |= file.truncated && filter.looks_at_text();
         let Some(head) = Mail::head(&file.bytes) else {
             found.unreadable += 1;
+            skip(&mut found.skipped, &entry.id);
             continue;
         };
         let date = head.date.unwrap_or_else(|| entry.arrived(&file));
         if !filter.fits_head(&head, date) {
             continue;
         }
-        let Some(mail) = Mail::whole(&file.bytes).filter(|mail| filter.fits_text(mail)) else { continue };
+        let Some(mail) = Mail::whole(&file.bytes) else { continue };
+        incomplete |= mail.cut && filter.looks_at_text();
+        if !filter.fits_text(&mail) {
+            continue;
+        }
         found.add(Hit { entry, mail: summary(&mail), date }, most);
     }
     let messages = desk.list(found.newest.iter().map(|hit| hit.to_json(desk.zone())), most);
-    Ok(json!({
+    let mut result = json!({
         "messages": messages,
         "total": found.total,
         "unreadable": found.unreadable,
         "incomplete": incomplete,
-    }))
+    });
+    if !found.skipped.is_empty() {
+        add(&mut result, "skipped", found.skipped);
+    }
+    Ok(result)
 }
 
 fn filter(args: SearchArgs, desk: &Desk<'_>) -> Result<Filter, ToolError> {
@@ -136,6 +182,7 @@ struct Found {
     newest: Vec<Hit>,
     total: usize,
     unreadable: usize,
+    skipped: Vec<String>,
 }
 
 struct Hit {
@@ -181,12 +228,15 @@ fn people(people: &[Person]) -> Vec<String> {
 #[derive(Deserialize)]
 struct ReadArgs {
     id: String,
+    #[serde(default)]
+    folder: Which,
 }
 
 fn read(desk: &Desk<'_>, args: Value) -> CallResult {
     let args: ReadArgs = parse_args(args)?;
-    let mailbox = desk.folder("mail")?;
-    let (entry, file) = open(&mailbox, &args.id, desk)?;
+    let unknown =
+        || ToolError::failed(format!("there is no message {:?}; take an id that email.search returned", args.id));
+    let (entry, file) = find(&args.folder.folder(desk)?, &args.id, desk)?.ok_or_else(unknown)?;
     let mail = Mail::whole(&file.bytes).ok_or_else(|| {
         ToolError::failed(format!("the file of the message {:?} is no readable mail; look at others", args.id))
     })?;
@@ -203,14 +253,13 @@ fn read(desk: &Desk<'_>, args: Value) -> CallResult {
         "text": text,
         "attachments": mail.attachments,
         "bytes": file.size,
-        "truncated": cut || file.truncated,
+        "truncated": cut || mail.cut || file.truncated,
     }))
 }
 
-fn open(mailbox: &Folder, id: &str, desk: &Desk<'_>) -> Result<(Entry, super::workspace::File), ToolError> {
-    let (entries, _) = maildir::entries(mailbox, desk.limits.max_files)?;
-    let unknown = || ToolError::failed(format!("there is no message {id:?}; take an id that email.search returned"));
-    let entry = entries.into_iter().find(|entry| entry.id == id).ok_or_else(unknown)?;
-    let file = entry.read(mailbox, desk.limits.max_file_bytes)?.ok_or_else(unknown)?;
-    Ok((entry, file))
+/// A message by its id, as far as the limits allow, if it is there.
+fn find(mailbox: &Folder, id: &str, desk: &Desk<'_>) -> Result<Option<(Entry, File)>, ToolError> {
+    let (entries, _) = entries(mailbox, desk.limits.max_files)?;
+    let Some(entry) = entries.into_iter().find(|entry| entry.id == id) else { return Ok(None) };
+    Ok(entry.read(mailbox, desk.limits.max_file_bytes)?.map(|file| (entry, file)))
 }

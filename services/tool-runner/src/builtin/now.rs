@@ -37,6 +37,7 @@ impl Now {
                 idempotent: true,
                 timeout,
                 executor: Executor::ToolRunner,
+                needs_approval: false,
             },
             default_zone: default_zone.to_owned(),
         }

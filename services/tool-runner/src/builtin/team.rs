@@ -55,12 +55,9 @@ fn work(desk: &Desk<'_>, args: Value) -> CallResult {
     let fits = |card: &&&Card| args.query.as_ref().is_none_or(|query| card.matches(query));
     let found: Vec<&Card> = people.iter().filter(fits).copied().collect();
     let members = desk.list(found.iter().map(|card| show(card)), limit(args.limit, DEFAULT_RESULTS, desk));
-    Ok(json!({
-        "members": members,
-        "total": found.len(),
-        "unreadable": read.unreadable,
-        "incomplete": read.incomplete,
-    }))
+    let mut result = json!({"members": members, "total": found.len()});
+    read.say_what_is_missing(&mut result);
+    Ok(result)
 }
 
 /// All contacts of the agent, by name.

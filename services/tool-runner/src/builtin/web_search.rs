@@ -68,6 +68,7 @@ impl WebSearch {
                 idempotent: true,
                 timeout: Duration::from_millis(config.timeout_ms),
                 executor: Executor::ToolRunner,
+                needs_approval: false,
             },
             client,
             endpoint,

@@ -24,6 +24,7 @@ use uuid::Uuid;
 pub use self::config::WorkspaceConfig;
 pub use self::folder::{File, Folder, FolderError};
 pub use self::when::{Span, day_or_span, moment, span};
+use super::mail::EmailSend;
 use super::{calendar, document, mail, team};
 use crate::config::ToolsConfig;
 use crate::tool::{CallContext, CallResult, Executor, Tool, ToolError, ToolSpec};
@@ -39,9 +40,12 @@ pub struct Workspace {
 }
 
 /// All tools that need a workspace; none when the configuration names no root.
-pub fn tools(config: &ToolsConfig) -> Vec<Arc<dyn Tool>> {
+///
+/// # Errors
+/// A mistake of the configuration.
+pub fn tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, String> {
     let Some(root) = config.workspace.root.clone() else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let zone = TimeZone::get(&config.time_zone).unwrap_or(TimeZone::UTC);
     let workspace = Arc::new(Workspace {
@@ -54,11 +58,10 @@ pub fn tools(config: &ToolsConfig) -> Vec<Arc<dyn Tool>> {
     let tool = |about: About| -> Arc<dyn Tool> {
         Arc::new(FileTool::new(about, config.call_timeout(), Arc::clone(&workspace)))
     };
-    [mail::TOOLS.as_slice(), &calendar::TOOLS, &team::TOOLS, &document::TOOLS]
-        .into_iter()
-        .flatten()
-        .map(|about| tool(*about))
-        .collect()
+    let send = EmailSend::new(&config.mail, Arc::clone(&workspace), config.call_timeout())?;
+    let tools = [mail::TOOLS.as_slice(), &calendar::TOOLS, &team::TOOLS, &document::TOOLS];
+    let tools = tools.into_iter().flatten().map(|about| tool(*about));
+    Ok(tools.chain([Arc::new(send) as Arc<dyn Tool>]).collect())
 }
 
 /// What a tool on files is. All of them are idempotent: they only read, or what they write is keyed by the action.
@@ -86,6 +89,7 @@ impl FileTool {
             idempotent: true,
             timeout,
             executor: Executor::ToolRunner,
+            needs_approval: false,
         };
         Self { spec, work: about.work, workspace }
     }
@@ -109,6 +113,7 @@ impl Tool for FileTool {
 /// What one call works with: the agent's folder and what the call knows.
 pub struct Desk<'a> {
     folder: Folder,
+    agent: Name,
     pub limits: &'a WorkspaceConfig,
     list_bytes: usize,
     /// When the call was decided on, in the time zone of the configuration.
@@ -118,10 +123,13 @@ pub struct Desk<'a> {
 }
 
 impl<'a> Desk<'a> {
-    fn open(workspace: &'a Workspace, ctx: &'a CallContext) -> Result<Self, ToolError> {
+    /// # Errors
+    /// When the agent's folder cannot be used.
+    pub fn open(workspace: &'a Workspace, ctx: &'a CallContext) -> Result<Self, ToolError> {
         let agent = Name::parse(&ctx.agent).map_err(|error| ToolError::failed(error.to_string()))?;
         Ok(Self {
             folder: Folder::of_agent(&workspace.root, &agent)?,
+            agent,
             limits: &workspace.limits,
             list_bytes: workspace.list_bytes,
             now: ctx.now.to_zoned(workspace.zone.clone()),
@@ -133,6 +141,27 @@ impl<'a> Desk<'a> {
     /// A folder of the agent's; made when there is none.
     pub fn folder(&self, name: &'static str) -> Result<Folder, ToolError> {
         Ok(self.folder.make(name)?)
+    }
+
+    pub fn agent(&self) -> &str {
+        self.agent.as_str()
+    }
+
+    /// A file of the agent's by its path, at most `depth` folders deep, and its own name; the first `max` bytes of it.
+    /// None when it is not there.
+    pub fn file<'p>(&self, path: &'p str, depth: usize, max: usize) -> Result<Option<(&'p str, File)>, ToolError> {
+        let (folders, name) = path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
+        let mut folder = None;
+        for (number, part) in folders.into_iter().flat_map(|folders| folders.split('/')).enumerate() {
+            if number == depth {
+                return Ok(None);
+            }
+            match folder.as_ref().unwrap_or(&self.folder).find(part)? {
+                Some(found) => folder = Some(found),
+                None => return Ok(None),
+            }
+        }
+        Ok(folder.as_ref().unwrap_or(&self.folder).read(name, max)?.map(|file| (name, file)))
     }
 
     /// The time zone of calls that name none.
@@ -175,19 +204,21 @@ impl<'a> Desk<'a> {
     ) -> Result<Read, ToolError> {
         let folder = self.folder(folder)?;
         let (names, more) = folder.names(self.limits.max_files)?;
-        let mut read = Read { unreadable: 0, incomplete: more };
+        let mut read = Read { unreadable: 0, skipped: Vec::new(), incomplete: more };
         for name in names.iter().filter(|name| name.to_lowercase().ends_with(ending)) {
             self.go_on()?;
             match folder.read(name, self.limits.max_file_bytes) {
                 Ok(Some(file)) => {
                     read.incomplete |= file.truncated;
-                    read.unreadable += usize::from(!take(name, &file));
+                    if !take(name, &file) {
+                        read.leave_out(name);
+                    }
                 }
                 // Gone since the folder was listed.
                 Ok(None) => {}
                 Err(error) => {
                     tracing::debug!(%error, name, "a file of a workspace is left out");
-                    read.unreadable += 1;
+                    read.leave_out(name);
                 }
             }
         }
@@ -198,12 +229,41 @@ impl<'a> Desk<'a> {
 }
 
 /// What came of reading a folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
-    /// Files that could not be read or made no sense; they are left out.
+    /// Files of which all or part could not be read or made no sense; that is left out.
     pub unreadable: usize,
+    /// The names of the first of them.
+    skipped: Vec<String>,
     /// Whether a limit kept part of the folder, or of a file, from being read.
     pub incomplete: bool,
+}
+
+impl Read {
+    fn leave_out(&mut self, name: &str) {
+        self.unreadable += 1;
+        skip(&mut self.skipped, name);
+    }
+
+    /// Adds to a result what could not be taken into account.
+    pub fn say_what_is_missing(&self, result: &mut Value) {
+        add(result, "unreadable", self.unreadable);
+        add(result, "incomplete", self.incomplete);
+        if !self.skipped.is_empty() {
+            add(result, "skipped", self.skipped.clone());
+        }
+    }
+}
+
+/// Files left out that a result names, and the longest of the names, in bytes.
+const MAX_SKIPPED: usize = 10;
+const MAX_SKIPPED_BYTES: usize = 200;
+
+/// Remembers the name of a file that is left out, unless there are many already.
+pub fn skip(skipped: &mut Vec<String>, name: &str) {
+    if skipped.len() < MAX_SKIPPED {
+        skipped.push(beginning(name, MAX_SKIPPED_BYTES).0.to_owned());
+    }
 }
 
 /// The number of results asked for, or `default`, but at most as many as configured.

@@ -39,7 +39,7 @@ pub struct Kairo {
     /// A web server that never answers, for calls that last.
     site: TcpListener,
     _nats: NatsServer,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 /// A tool call to be decided on.
@@ -83,7 +83,7 @@ impl Kairo {
             stack.common().env(*name, value.clone());
         }
         stack.start_all(&[(RUNNER, replicas)]).await.unwrap();
-        Self { bus, agent: Name::parse("ann").unwrap(), stack, site, _nats: nats, _dir: dir }
+        Self { bus, agent: Name::parse("ann").unwrap(), stack, site, _nats: nats, dir }
     }
 
     /// Starts one more replica.
@@ -99,8 +99,29 @@ impl Kairo {
         self.stack.stop().await.unwrap();
     }
 
+    /// What the replicas have logged, once they have said this.
+    pub async fn logged(&self, text: &str) -> String {
+        let said = async {
+            loop {
+                let files = std::fs::read_dir(self.dir.path()).unwrap().map(|file| file.unwrap().path());
+                let logs = files.filter(|file| file.extension().is_some_and(|extension| extension == "log"));
+                let log: String = logs.map(|log| std::fs::read_to_string(log).unwrap()).collect();
+                if log.contains(text) {
+                    return log;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(DEADLINE, said).await.unwrap_or_else(|_| panic!("nobody logged {text:?}"))
+    }
+
     /// An agent decides on a call.
     pub async fn decide(&self, call: Call) -> Decided {
+        self.decide_with_consent(call, "").await
+    }
+
+    /// An agent decides on a call that somebody has consented to.
+    pub async fn decide_with_consent(&self, call: Call, approval_id: &str) -> Decided {
         let action = ids::entering();
         let event = DecidedEvent {
             event_id: action.to_string(),
@@ -111,6 +132,8 @@ impl Kairo {
                     arguments: call.arguments.to_string(),
                     target_action_id: call.target.map(|target| target.to_string()).unwrap_or_default(),
                     target_after: 0,
+                    approval_id: approval_id.to_owned(),
+                    ..Default::default()
                 })),
             })),
             ..Default::default()

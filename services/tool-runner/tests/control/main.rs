@@ -8,6 +8,9 @@
 )]
 
 mod actions;
+mod arrivals;
+mod consent;
+mod imap;
 mod kairo;
 mod processes;
 mod progress;

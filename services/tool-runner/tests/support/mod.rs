@@ -67,6 +67,8 @@ pub fn context() -> CallContext {
         now: Timestamp::now(),
         agent: "tester".to_owned(),
         target: None,
+        thread_id: String::new(),
+        decision_sequence: 0,
         target_after: 0,
         cancel: CancellationToken::new(),
         progress: ProgressReporter::discard(),

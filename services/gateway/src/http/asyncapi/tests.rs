@@ -55,7 +55,7 @@ fn every_frame_of_a_client_is_described_with_the_fields_that_are_read() {
         assert_eq!(properties(frame), known_fields(kind), "{kind}");
         let mut required: BTreeSet<String> = serde_json::from_value(frame["payload"]["required"].clone()).unwrap();
         if kind == "command" {
-            // One of two, of which the first is named.
+            // One of several, of which the first is named.
             required.insert("action_id".to_owned());
         }
         assert_eq!(required, required_fields(kind), "{kind}");

@@ -7,9 +7,10 @@
 pub mod frames;
 mod subscriptions;
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use axum::{
+    Extension,
     extract::{
         State,
         ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code, rejection::WebSocketUpgradeRejection},
@@ -22,6 +23,7 @@ use futures::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
 };
+use kairo_core::ids::Name;
 use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval_at, timeout},
@@ -32,10 +34,16 @@ use super::{
     entering::{self, Entering},
     span::traceparent,
 };
-use crate::problem::Problem;
+use crate::{
+    auth::{Caller, Scope, limits::Whose},
+    problem::Problem,
+    watch::Wish,
+};
 use frames::{About, Received, Sent};
 use subscriptions::Subscriptions;
 
+/// The subprotocol, which browsers offer beside their key and which must be chosen then.
+const PROTOCOL: &str = "kairo.v1";
 /// How many times a frame may be larger than allowed to be answered at all; a larger one is not read.
 const READ_FACTOR: usize = 2;
 /// Heartbeats without a sign of life after which a client is gone.
@@ -44,11 +52,13 @@ const SILENT_HEARTBEATS: u32 = 2;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 const STOPPING: &str = "the gateway is stopping; connect again and subscribe after the last place that was seen";
+const REFUSED: &str = "the API key was revoked or has expired";
 const SILENT: &str = "the client did not answer pings, or does not read";
 const UNREADABLE: &str = "a frame could not be read: frames are text, JSON, and at most max_frame_bytes long";
 
 pub async fn get(
     State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
@@ -57,20 +67,21 @@ pub async fn get(
     let permit = gateway.stream_permit()?;
     let largest = gateway.config.max_body_bytes * READ_FACTOR;
     let traceparent = traceparent(&headers);
-    Ok(upgrade.max_message_size(largest).max_frame_size(largest).on_upgrade(async move |socket| {
-        serve(socket, gateway, traceparent).await;
+    let upgrade = upgrade.protocols([PROTOCOL]).max_message_size(largest).max_frame_size(largest);
+    Ok(upgrade.on_upgrade(async move |socket| {
+        serve(socket, gateway, caller, traceparent).await;
         // The connection counts for as long as it lives.
         drop(permit);
     }))
 }
 
 /// Serves one client to its end, or that of the gateway.
-async fn serve(socket: WebSocket, gateway: Gateway, traceparent: Option<String>) {
+async fn serve(socket: WebSocket, gateway: Gateway, caller: Caller, traceparent: Option<String>) {
     let (mut sink, source) = socket.split();
     let (client, frames) = mpsc::channel(gateway.config.stream_buffer);
     let heartbeat = Duration::from_millis(gateway.config.heartbeat_ms);
     let subscriptions = Subscriptions::new(gateway.config.ws_subscriptions);
-    let mut connection = Connection { gateway, traceparent, client, subscriptions };
+    let mut connection = Connection { gateway, caller, traceparent, client, subscriptions };
     let ended = tokio::select! {
         Err(ended) = connection.listen(source, heartbeat * SILENT_HEARTBEATS) => ended,
         () = write(&mut sink, frames, heartbeat) => return,
@@ -78,6 +89,7 @@ async fn serve(socket: WebSocket, gateway: Gateway, traceparent: Option<String>)
     let (code, reason) = match ended {
         Ended::Gone => return,
         Ended::Stopping => (close_code::AWAY, STOPPING),
+        Ended::Refused => (close_code::POLICY, REFUSED),
         Ended::Silent => (close_code::POLICY, SILENT),
         Ended::Unreadable => (close_code::POLICY, UNREADABLE),
     };
@@ -112,12 +124,15 @@ async fn write(sink: &mut SplitSink<WebSocket, Message>, mut frames: mpsc::Recei
 enum Ended {
     Gone,
     Stopping,
+    /// The key is no longer in force.
+    Refused,
     Silent,
     Unreadable,
 }
 
 struct Connection {
     gateway: Gateway,
+    caller: Caller,
     /// The client's place in its trace when it connected.
     traceparent: Option<String>,
     /// What goes to the client.
@@ -133,11 +148,14 @@ impl Connection {
         patience: Duration,
     ) -> Result<std::convert::Infallible, Ended> {
         let shutdown = self.gateway.shutdown.clone();
+        let caller = self.caller.clone();
+        let mut refused = pin!(caller.ended());
         self.say(&Sent::hello(&self.gateway.config), patience).await?;
         loop {
             let received = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Err(Ended::Stopping),
+                () = &mut refused => return Err(Ended::Refused),
                 received = timeout(patience, source.next()) => received.map_err(|_| Ended::Silent)?,
             };
             match received {
@@ -159,17 +177,18 @@ impl Connection {
     async fn answer(&mut self, frame: &[u8], patience: Duration) -> Result<(), Ended> {
         let limits = &self.gateway.config;
         let (about, received) = if frame.len() > limits.max_body_bytes {
-            (About::default(), Err(Problem::too_large("the frame is larger than gateway.max_body_bytes")))
+            (About::default(), Err(too_large(limits.max_body_bytes)))
         } else {
             frames::read(frame, limits)
         };
+        // A frame is a request like any other.
+        let counted = Whose::of(&self.caller).map_or(Ok(()), |whose| self.gateway.limits.count(whose));
+        let received = counted.map_err(Problem::too_many_requests).and(received);
         let id = about.id.clone().unwrap_or_default();
         let done = match received {
             Err(problem) => Err(problem),
-            Ok(Received::Subscribe(wish)) => {
-                // The subscription speaks for itself.
-                self.subscriptions.add(&self.gateway, &self.client, id, wish).await.map(|()| None)
-            }
+            // The subscription speaks for itself.
+            Ok(Received::Subscribe(wish)) => self.subscribe(id, wish).await.map(|()| None),
             Ok(Received::Unsubscribe) => {
                 let removed = self.subscriptions.remove(&id).await;
                 removed.map(|()| Some(Sent::Unsubscribed { id: &id }.to_json()))
@@ -187,8 +206,17 @@ impl Connection {
         }
     }
 
+    async fn subscribe(&mut self, id: String, wish: Wish) -> Result<(), Problem> {
+        self.caller.require(Scope::Read)?;
+        self.caller.act_on_agent(wish.filter.agent.as_ref().map(Name::as_str))?;
+        if self.caller.user().is_some() {
+            return Err(Problem::forbidden("a key that is limited to a user may not follow the log"));
+        }
+        self.subscriptions.add(&self.gateway, &self.client, id, wish).await
+    }
+
     async fn enter(&self, said: impl Entering, about: &About) -> Result<Option<String>, Problem> {
-        let accepted = entering::enter(&self.gateway, self.traceparent.clone(), said).await?;
+        let accepted = entering::enter(&self.gateway, &self.caller, self.traceparent.clone(), said).await?;
         Ok(Some(Sent::Accepted { about, accepted: &accepted }.to_json()))
     }
 
@@ -206,6 +234,10 @@ impl Connection {
             () = self.gateway.shutdown.cancelled() => Err(Ended::Stopping),
         }
     }
+}
+
+fn too_large(limit: usize) -> Problem {
+    Problem::too_large(format!("the frame is larger than gateway.max_body_bytes, which is {limit} bytes"))
 }
 
 fn text(frame: &Sent<'_>) -> Message {

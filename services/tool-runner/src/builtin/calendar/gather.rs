@@ -63,8 +63,7 @@ fn keep(
 impl Gathered {
     /// Adds to a result what could not be taken into account.
     pub fn say_what_is_missing(&self, result: &mut Value) {
-        add(result, "unreadable", self.read.unreadable);
-        add(result, "incomplete", self.read.incomplete);
+        self.read.say_what_is_missing(result);
         if !self.unknown_zones.is_empty() {
             add(result, "unknown_zones", json!(self.unknown_zones));
         }

@@ -1,4 +1,5 @@
-//! Pages that need nothing but a browser: they run no script and load nothing but the pictures they name.
+//! Pages that need nothing but a browser: they load nothing but the pictures they name, and run nothing but the script
+//! that turns the slides of a deck.
 
 use pulldown_cmark::Event;
 
@@ -6,6 +7,9 @@ use super::markdown::{events, slides, to_html};
 
 /// Should something dangerous ever get past the conversion, the browser does not run it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src https: http: 'self'";
+/// The one script that a browser runs, by the SHA-256 of what stands between its tags.
+const DECK_SCRIPT: &str = include_str!("deck.js");
+const DECK_SCRIPT_SHA256: &str = "EW2EQZnzP4KH0nafjeTP+KCTzgO0jWzcV/IvOaF7plI=";
 const PAGE_STYLE: &str = include_str!("page.css");
 const DECK_STYLE: &str = include_str!("deck.css");
 
@@ -13,7 +17,7 @@ const DECK_STYLE: &str = include_str!("deck.css");
 pub fn page(title: &str, content: &str) -> String {
     let content_html = to_html(events(content).into_iter());
     let heading = if content.trim_start().starts_with("# ") { String::new() } else { heading(title) };
-    document(title, PAGE_STYLE, &format!("<main>\n{heading}{content_html}</main>\n"))
+    document(title, POLICY, PAGE_STYLE, &format!("<main>\n{heading}{content_html}</main>\n"))
 }
 
 /// A deck to scroll or page through, and the number of its slides. The title has a slide of its own unless the content
@@ -30,14 +34,16 @@ pub fn deck(title: &str, content: &str) -> (String, usize) {
         format!("<section id=\"slide-{number}\">\n{slide}<footer>{number} / {total}</footer>\n</section>\n")
     };
     let body: String = all.iter().enumerate().map(slide).collect();
-    (document(title, DECK_STYLE, &body), total)
+    let policy = format!("{POLICY}; script-src 'sha256-{DECK_SCRIPT_SHA256}'");
+    let body = format!("{body}<script>\n{DECK_SCRIPT}</script>\n");
+    (document(title, &policy, DECK_STYLE, &body), total)
 }
 
-fn document(title: &str, style: &str, body: &str) -> String {
+fn document(title: &str, policy: &str, style: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
          <title>{}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
         escaped(title)
     )
@@ -54,6 +60,10 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD as BASE64;
+    use sha2::{Digest as _, Sha256};
+
     use super::*;
 
     #[test]
@@ -63,6 +73,17 @@ mod tests {
         assert!(text.contains("<title>A &lt;b&gt; &amp;"), "{text}");
         assert!(!text.contains("<b>") && text.contains("<p>text</p>"));
         assert_eq!(page("A", "# Own\n\ntext").matches("<h1>").count(), 1);
+    }
+
+    #[test]
+    fn a_deck_runs_its_own_script_and_no_other() {
+        let (text, _) = deck("T", "## One\n\n<script>alert(1)</script>\n");
+        let scripts: Vec<&str> =
+            text.split("<script>").skip(1).filter_map(|rest| rest.split("</script>").next()).collect();
+        assert_eq!(scripts.len(), 1, "{text}");
+        let digest = Sha256::digest(scripts[0].as_bytes());
+        assert_eq!(BASE64.encode(digest), DECK_SCRIPT_SHA256, "the script was changed: its digest must be, too");
+        assert!(!page("T", "text").contains("script"));
     }
 
     #[test]

@@ -25,6 +25,18 @@ pub fn entries(mailbox: &Folder, max: usize) -> Result<(Vec<Entry>, bool), Folde
     Ok((entries, more))
 }
 
+/// The message of this name among those that nobody has looked at; none for a hidden file, which is a draft.
+pub fn arriving(name: &str) -> Option<Entry> {
+    (!name.starts_with('.')).then(|| Entry::new("new", name.to_owned()))
+}
+
+/// The messages that nobody has looked at, at most `max`, and whether there are more. Makes no folder.
+pub fn arrived(mailbox: &Folder, max: usize) -> Result<(Vec<Entry>, bool), FolderError> {
+    let Some(folder) = mailbox.find("new")? else { return Ok((Vec::new(), false)) };
+    let (names, more) = folder.names(max)?;
+    Ok((names.into_iter().map(|name| Entry::new("new", name)).collect(), more))
+}
+
 impl Entry {
     fn new(folder: &'static str, name: String) -> Self {
         let (id, flags) = name.split_once(":2,").unwrap_or((&name, ""));
@@ -39,6 +51,11 @@ impl Entry {
             }
             read => read,
         }
+    }
+
+    /// The whole name of its file.
+    pub fn file_name(&self) -> &str {
+        &self.name
     }
 
     /// When it came: names begin with that second; should this one not, when the file was changed last.

@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use mail_parser::{Address, HeaderName, Message, MessageParser, MimeHeaders as _};
 
+use super::bounds;
 use crate::builtin::workspace::matches_words;
 
 /// People of one header that are kept.
@@ -13,6 +14,8 @@ const MAX_PEOPLE: usize = 50;
 const MAX_ATTACHMENTS: usize = 50;
 /// Longest name, address or subject, in characters.
 const MAX_HEADER_CHARS: usize = 500;
+/// Ids of the mails before in a conversation that are kept: the newest ones.
+const MAX_REFERENCES: usize = 20;
 
 /// A message, decoded.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +29,12 @@ pub struct Mail {
     pub text: String,
     /// Their names.
     pub attachments: Vec<String>,
+    /// Its `Message-ID`, without angle brackets; empty when it has none.
+    pub message_id: String,
+    /// The mails before it in a conversation.
+    pub references: Vec<String>,
+    /// Whether it nests so much that only its beginning was looked at.
+    pub cut: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,8 +71,10 @@ impl Mail {
 
     /// The message with its text and the names of its attachments. None for what is no mail.
     pub fn whole(bytes: &[u8]) -> Option<Self> {
-        let message = MessageParser::default().parse(bytes)?;
+        let bounded = bounds::beginning(bytes);
+        let message = MessageParser::default().parse(bounded)?;
         let mut mail = Self::of(&message)?;
+        mail.cut = bounded.len() < bytes.len();
         mail.text = text(&message);
         mail.attachments = attachments(&message);
         Some(mail)
@@ -83,8 +94,24 @@ impl Mail {
             date: date.and_then(|date| Timestamp::from_second(date.to_timestamp()).ok()),
             text: String::new(),
             attachments: Vec::new(),
+            message_id: message.message_id().and_then(id).unwrap_or_default(),
+            references: references(message),
+            cut: false,
         })
     }
+}
+
+/// An id that can stand in a header; none for anything else.
+pub fn id(text: &str) -> Option<String> {
+    let id = text.trim().trim_start_matches('<').trim_end_matches('>');
+    let fits = (1..=MAX_HEADER_CHARS).contains(&id.len()) && id.contains('@');
+    (fits && id.bytes().all(|byte| byte.is_ascii_graphic() && !b"<>".contains(&byte))).then(|| id.to_owned())
+}
+
+fn references(message: &Message<'_>) -> Vec<String> {
+    let all = message.references().as_text_list().unwrap_or_default();
+    let newest = all.get(all.len().saturating_sub(MAX_REFERENCES)..).unwrap_or_default();
+    newest.iter().filter_map(|text| id(text)).collect()
 }
 
 fn people(address: Option<&Address<'_>>) -> Vec<Person> {

@@ -8,7 +8,9 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
 
 use kairo_core::ids::Name;
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, fsync, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FlockOperation, Mode, OFlags, flock, fstat, fsync, mkdirat, openat, renameat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use uuid::Uuid;
@@ -21,6 +23,7 @@ const AS_FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 const AS_FILE: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 const NEW_FILE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const LOCK_FILE: OFlags = OFlags::RDWR.union(OFlags::CREATE).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const OWNER_ONLY: Mode = Mode::RWXU;
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
@@ -82,6 +85,16 @@ impl Folder {
     /// The folder of an agent in `root`, made when there is none. The root may be in a folder that everybody can write
     /// to, such as `/tmp`: what somebody else put there under its name is refused, links too.
     pub fn of_agent(root: &Path, agent: &Name) -> Result<Self, FolderError> {
+        Self::root(root)?.make(agent.as_str())?.closed()
+    }
+
+    /// The folder of an agent in the root, if there is one.
+    pub fn agent(&self, agent: &Name) -> Result<Option<Self>, FolderError> {
+        self.find(agent.as_str())?.map(Self::closed).transpose()
+    }
+
+    /// The folder that holds those of the agents, made when there is none.
+    pub fn root(root: &Path) -> Result<Self, FolderError> {
         let failed = |source: io::Error| FolderError::Io { name: "the root".to_owned(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(failed)?;
         let handle = rustix::fs::open(root, AS_FOLDER, Mode::empty()).map_err(|error| failed(error.into()))?;
@@ -90,12 +103,15 @@ impl Folder {
         if owner != 0 && owner != geteuid().as_raw() {
             return Err(FolderError::Foreign { name: root.name });
         }
-        let folder = root.make(agent.as_str())?;
-        let mode = fstat(&folder.handle).map_err(|error| folder.failed(error))?.st_mode;
+        Ok(root)
+    }
+
+    fn closed(self) -> Result<Self, FolderError> {
+        let mode = fstat(&self.handle).map_err(|error| self.failed(error))?.st_mode;
         if mode & 0o077 != 0 {
             return Err(FolderError::Open);
         }
-        Ok(folder)
+        Ok(self)
     }
 
     /// A folder in this one, made when there is none.
@@ -106,6 +122,16 @@ impl Folder {
             Err(error) => return Err(failed(name, error)),
         }
         self.enter(name)
+    }
+
+    /// A folder in this one, if there is one.
+    pub fn find(&self, name: &str) -> Result<Option<Self>, FolderError> {
+        self.check(name)?;
+        match self.enter(name) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(FolderError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn enter(&self, name: &str) -> Result<Self, FolderError> {
@@ -184,6 +210,35 @@ impl Folder {
             let _ = unlinkat(&self.handle, &draft, AtFlags::empty());
             FolderError::Io { name: name.to_owned(), source }
         })
+    }
+
+    /// Moves a file, also for good after a power failure.
+    pub fn put(&self, name: &str, into: &Self, as_name: &str) -> Result<(), FolderError> {
+        self.check(name)?;
+        into.check(as_name)?;
+        renameat(&self.handle, name, &into.handle, as_name).map_err(|error| failed(name, error))?;
+        fsync(&into.handle).and_then(|()| fsync(&self.handle)).map_err(|error| failed(name, error))
+    }
+
+    /// Removes a file, if it is there.
+    pub fn remove(&self, name: &str) -> Result<(), FolderError> {
+        self.check(name)?;
+        match unlinkat(&self.handle, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(failed(name, error)),
+        }
+    }
+
+    /// Holds a file of this name for as long as the handle is kept; none when another process holds it. Whoever dies
+    /// lets go.
+    pub fn hold(&self, name: &str) -> Result<Option<OwnedFd>, FolderError> {
+        self.check(name)?;
+        let handle = openat(&self.handle, name, LOCK_FILE, FILE_MODE).map_err(|error| failed(name, error))?;
+        match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(handle)),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(failed(name, error)),
+        }
     }
 
     fn write_draft(&self, draft: &str, bytes: &[u8]) -> io::Result<()> {
@@ -277,6 +332,23 @@ mod tests {
         assert!(folder.names(1).unwrap().1);
         let left_behind = fs::read_dir(dir.path().join("ann")).unwrap().count();
         assert_eq!(left_behind, 2);
+    }
+
+    #[test]
+    fn a_file_is_moved_and_held_by_one() {
+        let dir = tempdir().unwrap();
+        let folder = Folder::of_agent(dir.path(), &ann()).unwrap();
+        let other = folder.make("other").unwrap();
+        folder.write("a", b"x").unwrap();
+        folder.put("a", &other, "b").unwrap();
+        assert!(!folder.has("a").unwrap() && other.has("b").unwrap());
+        assert!(matches!(folder.put("a", &other, "../b"), Err(FolderError::NotAName { .. })));
+        other.remove("b").unwrap();
+        other.remove("b").unwrap();
+        let held = folder.hold("lock").unwrap();
+        assert!(held.is_some() && folder.hold("lock").unwrap().is_none());
+        drop(held);
+        assert!(folder.hold("lock").unwrap().is_some());
     }
 
     #[test]

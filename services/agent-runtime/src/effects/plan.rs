@@ -1,0 +1,236 @@
+//! Which effects a decision has. Pure.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kairo_core::{hooks::State, ids::Name};
+use kairo_proto::v1::{AgentDecision, Task, TaskChanged, TaskFired, decided_event::Event};
+use uuid::Uuid;
+
+/// Something to be done because of a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// At this time the task is due.
+    Arm { task: Uuid, occurrence: u64, at: Timestamp },
+    /// The task has no time any more.
+    Disarm { task: Uuid },
+    /// How it is with a task that waits for something outside, or may: `trigger` is `<source>.<verb>`, empty where the
+    /// event does not say.
+    Register { task: Uuid, trigger: String, state: State },
+}
+
+/// An effect, and which event of the decision has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    pub position: usize,
+    pub effect: Effect,
+}
+
+/// What a task waits for, as far as one decision tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Time,
+    Outside,
+    /// Something that the agent itself notices.
+    Inside,
+}
+
+/// The effects of a decision, in its order. An event that makes no sense has none.
+pub fn effects(decision: &AgentDecision) -> Vec<Planned> {
+    let mut plan = Plan::default();
+    for (position, event) in decision.events.iter().enumerate() {
+        plan.position = position;
+        match &event.event {
+            Some(Event::TaskScheduled(scheduled)) => {
+                if let Some(task) = &scheduled.task {
+                    plan.scheduled(task);
+                }
+            }
+            Some(Event::TaskFired(fired)) => plan.fired(fired),
+            Some(Event::TaskChanged(changed)) => plan.changed(changed),
+            _ => {}
+        }
+    }
+    plan.effects
+}
+
+#[derive(Default)]
+struct Plan {
+    position: usize,
+    kinds: BTreeMap<Uuid, Kind>,
+    effects: Vec<Planned>,
+}
+
+impl Plan {
+    fn scheduled(&mut self, task: &Task) {
+        let Ok(id) = Uuid::parse_str(&task.task_id) else { return };
+        if task.kind != "hook" {
+            self.kinds.insert(id, Kind::Time);
+            self.arm(id, task.occurrence, &task.next_at);
+            return;
+        }
+        let Some(trigger) = outside(&task.trigger) else {
+            self.kinds.insert(id, Kind::Inside);
+            return;
+        };
+        self.kinds.insert(id, Kind::Outside);
+        self.add(Effect::Register { task: id, trigger, state: State::Active });
+    }
+
+    fn fired(&mut self, fired: &TaskFired) {
+        let Ok(id) = Uuid::parse_str(&fired.task_id) else { return };
+        if fired.occurrence > 0 {
+            self.kinds.insert(id, Kind::Time);
+            self.arm(id, fired.occurrence.saturating_add(1), &fired.next_at);
+        }
+    }
+
+    fn changed(&mut self, changed: &TaskChanged) {
+        let Ok(id) = Uuid::parse_str(&changed.task_id) else { return };
+        let Some(state) = state(&changed.status) else { return };
+        if changed.occurrence > 0 {
+            self.kinds.insert(id, Kind::Time);
+        }
+        let kind = self.kinds.get(&id).copied();
+        if matches!(kind, None | Some(Kind::Time)) {
+            match state {
+                State::Active => self.arm(id, changed.occurrence, &changed.next_at),
+                State::Paused | State::Ended => self.add(Effect::Disarm { task: id }),
+            }
+        }
+        if matches!(kind, None | Some(Kind::Outside)) {
+            self.add(Effect::Register { task: id, trigger: String::new(), state });
+        }
+    }
+
+    fn arm(&mut self, task: Uuid, occurrence: u64, next_at: &str) {
+        if let (1.., Ok(at)) = (occurrence, next_at.parse()) {
+            self.add(Effect::Arm { task, occurrence, at });
+        }
+    }
+
+    fn add(&mut self, effect: Effect) {
+        self.effects.push(Planned { position: self.position, effect });
+    }
+}
+
+fn state(status: &str) -> Option<State> {
+    match status {
+        "pending" | "active" => Some(State::Active),
+        "paused" => Some(State::Paused),
+        "completed" | "canceled" | "archived" | "failed" => Some(State::Ended),
+        _ => None,
+    }
+}
+
+/// The `<source>.<verb>` that a hook waits for, if another system can say it: the name of a tool has the same form, and
+/// nobody here knows tools. The agent itself is told of its mails.
+fn outside(trigger: &str) -> Option<String> {
+    let event = trigger.strip_prefix("post:").filter(|event| *event != "email.received")?;
+    let (source, verb) = event.split_once('.')?;
+    (Name::parse(source).is_ok() && Name::parse(verb).is_ok()).then(|| event.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_proto::v1::{DecidedEvent, TaskScheduled};
+
+    use super::*;
+
+    const AT: &str = "2026-11-22T07:00:00Z";
+    const TASK: Uuid = Uuid::from_u128(7);
+
+    fn of(events: Vec<Event>) -> Vec<Effect> {
+        let events = events.into_iter().map(|event| DecidedEvent { event: Some(event), ..Default::default() });
+        let planned = effects(&AgentDecision { events: events.collect(), ..Default::default() });
+        planned.into_iter().map(|planned| planned.effect).collect()
+    }
+
+    fn scheduled(task: Task) -> Event {
+        Event::TaskScheduled(TaskScheduled { task: Some(Task { task_id: TASK.to_string(), ..task }) })
+    }
+
+    fn changed(status: &str, next_at: &str, occurrence: u64) -> Event {
+        Event::TaskChanged(TaskChanged {
+            task_id: TASK.to_string(),
+            status: status.into(),
+            next_at: next_at.into(),
+            occurrence,
+            ..Default::default()
+        })
+    }
+
+    fn fired(next_at: &str, occurrence: u64) -> Event {
+        let (task_id, next_at) = (TASK.to_string(), next_at.to_owned());
+        Event::TaskFired(TaskFired { task_id, next_at, occurrence, ..Default::default() })
+    }
+
+    fn timed(occurrence: u64) -> Event {
+        scheduled(Task { kind: "scheduled".into(), next_at: AT.into(), occurrence, ..Default::default() })
+    }
+
+    fn hook(trigger: &str) -> Event {
+        scheduled(Task { kind: "hook".into(), trigger: trigger.into(), ..Default::default() })
+    }
+
+    fn arm(occurrence: u64) -> Effect {
+        Effect::Arm { task: TASK, occurrence, at: AT.parse().unwrap() }
+    }
+
+    fn register(trigger: &str, state: State) -> Effect {
+        Effect::Register { task: TASK, trigger: trigger.into(), state }
+    }
+
+    #[test]
+    fn whatever_says_when_a_task_is_due_next_sets_its_timer() {
+        assert_eq!(of(vec![timed(1)]), [arm(1)]);
+        assert_eq!(of(vec![fired(AT, 4)]), [arm(5)]);
+        assert_eq!(of(vec![changed("active", AT, 9)]), [arm(9)]);
+        assert_eq!(of(vec![fired("", 4)]), []);
+        assert_eq!(of(vec![fired("", 0)]), []);
+    }
+
+    #[test]
+    fn a_task_that_is_over_or_rests_has_no_timer_and_waits_for_nothing() {
+        for (status, state) in [("paused", State::Paused), ("canceled", State::Ended), ("failed", State::Ended)] {
+            assert_eq!(of(vec![changed(status, "", 0)]), [Effect::Disarm { task: TASK }, register("", state)]);
+        }
+        // Of what kind the task is, is known here.
+        assert_eq!(of(vec![fired("", 1), changed("completed", "", 0)]), [Effect::Disarm { task: TASK }]);
+        assert_eq!(
+            of(vec![hook("post:github.push"), changed("paused", "", 0)]),
+            [register("github.push", State::Active), register("", State::Paused)]
+        );
+        assert_eq!(of(vec![hook("post:http.get"), changed("active", "", 0)]).len(), 2);
+        assert_eq!(of(vec![hook("pre:email.send"), changed("canceled", "", 0)]), []);
+    }
+
+    #[test]
+    fn only_what_another_system_can_say_is_registered() {
+        assert_eq!(of(vec![hook("post:git-hub_2.push")]), [register("git-hub_2.push", State::Active)]);
+        for other in ["pre:github.push", "post:email.received", "post:push", "post:a.b.c", "post:A.b", "post:*.>", ""] {
+            assert_eq!(of(vec![hook(other)]), [], "{other}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_has_no_effect() {
+        let nonsense = [
+            Event::TaskScheduled(TaskScheduled { task: None }),
+            Event::TaskChanged(TaskChanged { task_id: "7".into(), status: "paused".into(), ..Default::default() }),
+            changed("resting", AT, 1),
+            scheduled(Task { next_at: "2026-02-30T00:00:00Z".into(), occurrence: 1, ..Default::default() }),
+            timed(0),
+        ];
+        assert_eq!(of(nonsense.to_vec()), []);
+        assert_eq!(of(vec![fired(AT, u64::MAX)]), [arm(u64::MAX)]);
+    }
+
+    #[test]
+    fn each_effect_says_which_event_has_it() {
+        let events = [hook("pre:x"), timed(1), changed("canceled", "", 0)];
+        let events = events.map(|event| DecidedEvent { event: Some(event), ..Default::default() });
+        let planned = effects(&AgentDecision { events: events.to_vec(), ..Default::default() });
+        assert_eq!(planned.iter().map(|planned| planned.position).collect::<Vec<_>>(), [1, 2]);
+    }
+}

@@ -1,0 +1,229 @@
+//! Chains: the steps a plan compiles to, and how far one is.
+//!
+//! * [`format`]: reading the seed's form, `[{"event", "params"}, "bare.name", [in, parallel]]`
+//! * [`references`]: `{tools.now.result}` in parameters, and filling them in
+//! * [`check`]: what is wrong with a chain before it runs
+
+pub mod check;
+pub mod format;
+pub mod references;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// The step that thinks: with a prompt it analyses, without one it answers.
+pub const THINK: &str = "agent.think";
+/// Results one chain keeps for its references, in bytes; what comes beyond is not kept.
+pub const RESULT_BYTES: usize = 192 * 1024;
+
+/// A step as it was written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Steps of a group run at once, groups one after another.
+    pub group: u32,
+    /// The tool, or [`THINK`].
+    pub event: String,
+    /// With references not yet filled in.
+    pub params: Map<String, Value>,
+    /// What `agent.decide` is to judge first.
+    pub decide: Option<String>,
+}
+
+/// A chain that runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Chain {
+    pub id: Uuid,
+    pub origin: Origin,
+    /// The task it carries out.
+    pub task: Option<Uuid>,
+    /// What triggered it, as `{event.…}`.
+    pub data: Value,
+    pub steps: Vec<StepRun>,
+}
+
+/// Where a chain comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Origin {
+    /// A plan of the agent.
+    Plan,
+    /// The model called tools directly.
+    Calls,
+    /// A task's time came.
+    Task,
+    /// Something happened that a hook waits for.
+    Hook,
+}
+
+/// A step on its way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepRun {
+    pub step: Step,
+    pub state: StepState,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum StepState {
+    Pending,
+    /// Its tool was called.
+    Running {
+        action: Uuid,
+    },
+    /// A human is asked whether it may be called, with these arguments.
+    Asked {
+        request: Uuid,
+        arguments: String,
+    },
+    /// The human said yes; it is to be called now.
+    Approved {
+        request: Uuid,
+        arguments: String,
+    },
+    /// The human said no; it ends now.
+    Rejected {
+        reason: String,
+    },
+    Done {
+        result: Value,
+    },
+    Failed {
+        reason: String,
+    },
+    Skipped {
+        reason: String,
+    },
+    Stopped {
+        reason: String,
+    },
+}
+
+/// What a chain does next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Move {
+    /// Something runs; its end is the next move.
+    Wait,
+    /// These steps start, at once.
+    Start(Vec<usize>),
+    /// Nothing is left.
+    End,
+}
+
+impl Origin {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Calls => "calls",
+            Self::Task => "task",
+            Self::Hook => "hook",
+        }
+    }
+
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "calls" => Self::Calls,
+            "task" => Self::Task,
+            "hook" => Self::Hook,
+            _ => Self::Plan,
+        }
+    }
+}
+
+impl Chain {
+    /// After a step that failed or was stopped, the next thinking step sees it; what stands between is passed over.
+    pub fn next(&self) -> Move {
+        if self.steps.iter().any(|step| step.state.is_under_way()) {
+            let ruled = |step: &StepRun| matches!(step.state, StepState::Approved { .. } | StepState::Rejected { .. });
+            let ruled = self.positions(ruled);
+            return if ruled.is_empty() { Move::Wait } else { Move::Start(ruled) };
+        }
+        let (went_wrong, thought) = (self.went_wrong(), self.thought());
+        let may_start = |run: &StepRun| {
+            run.state == StepState::Pending
+                && thought.is_none_or(|group| run.step.group > group)
+                && (!went_wrong || run.step.event == THINK)
+        };
+        let Some(first) = self.steps.iter().find(|run| may_start(run)) else { return Move::End };
+        Move::Start(self.positions(|run| run.step.group == first.step.group && may_start(run)))
+    }
+
+    /// Whether something failed that no thinking step has seen yet.
+    pub fn went_wrong(&self) -> bool {
+        self.failure().is_some()
+    }
+
+    /// The first step that failed or was stopped and that no thinking step has seen yet, and why.
+    pub fn failure(&self) -> Option<(&StepRun, &str)> {
+        // A thought of the same group began when it did.
+        let thought = self.thought();
+        let unseen = self.steps.iter().filter(|run| thought.is_none_or(|group| run.step.group >= group));
+        unseen.into_iter().find_map(|run| match &run.state {
+            StepState::Failed { reason } | StepState::Stopped { reason } => Some((run, reason.as_str())),
+            _ => None,
+        })
+    }
+
+    /// The group of the last thinking step that is done.
+    fn thought(&self) -> Option<u32> {
+        let thoughts = self.steps.iter().filter(|run| run.step.event == THINK && run.state.is_done());
+        thoughts.map(|run| run.step.group).max()
+    }
+
+    /// Results as references of a step of this group see them: of the steps of earlier groups, none where there is none.
+    pub fn results_before(&self, group: u32) -> Vec<references::Outcome<'_>> {
+        let earlier = self.steps.iter().filter(|run| run.step.group < group);
+        earlier.map(|run| references::Outcome { event: &run.step.event, result: run.state.result() }).collect()
+    }
+
+    /// Bytes its results take.
+    pub fn bytes(&self) -> usize {
+        self.steps.iter().filter_map(|run| run.state.result()).map(|result| result.to_string().len()).sum()
+    }
+
+    /// Bytes it takes in all, nearly: parameters, results, what waits for consent and what triggered it.
+    pub fn size(&self) -> usize {
+        let of_step = |run: &StepRun| {
+            let state = match &run.state {
+                StepState::Asked { arguments, .. } | StepState::Approved { arguments, .. } => arguments.len(),
+                state => state.result().map_or(0, |result| result.to_string().len()),
+            };
+            state + serde_json::to_string(&run.step.params).map_or(0, |params| params.len())
+        };
+        self.data.to_string().len() + self.steps.iter().map(of_step).sum::<usize>()
+    }
+
+    fn positions(&self, which: impl Fn(&StepRun) -> bool) -> Vec<usize> {
+        self.steps.iter().enumerate().filter(|(_, step)| which(step)).map(|(at, _)| at).collect()
+    }
+}
+
+impl StepState {
+    pub fn is_done(&self) -> bool {
+        self.result().is_some()
+    }
+
+    pub fn result(&self) -> Option<&Value> {
+        match self {
+            Self::Done { result } => Some(result),
+            _ => None,
+        }
+    }
+
+    /// As people and models are told it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running { .. } => "running",
+            Self::Asked { .. } | Self::Approved { .. } | Self::Rejected { .. } => "waits for consent",
+            Self::Done { .. } => "done",
+            Self::Failed { .. } => "failed",
+            Self::Skipped { .. } => "skipped",
+            Self::Stopped { .. } => "stopped",
+        }
+    }
+
+    fn is_under_way(&self) -> bool {
+        matches!(self, Self::Running { .. } | Self::Asked { .. } | Self::Approved { .. } | Self::Rejected { .. })
+    }
+}

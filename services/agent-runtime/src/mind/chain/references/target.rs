@@ -1,0 +1,157 @@
+//! What a reference is to.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::Scope;
+use super::text::{Path, Segment};
+
+/// Names that an error lists.
+const LISTED: usize = 10;
+/// Longest name that an error lists, in characters.
+const LISTED_CHARS: usize = 40;
+
+/// What a reference is to, as far as it can be told without results.
+#[derive(Debug)]
+pub enum Target<'p> {
+    /// Within the result of the step of this event with this number, else of the last one that has a result.
+    Step { event: &'p str, nth: Option<usize>, path: &'p [Segment<'p>] },
+    /// A text of a thread; of the own one when it is not named.
+    Thread { id: Option<&'p str>, part: Part },
+    /// Within what triggered the chain.
+    Event { path: &'p [Segment<'p>] },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Analysis,
+    Summary,
+}
+
+/// Why a path leads nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stray {
+    NoStep,
+    /// It begins like one to a thread.
+    NoPart,
+}
+
+/// What a path leads to. `known` says whether a step of this event can be referred to; the longest name counts.
+pub fn target<'p>(path: &'p Path<'p>, known: &dyn Fn(&str) -> bool) -> Result<Target<'p>, Stray> {
+    let numbered = path.segments.iter().position(|segment| segment.index.is_some());
+    let longest = numbered.map_or(path.segments.len(), |at| at + 1);
+    let names = path.segments.iter().enumerate().take(longest);
+    if let Some((at, last)) = names.rev().find(|(_, segment)| known(segment.so_far)) {
+        let behind = path.segments.get(at + 1..).unwrap_or_default();
+        return Ok(Target::Step { event: last.so_far, nth: last.index, path: behind });
+    }
+    match path.segments.as_slice() {
+        [Segment { name: "event", index: None, .. }, path @ ..] => Ok(Target::Event { path }),
+        [Segment { name: "thread", .. }, named @ ..] => thread(named),
+        _ => Err(Stray::NoStep),
+    }
+}
+
+fn thread<'p>(named: &[Segment<'p>]) -> Result<Target<'p>, Stray> {
+    let (id, part) = match named {
+        [part] => (None, part),
+        [id, part] => (Some(id.name), part),
+        _ => return Err(Stray::NoPart),
+    };
+    let part = match part.name {
+        "analysis" => Part::Analysis,
+        "summary" => Part::Summary,
+        _ => return Err(Stray::NoPart),
+    };
+    let numbered = named.iter().any(|segment| segment.index.is_some());
+    if numbered { Err(Stray::NoPart) } else { Ok(Target::Thread { id, part }) }
+}
+
+pub const NO_STEP: &str = "refers to no step of the chain";
+pub const NO_PART: &str = "refers to nothing of the thread; write {thread.analysis} or {thread.summary}";
+pub const OTHER_THREAD: &str = "reaches outside the thread; write {thread.analysis} or {thread.summary}";
+
+impl Target<'_> {
+    /// What it is to, now that there are results.
+    pub fn find<'s>(&self, scope: &Scope<'s>) -> Result<Cow<'s, Value>, String> {
+        match self {
+            Self::Step { event, nth, path } => {
+                let result = result(scope, event, *nth)?;
+                let (result, path) = match path {
+                    [Segment { name: "result", index, .. }, path @ ..] => (item(result, *index)?, path),
+                    path => (result, *path),
+                };
+                Ok(Cow::Borrowed(reach(result, path)?))
+            }
+            Self::Thread { id: Some(id), .. } if *id != scope.thread_id => Err(OTHER_THREAD.to_owned()),
+            Self::Thread { part, .. } => match (part, scope.analysis, scope.summary) {
+                (Part::Analysis, "", _) => Err("nothing was analyzed in the thread yet".to_owned()),
+                (Part::Summary, _, "") => Err("the thread has no summary yet".to_owned()),
+                (Part::Analysis, text, _) | (Part::Summary, _, text) => Ok(Cow::Owned(Value::from(text))),
+            },
+            Self::Event { .. } if scope.event.is_null() => Err("nothing triggered the chain".to_owned()),
+            Self::Event { path } => Ok(Cow::Borrowed(reach(scope.event, path)?)),
+        }
+    }
+}
+
+/// The result of a step.
+fn result<'s>(scope: &Scope<'s>, event: &str, nth: Option<usize>) -> Result<&'s Value, String> {
+    let mut steps = scope.outcomes.iter().filter(|outcome| outcome.event == event);
+    match nth {
+        None => steps.rev().find_map(|step| step.result).ok_or_else(|| format!("{event} has no result")),
+        Some(nth) => {
+            let count = steps.clone().count();
+            let step = steps.nth(nth).ok_or_else(|| format!("there is no {event}[{nth}], but {count} of them"))?;
+            step.result.ok_or_else(|| format!("{event}[{nth}] has no result"))
+        }
+    }
+}
+
+fn reach<'v>(value: &'v Value, path: &[Segment<'_>]) -> Result<&'v Value, String> {
+    path.iter().try_fold(value, |value, segment| item(field(value, segment.name)?, segment.index))
+}
+
+fn field<'v>(value: &'v Value, name: &str) -> Result<&'v Value, String> {
+    match value {
+        Value::Object(fields) => {
+            let keys = fields.keys().map(String::as_str);
+            fields.get(name).ok_or_else(|| format!("there is no {name:?}, but {}", listed(keys)))
+        }
+        Value::Array(items) => Err(format!("there is a list of {} where {name:?} was looked for", items.len())),
+        other => Err(format!("there is a {} where {name:?} was looked for", kind(other))),
+    }
+}
+
+fn item(value: &Value, index: Option<usize>) -> Result<&Value, String> {
+    match (value, index) {
+        (value, None) => Ok(value),
+        (Value::Array(items), Some(index)) => {
+            items.get(index).ok_or_else(|| format!("there is no [{index}] in a list of {}", items.len()))
+        }
+        (other, Some(index)) => Err(format!("there is a {} where [{index}] was looked for", kind(other))),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "truth value",
+        Value::Number(_) => "number",
+        Value::String(_) => "text",
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
+    }
+}
+
+/// A few of the names there are.
+pub fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let mut names = names.map(|name| name.chars().take(LISTED_CHARS).collect::<String>());
+    let shown: Vec<String> = names.by_ref().take(LISTED).collect();
+    match (shown.is_empty(), names.count()) {
+        (true, _) => "nothing".to_owned(),
+        (false, 0) => shown.join(", "),
+        (false, more) => format!("{} and {more} more", shown.join(", ")),
+    }
+}

@@ -1,0 +1,223 @@
+//! Finding references in a text.
+//!
+//! A path is segments joined by `.`, each of letters, digits, `_` and `-`, and perhaps with a number: `a.b[0].c`. Within
+//! braces it is a reference; within doubled braces it is shown with single ones. All other braces, such as those of
+//! JSON and of code, are text.
+
+use std::borrow::Cow;
+
+/// Longest path, in bytes; what is longer is text.
+const PATH_BYTES: usize = 256;
+/// Digits of a number within a path.
+const DIGITS: usize = 6;
+
+/// A part of a text.
+#[derive(Debug, PartialEq)]
+pub enum Piece<'t> {
+    Text(&'t str),
+    Braced(Braced<'t>),
+}
+
+/// A path within braces.
+#[derive(Debug, PartialEq)]
+pub struct Braced<'t> {
+    /// With its braces.
+    pub raw: &'t str,
+    pub path: Path<'t>,
+    opening: usize,
+    closing: usize,
+}
+
+/// `a.b[0].c`
+#[derive(Debug, PartialEq)]
+pub struct Path<'t> {
+    pub text: &'t str,
+    pub segments: Vec<Segment<'t>>,
+}
+
+#[derive(Debug, PartialEq)]
+pub struct Segment<'t> {
+    pub name: &'t str,
+    pub index: Option<usize>,
+    /// The path up to here, without the number of this segment.
+    pub so_far: &'t str,
+}
+
+impl Braced<'_> {
+    /// Whether it refers to something: of doubled braces none is left over for that.
+    pub fn is_reference(&self) -> bool {
+        self.pairs() % 2 == 1
+    }
+
+    /// Whether it has no braces but those of a reference.
+    pub fn is_bare(&self) -> bool {
+        self.opening == 1 && self.closing == 1
+    }
+
+    /// What it is shown as: `inner` and the braces that are text.
+    pub fn show(&self, inner: &str) -> String {
+        let braces = |brace: &str, count: usize| brace.repeat(count - self.pairs() + self.pairs() / 2);
+        format!("{}{inner}{}", braces("{", self.opening), braces("}", self.closing))
+    }
+
+    fn pairs(&self) -> usize {
+        self.opening.min(self.closing)
+    }
+}
+
+/// The parts of a text, in their order.
+pub fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    // Where the text begins that is not yet a piece, and where to look on.
+    let (mut begun, mut at) = (0, 0);
+    while let Some((_, rest)) = text.split_at_checked(at) {
+        let Some(opening_at) = rest.find('{') else { break };
+        let opening = count(rest.split_at(opening_at).1, '{');
+        at += opening_at + opening;
+        let Some(path) = path(text.split_at(at).1) else { continue };
+        let raw_at = at - opening;
+        let behind = text.split_at(at + path.text.len()).1;
+        let closing = count(behind, '}');
+        at += path.text.len() + closing;
+        if begun < raw_at {
+            pieces.extend(text.get(begun..raw_at).map(Piece::Text));
+        }
+        let raw = text.get(raw_at..at).unwrap_or_default();
+        pieces.push(Piece::Braced(Braced { raw, path, opening, closing }));
+        begun = at;
+    }
+    pieces.extend(text.get(begun..).filter(|rest| !rest.is_empty()).map(Piece::Text));
+    pieces
+}
+
+/// The text written so that it is shown as it is: what would be a reference gets its braces doubled.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    let pieces = pieces(text);
+    if !pieces.iter().any(|piece| matches!(piece, Piece::Braced(_))) {
+        return Cow::Borrowed(text);
+    }
+    let written = pieces.iter().map(|piece| match piece {
+        Piece::Text(text) => (*text).to_owned(),
+        Piece::Braced(braced) => format!("{}{}{}", "{".repeat(braced.pairs()), braced.raw, "}".repeat(braced.pairs())),
+    });
+    Cow::Owned(written.collect())
+}
+
+fn count(text: &str, brace: char) -> usize {
+    text.chars().take_while(|c| *c == brace).count()
+}
+
+/// The path at the beginning of a text, if a closing brace follows it.
+fn path(text: &str) -> Option<Path<'_>> {
+    let mut segments = Vec::new();
+    let mut rest = text;
+    loop {
+        let (name, behind) = rest.split_at(rest.find(|c| !is_of_name(c))?);
+        let so_far = text.get(..text.len() - behind.len())?;
+        let (index, behind) = index(behind)?;
+        if name.is_empty() || so_far.len() > PATH_BYTES {
+            return None;
+        }
+        segments.push(Segment { name, index, so_far });
+        match behind.strip_prefix('.') {
+            Some(next) => rest = next,
+            None if behind.starts_with('}') => {
+                // `{2}` is a quantifier of a regular expression rather than a reference.
+                let named = segments.first()?.name.contains(|c: char| c.is_ascii_alphabetic());
+                return named.then_some(Path { text: text.get(..text.len() - behind.len())?, segments });
+            }
+            None => return None,
+        }
+    }
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// `[0]` at the beginning of a text, and what is behind it.
+fn index(text: &str) -> Option<(Option<usize>, &str)> {
+    let Some(inner) = text.strip_prefix('[') else { return Some((None, text)) };
+    let (digits, behind) = inner.split_at(inner.find(|c: char| !c.is_ascii_digit())?);
+    let number = digits.parse().ok().filter(|_| digits.len() <= DIGITS)?;
+    Some((Some(number), behind.strip_prefix(']')?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The text with its references marked and its other braces as they are shown.
+    fn marked(text: &str) -> String {
+        let show = |piece: &Piece<'_>| match piece {
+            Piece::Text(text) => (*text).to_owned(),
+            Piece::Braced(braced) if braced.is_reference() => braced.show(&format!("<{}>", braced.path.text)),
+            Piece::Braced(braced) => braced.show(braced.path.text),
+        };
+        pieces(text).iter().map(show).collect()
+    }
+
+    #[test]
+    fn references_and_other_braces() {
+        for (text, shown) in [
+            ("{tools.now.date} 17:00", "<tools.now.date> 17:00"),
+            ("{a}{b-c._d[12].e}", "<a><b-c._d[12].e>"),
+            ("{{a.b}}", "{a.b}"),
+            ("{{{a.b}}}", "{<a.b>}"),
+            ("{{{{a.b}}}}", "{{a.b}}"),
+            ("{{a.b} {a.b}}", "{<a.b> <a.b>}"),
+            (r#"{"a": {"b": {a.b}}}"#, r#"{"a": {"b": <a.b>}}"#),
+            (r#"{"a":{"b":{}}}"#, r#"{"a":{"b":{}}}"#),
+            ("if x { y } {", "if x { y } {"),
+            (
+                "{a..b} {.a} {a.} {a[x]} {a[]} {a[0} {a[1234567]} {a b} {ä}",
+                "{a..b} {.a} {a.} {a[x]} {a[]} {a[0} {a[1234567]} {a b} {ä}",
+            ),
+            (r"\d{2} {1.5} {-}", r"\d{2} {1.5} {-}"),
+            ("{a\n} {{", "{a\n} {{"),
+        ] {
+            assert_eq!(marked(text), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_segments() {
+        let text = "{team.members[1].result}";
+        let pieces = pieces(text);
+        let [Piece::Braced(braced)] = pieces.as_slice() else { panic!("{text}") };
+        assert!(braced.is_bare() && braced.raw == text);
+        let segments: Vec<_> = braced.path.segments.iter().map(|one| (one.name, one.index, one.so_far)).collect();
+        let expected =
+            [("team", None, "team"), ("members", Some(1), "team.members"), ("result", None, "team.members[1].result")];
+        assert_eq!(segments, expected);
+        let long = format!("{{a.{}}}", "b".repeat(PATH_BYTES));
+        assert_eq!(super::pieces(&long), [Piece::Text(&long)]);
+    }
+
+    proptest! {
+        #[test]
+        fn all_of_a_text_is_in_its_pieces(text in "([{}]|a\\.b|\\[0\\]|\\PC){0,60}") {
+            let pieces = pieces(&text);
+            let raw = pieces.iter().map(|piece| match piece {
+                Piece::Text(text) => (*text).to_owned(),
+                Piece::Braced(braced) => braced.raw.to_owned(),
+            });
+            prop_assert_eq!(raw.collect::<String>(), text.clone());
+        }
+
+        #[test]
+        fn what_is_escaped_is_shown_as_it_was(text in "([{}]|a\\.b|\\[0\\]|\\PC){0,60}") {
+            prop_assert_eq!(marked(&escape(&text)), text);
+        }
+    }
+
+    #[test]
+    fn many_braces_take_no_long_time() {
+        for bomb in ["{", "{a", "{a.b[0", "}", "{a}", "{{a}"] {
+            let text = bomb.repeat(200_000);
+            assert_eq!(marked(&escape(&text)), text);
+        }
+    }
+}

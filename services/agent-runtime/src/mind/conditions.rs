@@ -1,0 +1,51 @@
+//! Conditions of hooks: the syntax of seed 000 (`sender contains 'Sarah' AND (subject contains 'budget')`) and CEL.
+//!
+//! * `syntax`: that of seed 000, read to an [`Expression`](syntax::Expression)
+//! * `truth`: what such an expression says of data
+//! * `cel`: what is not in that syntax
+//!
+//! It compares text whatever its case. What is asked of a field that the data has not, does not hold.
+
+mod cel;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod truth;
+
+use serde_json::Value;
+
+use self::truth::Truth;
+
+/// Longest condition, in characters.
+pub const LONGEST: usize = super::tasks::CONDITION_CHARS;
+/// How deep parentheses may be nested.
+const DEEPEST: usize = 32;
+
+/// What a condition says of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Holds,
+    DoesNot,
+    /// Neither syntax can read it, or it asks for what the event has not: a model must judge.
+    Unclear,
+}
+
+/// Judges a condition by the event's data, a JSON object. An empty condition holds.
+pub fn judge(condition: &str, data: &Value) -> Verdict {
+    let condition = condition.trim();
+    if condition.is_empty() {
+        return Verdict::Holds;
+    }
+    if condition.chars().count() > LONGEST {
+        return Verdict::Unclear;
+    }
+    let truth = match syntax::read(condition) {
+        Some(expression) => truth::of(&expression, data),
+        None => cel::judge(condition, data),
+    };
+    match truth {
+        Truth::Yes => Verdict::Holds,
+        Truth::No => Verdict::DoesNot,
+        Truth::Unknown => Verdict::Unclear,
+    }
+}

@@ -1,0 +1,93 @@
+//! Tools of the mind itself: what they do is in the decision, so nobody else carries them out.
+//!
+//! Some are done at once, some ask a model first. One file for each noun.
+
+pub mod chains;
+pub mod memory;
+pub mod steps;
+pub mod tasks;
+pub mod threads;
+pub mod user;
+
+use jiff::Timestamp;
+use kairo_proto::v1::decided_event::Event;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::{
+    request::{ModelRequest, Tool},
+    state::{AgentState, Turn},
+};
+
+/// What an intrinsic knows.
+pub struct Context<'a> {
+    /// With all that this decision did so far.
+    pub state: &'a AgentState,
+    pub turn_id: Uuid,
+    pub turn: &'a Turn,
+    /// The recorded time of the input.
+    pub now: Timestamp,
+    /// For ids of what it makes: derived from this, they are the same when it is done again.
+    pub id: Uuid,
+    /// Key under which secrets are sealed; none when none is configured.
+    pub secret_key: Option<&'a [u8; 32]>,
+    /// Steps a chain may have.
+    pub most_steps: usize,
+    /// Whether a tool of this name is offered to the agent.
+    pub known: &'a dyn Fn(&str) -> bool,
+}
+
+/// How an intrinsic begins.
+pub enum Begun {
+    Done(Done),
+    /// It goes on with the model's answer, in `finish`.
+    Ask(ModelRequest),
+}
+
+/// What an intrinsic did.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// In the order in which they become part of the decision.
+    pub events: Vec<Event>,
+    /// For the step, and for the model.
+    pub result: Value,
+}
+
+type Begin = fn(&Context<'_>, &Map<String, Value>) -> Result<Begun, String>;
+type Finish = fn(&Context<'_>, &Map<String, Value>, &str) -> Result<Done, String>;
+
+/// An intrinsic.
+pub struct Intrinsic {
+    pub tool: Tool,
+    pub begin: Begin,
+    /// What a model's answer makes of it; never called for those that ask none. What is wrong with an answer is told to
+    /// the model.
+    pub finish: Finish,
+}
+
+/// All of them.
+pub fn all() -> impl Iterator<Item = &'static Intrinsic> {
+    static ALL: std::sync::LazyLock<Vec<Intrinsic>> = std::sync::LazyLock::new(|| {
+        [chains::all(), memory::all(), steps::all(), tasks::all(), threads::all(), user::all()]
+            .into_iter()
+            .flatten()
+            .collect()
+    });
+    ALL.iter()
+}
+
+/// The one of this name.
+pub fn named(name: &str) -> Option<&'static Intrinsic> {
+    all().find(|intrinsic| intrinsic.tool.name == name)
+}
+
+/// For intrinsics that ask no model.
+pub(super) fn asks_nobody(_: &Context<'_>, _: &Map<String, Value>, _: &str) -> Result<Done, String> {
+    Err("it asks no model".to_owned())
+}
+
+impl From<Done> for Begun {
+    fn from(done: Done) -> Self {
+        Self::Done(done)
+    }
+}

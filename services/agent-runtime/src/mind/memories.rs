@@ -1,0 +1,153 @@
+//! What an agent has lately written to its memory, for digests. All of it is in the read model, found by
+//! `memory.search`.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use jiff::civil::Date;
+use kairo_proto::v1::MemoryAppended;
+use serde::{Deserialize, Serialize};
+
+use super::{state::AgentState, thread::cut_to};
+
+/// Memories at hand, their texts in bytes, the text of one in bytes, and the days they reach back from the newest.
+const RECENT: usize = 200;
+const RECENT_BYTES: usize = 64 * 1024;
+const CONTENT_BYTES: usize = 8 * 1024;
+const DAYS: i32 = 8;
+/// Of one memory, so many of the events it came from.
+const SOURCES: usize = 100;
+
+/// Lately written memories, the oldest forgotten first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memories {
+    pub recent: VecDeque<Recent>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recent {
+    pub kind: String,
+    pub subject: String,
+    pub content: String,
+    pub day: String,
+    /// Events it came from.
+    pub sources: Vec<String>,
+    pub memory_id: String,
+    /// Whom it was written for; empty for all.
+    pub user: String,
+}
+
+impl Memories {
+    /// Takes in `memory.appended`.
+    pub(super) fn append(&mut self, appended: &MemoryAppended) {
+        self.recent.retain(|known| known.memory_id != appended.memory_id);
+        self.recent.push_back(Recent {
+            kind: appended.kind.clone(),
+            subject: cut_to(&appended.subject, CONTENT_BYTES),
+            content: cut_to(&appended.content, CONTENT_BYTES),
+            day: appended.day.clone(),
+            sources: appended.source_event_ids.iter().take(SOURCES).cloned().collect(),
+            memory_id: appended.memory_id.clone(),
+            user: appended.user.clone(),
+        });
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        let newest = self.recent.iter().filter_map(|known| day(&known.day)).max();
+        if let Some(newest) = newest {
+            let is_old = |known: &Recent| day(&known.day).is_none_or(|day| (newest - day).get_days() > DAYS);
+            self.recent.retain(|known| !is_old(known));
+        }
+        let mut bytes: usize = self.recent.iter().map(Recent::bytes).sum();
+        while self.recent.len() > RECENT || bytes > RECENT_BYTES {
+            let Some(oldest) = self.recent.pop_front() else { break };
+            bytes -= oldest.bytes();
+        }
+    }
+}
+
+impl Recent {
+    fn bytes(&self) -> usize {
+        self.subject.len() + self.content.len() + self.sources.iter().map(String::len).sum::<usize>()
+    }
+}
+
+impl AgentState {
+    /// Takes in `memory.appended`: events that a journal entry came from wait no longer to be written down.
+    pub(super) fn remembered(&mut self, appended: &MemoryAppended) {
+        self.memories.append(appended);
+        if appended.kind != "journal" {
+            return;
+        }
+        let sources: BTreeSet<&str> = appended.source_event_ids.iter().map(String::as_str).collect();
+        for thread in self.threads.values_mut().filter(|thread| !thread.fresh.is_empty()) {
+            thread.fresh.retain(|event| !sources.contains(event.as_str()));
+            if thread.fresh.is_empty() {
+                thread.news = 0;
+            }
+        }
+    }
+}
+
+fn day(text: &str) -> Option<Date> {
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn appended(id: usize, day: &str, content: &str) -> MemoryAppended {
+        MemoryAppended {
+            memory_id: format!("memory-{id}"),
+            kind: "journal".into(),
+            content: content.into(),
+            day: day.into(),
+            source_event_ids: vec![format!("event-{id}")],
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn what_is_at_hand_is_bounded_in_number_bytes_and_days() {
+        let mut memories = Memories::default();
+        (0..300).for_each(|id| memories.append(&appended(id, "2026-11-20", "x")));
+        assert_eq!((memories.recent.len(), memories.recent[0].memory_id.as_str()), (RECENT, "memory-100"));
+        (0..50).for_each(|id| memories.append(&appended(1_000 + id, "2026-11-21", &"x".repeat(100_000))));
+        assert!(memories.recent.iter().map(Recent::bytes).sum::<usize>() <= RECENT_BYTES);
+        assert!(memories.recent.len() < 10);
+        memories.append(&appended(2_000, "2026-11-29", "x"));
+        assert!(memories.recent.iter().any(|known| known.day == "2026-11-21"));
+        memories.append(&appended(2_001, "2026-11-30", "x"));
+        assert!(memories.recent.iter().all(|known| known.day.as_str() >= "2026-11-29"));
+        memories.append(&appended(2_002, "no day", "x"));
+        assert_eq!(memories.recent.len(), 2);
+    }
+
+    #[test]
+    fn the_same_memory_again_replaces_what_it_said() {
+        let mut memories = Memories::default();
+        memories.append(&appended(1, "2026-11-20", "one"));
+        memories.append(&appended(2, "2026-11-20", "two"));
+        memories.append(&appended(1, "2026-11-21", "three"));
+        let contents: Vec<_> = memories.recent.iter().map(|known| known.content.as_str()).collect();
+        assert_eq!(contents, ["two", "three"]);
+    }
+
+    #[test]
+    fn events_that_were_written_down_wait_no_longer() {
+        let mut state = AgentState::default();
+        for id in ["t", "u"] {
+            let thread = state.threads.entry(id.to_owned()).or_default();
+            thread.fresh.extend([format!("{id}-1"), format!("{id}-2")]);
+            thread.news = 2;
+        }
+        let mut entry = appended(1, "2026-11-20", "x");
+        entry.source_event_ids = vec!["t-1".into(), "t-2".into(), "u-1".into()];
+        state.remembered(&MemoryAppended { kind: "person".into(), ..entry.clone() });
+        assert_eq!(state.threads["t"].fresh.len(), 2);
+        state.remembered(&entry);
+        assert_eq!((state.threads["t"].fresh.len(), state.threads["t"].news), (0, 0));
+        assert_eq!((state.threads["u"].fresh.len(), state.threads["u"].news), (1, 2));
+    }
+}

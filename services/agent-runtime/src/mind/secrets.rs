@@ -1,0 +1,127 @@
+//! What looks like a secret in a text, so that it is taken out before the text is remembered or digested.
+//!
+//! Three things give a secret away: its shape ([`shapes`]: keys of known services, private keys, cards), what is said
+//! before it ([`labels`]: "the password is …"), and that it stands elsewhere in the same text. What is found is a guess
+//! on the safe side; what is said in other words stays.
+
+mod labels;
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, ops::Range};
+
+/// Secrets of one text that are kept; further ones are taken out and not kept.
+const KEPT: usize = 32;
+/// Times a text is looked through: what stands before a secret may come to light when another is gone.
+const PASSES: usize = 4;
+/// A secret of fewer bytes is not looked for in the rest of the text, where it may be a part of anything.
+const TELLING: usize = 6;
+
+/// A text without its secrets, and the secrets that stood in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cleaned {
+    /// With `[secret <name>]` in the place of each.
+    pub text: String,
+    /// Name and what stood there.
+    pub secrets: Vec<(String, String)>,
+}
+
+/// Where something that looks like a secret stands, and what it seems to be.
+#[derive(Clone, Debug, PartialEq)]
+struct Found {
+    at: Range<usize>,
+    kind: &'static str,
+}
+
+/// Takes what looks like a secret out of a text.
+pub fn take_out(text: &str) -> Cleaned {
+    take_out_of(Cleaned { text: text.to_owned(), secrets: Vec::new() })
+}
+
+/// As [`take_out`], for a text that mentions secrets which were taken out before: further ones get other names.
+pub fn take_out_of(mut cleaned: Cleaned) -> Cleaned {
+    for _ in 0..PASSES {
+        let found = find(&cleaned.text);
+        if found.is_empty() {
+            break;
+        }
+        cleaned = replace(cleaned, &found);
+    }
+    cleaned
+}
+
+/// What stands in the place of a secret of this name.
+pub fn marker(name: &str) -> String {
+    format!("[secret {name}]")
+}
+
+/// Everything that looks like a secret, in order, none within another.
+fn find(text: &str) -> Vec<Found> {
+    let mut all = shapes::find(text);
+    all.extend(labels::find(text));
+    // Of two at the same place the longer one is first.
+    all.sort_by(|a, b| a.at.start.cmp(&b.at.start).then(b.at.end.cmp(&a.at.end)));
+    let mut found: Vec<Found> = Vec::new();
+    for next in all {
+        match found.last_mut() {
+            Some(last) if next.at.start < last.at.end => last.at.end = last.at.end.max(next.at.end),
+            _ => found.push(next),
+        }
+    }
+    found
+}
+
+fn replace(cleaned: Cleaned, found: &[Found]) -> Cleaned {
+    let Cleaned { text, mut secrets } = cleaned;
+    let mut names = Names::of(&text, &secrets);
+    let mut shown = String::with_capacity(text.len());
+    let mut from = 0;
+    for Found { at, kind } in found {
+        let (before, secret) = (text.get(from..at.start), text.get(at.clone()));
+        shown.push_str(before.unwrap_or_default());
+        let secret = secret.unwrap_or_default();
+        let known = secrets.iter().find(|(_, other)| other == secret).map(|(name, _)| name.clone());
+        match known {
+            Some(name) => shown.push_str(&marker(&name)),
+            None if secrets.len() >= KEPT => shown.push_str("[secret]"),
+            None => {
+                let name = names.next(kind);
+                shown.push_str(&marker(&name));
+                secrets.push((name, secret.to_owned()));
+            }
+        }
+        from = at.end;
+    }
+    shown.push_str(text.get(from..).unwrap_or_default());
+    // Said once with its label, it may be said again without.
+    for (name, secret) in secrets.iter().filter(|(_, secret)| secret.len() >= TELLING) {
+        if shown.contains(secret.as_str()) && !marker(name).contains(secret.as_str()) {
+            shown = shown.replace(secret.as_str(), &marker(name));
+        }
+    }
+    Cleaned { text: shown, secrets }
+}
+
+/// Gives each secret a name of its own: `password`, then `password 2`.
+struct Names(BTreeMap<&'static str, usize>, Vec<String>);
+
+impl Names {
+    /// Names that the text mentions already are taken.
+    fn of(text: &str, secrets: &[(String, String)]) -> Self {
+        let mentioned = text.split("[secret ").skip(1).filter_map(|rest| rest.split_once(']'));
+        let taken = mentioned.map(|(name, _)| name.to_owned()).chain(secrets.iter().map(|(name, _)| name.clone()));
+        Self(BTreeMap::new(), taken.collect())
+    }
+
+    fn next(&mut self, kind: &'static str) -> String {
+        let count = self.0.entry(kind).or_insert(0);
+        loop {
+            *count += 1;
+            let name = if *count == 1 { kind.to_owned() } else { format!("{kind} {count}") };
+            if !self.1.contains(&name) {
+                return name;
+            }
+        }
+    }
+}

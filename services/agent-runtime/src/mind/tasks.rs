@@ -1,0 +1,266 @@
+//! An agent's tasks: what has a time or waits for something to happen. Folded from the log.
+//!
+//! Which times were dealt with is said by a task's occurrence: each time has a number, counted from 1, and the task says
+//! which one comes next. A timer that comes twice or late finds another number.
+
+mod list;
+#[cfg(test)]
+mod tests;
+mod trigger;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use jiff::Timestamp;
+use kairo_proto::v1;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+pub use self::{
+    list::{Filter, Wanted},
+    trigger::{Trigger, kept},
+};
+use super::schedule::Schedule;
+
+/// Open tasks an agent may have, hooks included.
+pub const MOST_OPEN: usize = 1_000;
+/// Hooks among them: each is looked at whenever something happens.
+pub const MOST_HOOKS: usize = 100;
+/// Text that all open tasks may take, in bytes, so that a snapshot fits one message.
+pub const MOST_BYTES: usize = 256 * 1024;
+/// Largest action of a task, in bytes of JSON.
+pub const ACTION_BYTES: usize = 32 * 1024;
+/// Longest condition of a hook, in characters.
+pub const CONDITION_CHARS: usize = 2_000;
+/// Hooks and tasks that may follow from one another.
+pub const LINEAGE: usize = 8;
+/// Tasks that are over and still listed; the oldest make room.
+const ENDED: usize = 256;
+/// What the actions of tasks that are over may take, in bytes; older ones lose theirs.
+const ENDED_BYTES: usize = 64 * 1024;
+
+/// All tasks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tasks {
+    /// By task id.
+    pub open: BTreeMap<Uuid, Task>,
+    /// Those that are over, the oldest forgotten first.
+    pub ended: VecDeque<Task>,
+    /// What happened at the input being decided on that tasks wait for.
+    pub triggered: Vec<Trigger>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    pub id: Uuid,
+    pub title: String,
+    pub status: Status,
+    pub what: What,
+    /// Steps, in the form of a chain.
+    pub action: Value,
+    pub thread_id: String,
+    pub user: String,
+    /// user, system, self or delegation.
+    pub source: String,
+    pub created: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// Its time has not come yet.
+    Pending,
+    /// A hook that waits, or a repeated task that has fired before.
+    Active,
+    Paused,
+    Completed,
+    Canceled,
+    Archived,
+    Failed,
+}
+
+/// What a task waits for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum What {
+    Time {
+        schedule: Schedule,
+        /// When it is due next, and which time that is; none when it is not.
+        next: Option<(Timestamp, u64)>,
+    },
+    Hook {
+        trigger: String,
+        condition: String,
+    },
+}
+
+impl Tasks {
+    /// Takes in `task.scheduled`, decided at `at`. What would be more than an agent may have is not taken in: nobody
+    /// decides to schedule it.
+    pub(super) fn schedule(&mut self, at: Timestamp, task: &v1::Task) {
+        let Some(task) = Task::read(at, task) else { return };
+        if self.open.len() > MOST_OPEN && !self.open.contains_key(&task.id) {
+            return;
+        }
+        self.open.insert(task.id, task);
+    }
+
+    /// Takes in `task.fired`.
+    pub(super) fn fire(&mut self, fired: &v1::TaskFired) {
+        let Some(task) = Uuid::parse_str(&fired.task_id).ok().and_then(|id| self.open.get_mut(&id)) else { return };
+        let What::Time { next, .. } = &mut task.what else { return };
+        *next = fired.next_at.parse().ok().map(|at| (at, fired.occurrence.saturating_add(1)));
+        match (task.status, next) {
+            (_, None) => task.status = Status::Completed,
+            (Status::Paused, _) => {}
+            _ => task.status = Status::Active,
+        }
+        let id = task.id;
+        self.settle(id);
+    }
+
+    /// Takes in `task.changed`.
+    pub(super) fn change(&mut self, changed: &v1::TaskChanged) {
+        let Ok(id) = Uuid::parse_str(&changed.task_id) else { return };
+        let Some(status) = Status::parse(&changed.status) else { return };
+        if let Some(over) = self.ended.iter_mut().rev().find(|task| task.id == id) {
+            over.status = status;
+            return;
+        }
+        let Some(task) = self.open.get_mut(&id) else { return };
+        task.status = status;
+        if let (What::Time { next, .. }, Ok(at)) = (&mut task.what, changed.next_at.parse()) {
+            *next = Some((at, changed.occurrence));
+        }
+        self.settle(id);
+    }
+
+    /// Puts a task that is over to the others.
+    fn settle(&mut self, id: Uuid) {
+        if self.open.get(&id).is_none_or(|task| !task.status.is_over()) {
+            return;
+        }
+        self.ended.extend(self.open.remove(&id));
+        while self.ended.len() > ENDED {
+            self.ended.pop_front();
+        }
+        let mut bytes = 0;
+        for (at, task) in self.ended.iter_mut().rev().enumerate() {
+            bytes += task.bytes();
+            // That of the last may be about to run.
+            if bytes > ENDED_BYTES && at > 0 {
+                task.action = Value::Null;
+            }
+        }
+    }
+
+    /// The task whose time this is; none when it was dealt with, is paused or over.
+    pub fn due(&self, task: Uuid, occurrence: u64) -> Option<&Task> {
+        let task = self.open.get(&task)?;
+        let waits = matches!(task.status, Status::Pending | Status::Active);
+        task.next().filter(|(_, next)| waits && *next == occurrence).map(|_| task)
+    }
+
+    /// Active hooks on this trigger, such as `post:email.received`, oldest first.
+    pub fn hooks<'a>(&'a self, trigger: &'a str) -> impl Iterator<Item = &'a Task> {
+        let waits = move |task: &&Task| {
+            task.status == Status::Active && matches!(&task.what, What::Hook { trigger: of, .. } if of == trigger)
+        };
+        let mut hooks: Vec<&Task> = self.open.values().filter(waits).collect();
+        hooks.sort_by_key(|task| (task.created, task.id));
+        hooks.into_iter()
+    }
+
+    /// What ends the agent's day.
+    pub fn day_end(&self) -> Option<&Task> {
+        self.open.values().find(|task| task.is_of_system() && matches!(task.what, What::Time { .. }))
+    }
+
+    /// Open or over.
+    pub fn get(&self, id: Uuid) -> Option<&Task> {
+        self.open.get(&id).or_else(|| self.ended.iter().rev().find(|task| task.id == id))
+    }
+
+    /// Whether there is room for another one.
+    pub fn check_room(&self, task: &v1::Task) -> Result<(), String> {
+        let hooks = self.open.values().filter(|task| matches!(task.what, What::Hook { .. })).count();
+        let bytes: usize = self.open.values().map(Task::bytes).sum();
+        let its = task.action.len() + task.title.len() + task.condition.len();
+        let most = match () {
+            () if self.open.len() >= MOST_OPEN => format!("{MOST_OPEN} open tasks"),
+            () if task.kind == "hook" && hooks >= MOST_HOOKS => format!("{MOST_HOOKS} hooks"),
+            () if bytes + its > MOST_BYTES => format!("{} KB of tasks", MOST_BYTES / 1024),
+            () => return Ok(()),
+        };
+        Err(format!("an agent may have at most {most}; cancel some with task.cancel first"))
+    }
+}
+
+impl Task {
+    /// Whether it is the agent's own, such as the end of its day, and nobody's to change.
+    pub fn is_of_system(&self) -> bool {
+        self.source == "system"
+    }
+
+    fn read(at: Timestamp, task: &v1::Task) -> Option<Self> {
+        let what = match task.kind.as_str() {
+            "hook" => What::Hook { trigger: task.trigger.clone(), condition: task.condition.clone() },
+            _ => {
+                let next: Timestamp = task.next_at.parse().ok()?;
+                let schedule = Schedule::of(task).unwrap_or(Schedule::Once(next));
+                What::Time { schedule, next: Some((next, task.occurrence)) }
+            }
+        };
+        Some(Self {
+            id: Uuid::parse_str(&task.task_id).ok()?,
+            title: task.title.clone(),
+            status: if matches!(what, What::Hook { .. }) { Status::Active } else { Status::Pending },
+            what,
+            action: serde_json::from_str(&task.action).unwrap_or(Value::Null),
+            thread_id: task.thread_id.clone(),
+            user: task.user.clone(),
+            source: task.source.clone(),
+            created: at,
+        })
+    }
+
+    /// When it is due next, and which time that is.
+    pub fn next(&self) -> Option<(Timestamp, u64)> {
+        match &self.what {
+            What::Time { next, .. } => *next,
+            What::Hook { .. } => None,
+        }
+    }
+
+    /// Text it takes, in bytes.
+    fn bytes(&self) -> usize {
+        let what = match &self.what {
+            What::Hook { trigger, condition } => trigger.len() + condition.len(),
+            What::Time { .. } => 0,
+        };
+        self.title.len() + what + self.action.to_string().len()
+    }
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Completed => "completed",
+            Self::Canceled => "canceled",
+            Self::Archived => "archived",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let all =
+            [Self::Pending, Self::Active, Self::Paused, Self::Completed, Self::Canceled, Self::Archived, Self::Failed];
+        all.into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// Whether nothing comes of the task any more.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Completed | Self::Canceled | Self::Archived | Self::Failed)
+    }
+}

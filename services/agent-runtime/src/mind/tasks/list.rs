@@ -1,0 +1,93 @@
+//! Which tasks somebody wants to see.
+
+use jiff::Timestamp;
+
+use super::{Status, Task, Tasks, What};
+
+/// Which tasks are wanted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    pub status: Wanted,
+    /// Due from the one until just before the other.
+    pub due: Option<(Timestamp, Timestamp)>,
+    /// In the title or the action, whatever the case.
+    pub text: Option<String>,
+    /// "scheduled" or "hook".
+    pub kind: Option<String>,
+    pub source: Option<String>,
+    pub trigger: Option<String>,
+}
+
+/// By status, as people mean it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// Not over.
+    #[default]
+    Open,
+    /// Yet to come: what has a time, repeated or not.
+    Pending,
+    /// Hooks that wait, and repeated tasks.
+    Active,
+    /// Exactly this.
+    Exactly(Status),
+    All,
+}
+
+impl Tasks {
+    /// What is wanted: by the time it is due, what has none last, then as it was made.
+    pub fn list(&self, filter: &Filter) -> Vec<&Task> {
+        let mut listed: Vec<&Task> = self.open.values().chain(&self.ended).filter(|task| filter.wants(task)).collect();
+        listed.sort_by_key(|task| {
+            let next = task.next().map(|(at, _)| at);
+            (next.is_none(), next, task.created, task.id)
+        });
+        listed
+    }
+}
+
+impl Filter {
+    fn wants(&self, task: &Task) -> bool {
+        let waits = matches!(task.status, Status::Pending | Status::Active);
+        let status = match self.status {
+            Wanted::Open => !task.status.is_over(),
+            Wanted::Pending => waits && task.next().is_some(),
+            Wanted::Active => waits && task.repeats(),
+            Wanted::Exactly(status) => task.status == status,
+            Wanted::All => true,
+        };
+        let due = |(from, until): &(Timestamp, Timestamp)| {
+            task.next().is_some_and(|(at, _)| at >= *from && (at < *until || from == until && at == *from))
+        };
+        let text = |text: &String| {
+            let text = text.to_lowercase();
+            task.title.to_lowercase().contains(&text) || task.action.to_string().to_lowercase().contains(&text)
+        };
+        // The end of the day is nobody's task.
+        let source = self.source.as_ref().map_or(task.source != "system", |source| *source == task.source);
+        let trigger = |wanted: &String| matches!(&task.what, What::Hook { trigger, .. } if trigger.contains(wanted));
+        status
+            && source
+            && self.due.as_ref().is_none_or(due)
+            && self.text.as_ref().is_none_or(text)
+            && self.kind.as_ref().is_none_or(|kind| kind == task.kind())
+            && self.trigger.as_ref().is_none_or(trigger)
+    }
+}
+
+impl Task {
+    /// "scheduled" or "hook".
+    pub fn kind(&self) -> &'static str {
+        match self.what {
+            What::Time { .. } => "scheduled",
+            What::Hook { .. } => "hook",
+        }
+    }
+
+    /// Whether it may happen more than once.
+    pub fn repeats(&self) -> bool {
+        match &self.what {
+            What::Time { schedule, .. } => schedule.repeats(),
+            What::Hook { .. } => true,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `kairo example`
+
+use std::process::ExitCode;
+
+use clap::Args;
+use kairo_core::config;
+
+use crate::{
+    Error,
+    example::{self, files},
+    terminal,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo example                  which examples there are
+  kairo example morning          play one: the conversation beside what the agent does
+  kairo example research --keep  and keep what came of it, such as the presentation
+
+Exit status: 0 if everything came as the example expects, else 1.";
+
+/// Play one of the examples, on a Kairo of its own
+///
+/// Starts everything in a folder of its own, with mail, a calendar and contacts in it, lets a user of the example talk
+/// to its agent, and stops and removes everything again. The model simulator answers, by the example's scenario.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// Which example; without a name all are listed
+    name: Option<String>,
+    /// List the examples
+    #[arg(long)]
+    list: bool,
+    /// Keep the folder with everything that came of it
+    #[arg(long)]
+    keep: bool,
+    /// Let the model answer that OPENAI_API_KEY or KAIRO_MODEL_URL names, in place of the example's scenario
+    #[arg(long)]
+    model: bool,
+}
+
+pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
+    let Some(name) = arguments.name.filter(|_| !arguments.list) else {
+        return list(json);
+    };
+    let environment = config::environment().collect();
+    let options = example::Options { name, keep: arguments.keep, model: arguments.model, json, environment };
+    example::run(options).await
+}
+
+fn list(json: bool) -> Result<ExitCode, Error> {
+    let examples = files::NAMES.map(|name| (name, files::about(name)));
+    match json {
+        true => {
+            let examples = examples.map(|(name, about)| serde_json::json!({ "name": name, "about": about }));
+            terminal::json(&serde_json::json!({ "examples": examples }))?;
+        }
+        false => examples.iter().try_for_each(|(name, about)| terminal::row(format!("{name:<12} {about}")))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

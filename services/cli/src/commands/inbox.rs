@@ -1,0 +1,139 @@
+//! `kairo inbox`
+
+use std::process::ExitCode;
+
+use clap::Args;
+use jiff::Timestamp;
+use kairo_core::ids::Name;
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Session, name};
+use crate::{
+    Error, lapse,
+    question::{About, Question},
+    steps::one_line,
+    terminal,
+};
+
+/// Show what waits for your answer: suggested threads, and calls that need your consent
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  kairo inbox --user ann")]
+pub(super) struct Arguments {
+    /// Whose answer
+    #[arg(long, default_value = "you", value_parser = name, value_name = "NAME")]
+    user: Name,
+}
+
+#[derive(Deserialize)]
+struct Inbox {
+    offers: Vec<Offer>,
+    approvals: Vec<Approval>,
+}
+
+#[derive(Deserialize)]
+struct Offer {
+    offer_id: Uuid,
+    agent: String,
+    action: String,
+    message: Option<String>,
+    thread_id: Option<String>,
+    current_thread_id: Option<String>,
+    reason: String,
+    summary: String,
+    offered_at: Timestamp,
+}
+
+#[derive(Deserialize)]
+struct Approval {
+    action_id: Uuid,
+    agent: String,
+    tool: String,
+    arguments: Value,
+    requested_at: Timestamp,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let query = [("user", arguments.user.to_string())];
+    if let Some(inbox) = session.ask("v1/inbox", &query).await? {
+        lines(inbox, Timestamp::now()).into_iter().try_for_each(terminal::line)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lines(inbox: Inbox, now: Timestamp) -> Vec<String> {
+    let offers = inbox.offers.into_iter().map(|offer| {
+        let said = offer.message.as_deref().map(|message| format!("You said: {}", one_line(message)));
+        (offer.offered_at, said, Question::from(offer))
+    });
+    let approvals = inbox.approvals.into_iter().map(|approval| (approval.requested_at, None, Question::from(approval)));
+    let mut asked: Vec<_> = offers.chain(approvals).collect();
+    asked.sort_by_key(|(at, ..)| *at);
+    if asked.is_empty() {
+        return vec!["nothing waits for an answer".to_owned()];
+    }
+    let lines = |(at, said, question): (Timestamp, Option<String>, Question)| {
+        let [yes, no] = question.commands();
+        let mut lines = vec![format!("{}, {} ago", question.agent, lapse::between(at, now))];
+        lines.extend(said.map(|said| format!("  {said}")));
+        lines.push(format!("  {}", one_line(&question.words())));
+        lines.extend([format!("  yes: {yes}"), format!("  no:  {no}")]);
+        lines
+    };
+    asked.into_iter().flat_map(lines).collect()
+}
+
+impl From<Offer> for Question {
+    fn from(offer: Offer) -> Self {
+        let about = About::Thread {
+            new: offer.action == "suggest_new",
+            thread_id: offer.thread_id.unwrap_or_default(),
+            current_thread_id: offer.current_thread_id.unwrap_or_default(),
+            reason: offer.reason,
+            summary: offer.summary,
+        };
+        Self { id: offer.offer_id, agent: offer.agent, about }
+    }
+}
+
+impl From<Approval> for Question {
+    fn from(approval: Approval) -> Self {
+        let about = About::Consent { tool: approval.tool, arguments: approval.arguments.to_string() };
+        Self { id: approval.action_id, agent: approval.agent, about }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_waits_is_asked_oldest_first_with_how_to_answer() {
+        let inbox: Inbox = serde_json::from_value(json!({
+            "offers": [{
+                "offer_id": Uuid::from_u128(1), "agent": "bob", "action": "suggest_switch", "message": "Did John\nreply?",
+                "thread_id": "mail", "current_thread_id": null, "reason": "mail", "summary": "Mail from John",
+                "offered_at": "2026-01-01T00:01:00Z",
+            }],
+            "approvals": [{
+                "action_id": Uuid::from_u128(2), "agent": "eve", "tool": "email.send", "arguments": {"to": "x"},
+                "requested_at": "2026-01-01T00:00:00Z",
+            }],
+        }))
+        .unwrap();
+        let text = lines(inbox, "2026-01-01T00:01:05Z".parse().unwrap()).join("\n");
+        let parts = [
+            "eve, 1m 5s ago\n  The agent eve asks for consent to call email.send {\"to\":\"x\"}. May it?\n  yes: kairo approve",
+            "bob, 5s ago\n  You said: Did John reply?\n  This seems to belong to another thread, Mail from John (mail).",
+            &format!("no:  kairo choose {} decline --agent bob", Uuid::from_u128(1)),
+        ];
+        for part in parts {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+        let empty = Inbox { offers: Vec::new(), approvals: Vec::new() };
+        assert_eq!(lines(empty, Timestamp::now()), ["nothing waits for an answer"]);
+    }
+}

@@ -1,0 +1,197 @@
+//! `kairo memories`
+
+use std::process::ExitCode;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use clap::{Args, Subcommand};
+use jiff::civil::Date;
+use kairo_core::{ids::Name, sealing};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{
+    Session,
+    id::{IdPrefix, short},
+    name,
+};
+use crate::{Error, chain::printable, secret_key, table::table, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo memories
+  kairo memories --agent default budget review
+  kairo memories --type person --json
+  kairo memories reveal 1f0c2ab4";
+
+/// Show what agents remember, or search it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// What to search for; any of the words may match
+    #[arg(value_name = "WORDS")]
+    words: Vec<String>,
+    /// Only of this agent
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+    /// Only what was written for this user, or for all
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    user: Option<Name>,
+    /// Only of this type: journal, person, project, preference, decision, insight, fact, state or secret
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Only about this day, in the agent's time zone
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    day: Option<Date>,
+    /// At most so many
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    limit: u32,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show the secrets of a memory, opened on this machine
+    ///
+    /// The key is the one that agent-runtime has: KAIRO_SECRET_KEY, else agent_runtime.secret_key of the configuration
+    /// (KAIRO_CONFIG, KAIRO_AGENT_RUNTIME__SECRET_KEY), else that of the kairo dev in this folder or one above it. It
+    /// is sent to nobody.
+    Reveal(Reveal),
+}
+
+#[derive(Debug, Args)]
+struct Reveal {
+    /// The memory, or the first digits of its id
+    #[arg(value_name = "ID")]
+    id: IdPrefix,
+    /// Whose memory it is; only needed where several agents have one of this id
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+}
+
+#[derive(Deserialize)]
+struct Memories {
+    memories: Vec<Memory>,
+}
+
+#[derive(Deserialize)]
+struct Memory {
+    memory_id: Uuid,
+    agent: String,
+    #[serde(rename = "type")]
+    kind: String,
+    subject: String,
+    content: String,
+    day: Option<String>,
+    secrets: Vec<Sealed>,
+}
+
+#[derive(Deserialize)]
+struct Sealed {
+    name: String,
+    sealed: String,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    match arguments.command {
+        Some(Command::Reveal(wanted)) => reveal(wanted, session).await,
+        None => list(arguments, session).await,
+    }
+}
+
+async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let mut query = vec![("limit", arguments.limit.to_string())];
+    query.extend((!arguments.words.is_empty()).then(|| ("q", arguments.words.join(" "))));
+    query.extend(arguments.agent.map(|agent| ("agent", agent.to_string())));
+    query.extend(arguments.user.map(|user| ("user", user.to_string())));
+    query.extend(arguments.kind.map(|kind| ("type", kind)));
+    if let Some(day) = arguments.day {
+        query.extend([("from", day.to_string()), ("to", day.to_string())]);
+    }
+    if let Some(Memories { memories }) = session.ask("v1/memories", &query).await? {
+        lines(&memories).into_iter().try_for_each(terminal::row)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lines(memories: &[Memory]) -> Vec<String> {
+    let plain = |text: &str| printable(text).replace(['\n', '\t'], " ");
+    let rows = memories.iter().map(|memory| {
+        [
+            memory.day.clone().unwrap_or_default(),
+            memory.agent.clone(),
+            plain(&memory.kind),
+            short(memory.memory_id),
+            match memory.subject.as_str() {
+                "" => plain(&memory.content),
+                subject => format!("{}: {}", plain(subject), plain(&memory.content)),
+            },
+        ]
+    });
+    table(["day", "agent", "type", "memory", "content"], rows)
+}
+
+async fn reveal(wanted: Reveal, session: &Session) -> Result<ExitCode, Error> {
+    let key = secret_key::find()?;
+    let mut query = vec![("limit", "1000".to_owned())];
+    query.extend(wanted.agent.map(|agent| ("agent", agent.to_string())));
+    query.extend(wanted.id.whole().map(|id| ("memory_id", id.to_string())));
+    let Memories { memories } = session.client.get("v1/memories", &query).await?;
+    let memory = wanted.id.find(memories, |memory| memory.memory_id, "memory", "kairo memories")?;
+    if memory.secrets.is_empty() {
+        return Err(Error::Advice(format!("nothing is sealed in the memory {}", memory.memory_id)));
+    }
+    let secrets = memory.secrets.iter().map(|secret| Ok((secret.name.as_str(), open(&key, &memory, secret)?)));
+    let secrets: Vec<(&str, String)> = secrets.collect::<Result<_, Error>>()?;
+    if session.json {
+        let secrets: serde_json::Map<_, _> =
+            secrets.into_iter().map(|(name, secret)| (name.to_owned(), secret.into())).collect();
+        terminal::json(&secrets)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    terminal::line(printable(&memory.content))?;
+    let rows = secrets.into_iter().map(|(name, secret)| [printable(name), printable(&secret)]);
+    table(["name", "secret"], rows).into_iter().try_for_each(terminal::line)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn open(key: &sealing::Key, memory: &Memory, secret: &Sealed) -> Result<String, Error> {
+    let opened = STANDARD
+        .decode(&secret.sealed)
+        .map_err(|_| sealing::SealingError::NotOpened)
+        .and_then(|sealed| sealing::open(key, memory.memory_id, &secret.name, &sealed));
+    opened.map_err(|error| Error::Advice(format!("cannot open {:?}: {error}", secret.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(key: &sealing::Key) -> Memory {
+        let id = Uuid::from_u128(1);
+        let sealed = STANDARD.encode(sealing::seal(key, id, "pin", "4711").unwrap());
+        Memory {
+            memory_id: id,
+            agent: "default".into(),
+            kind: "journal".into(),
+            subject: String::new(),
+            content: "The PIN is [secret pin].\nPeople: Sarah".into(),
+            day: Some("2026-11-21".into()),
+            secrets: vec![Sealed { name: "pin".into(), sealed }],
+        }
+    }
+
+    #[test]
+    fn secrets_open_with_the_key_only_and_are_not_listed() {
+        let memory = memory(&[7; 32]);
+        assert_eq!(open(&[7; 32], &memory, &memory.secrets[0]).unwrap(), "4711");
+        let refused = open(&[8; 32], &memory, &memory.secrets[0]).unwrap_err().to_string();
+        assert!(refused.contains("does not open it"), "{refused}");
+        let text = lines(&[memory]).join("\n");
+        assert!(
+            text.contains("2026-11-21  default  journal  00000000  The PIN is [secret pin]. People: Sarah"),
+            "{text}"
+        );
+        assert!(!text.contains("4711"));
+    }
+}

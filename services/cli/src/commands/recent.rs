@@ -1,0 +1,73 @@
+//! Things that only events tell of, by the beginning of their id.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use kairo_core::{event_json::EventJson, ids::Name};
+use uuid::Uuid;
+
+use super::{Session, id::IdPrefix, name};
+use crate::{Error, client::EventFilter};
+
+/// Events that are looked through, the newest.
+const LOOKED_THROUGH: u64 = 1_000;
+
+/// One that is meant.
+#[derive(Debug, Args)]
+pub(super) struct Chosen {
+    /// Its id, or the first digits if it was told of lately
+    #[arg(value_name = "ID")]
+    id: IdPrefix,
+    /// The agent it concerns; only needed for one of long ago
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+}
+
+impl Chosen {
+    /// The agent and the id of the one that is meant. `id` reads the id of such a thing off an event that tells of one;
+    /// `what` they are is for people.
+    pub(super) async fn find(
+        &self,
+        id: impl Fn(&EventJson) -> Option<Uuid>,
+        what: &str,
+        session: &Session,
+    ) -> Result<(String, Uuid), Error> {
+        if let (Some(agent), Some(id)) = (&self.agent, self.id.whole()) {
+            return Ok((agent.to_string(), id));
+        }
+        let filter = EventFilter { agent: self.agent.clone(), latest: Some(LOOKED_THROUGH), ..EventFilter::default() };
+        let page = session.client.events(&filter).await?;
+        let (id, agent) = self.id.find(told_of(&page.events, id), |(id, _)| *id, what, "kairo events")?;
+        Ok((agent, id))
+    }
+}
+
+/// Each thing once, with the agent it concerns, however many events tell of it.
+fn told_of(events: &[EventJson], id: impl Fn(&EventJson) -> Option<Uuid>) -> BTreeMap<Uuid, String> {
+    let agent = |event: &EventJson| event.subject.split('.').nth(2).unwrap_or_default().to_owned();
+    events.iter().filter_map(|event| Some((id(event)?, agent(event)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_several_events_tell_of_is_one_thing() {
+        let event = |id: u128, type_name: &str| -> EventJson {
+            serde_json::from_value(json!({
+                "event_id": Uuid::from_u128(id), "ts": "2026-01-01T00:00:00Z", "source": "internal", "modality": "text",
+                "payload": {}, "meta": {"tags": []}, "type": type_name, "sequence": 1, "position": 0,
+                "subject": "kairo.agent.cook.decision", "correlation_id": Uuid::nil(), "causation_id": null,
+                "thread_id": null,
+            }))
+            .unwrap()
+        };
+        let events = [event(7, "a"), event(7, "a"), event(8, "b"), event(9, "a")];
+        let found = told_of(&events, |event| (event.type_name == "a").then_some(event.event_id));
+        let expected = [7, 9].map(|id| (Uuid::from_u128(id), "cook".to_owned()));
+        assert_eq!(found, BTreeMap::from(expected));
+    }
+}

@@ -1,0 +1,345 @@
+//! `kairo tasks`
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use jiff::{Timestamp, tz::TimeZone};
+use kairo_core::ids::Name;
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{
+    Session,
+    id::{IdPrefix, short},
+    name,
+    orders::{Manner, STATUS, TaskOrder},
+};
+use crate::{
+    Error,
+    steps::{self, Chain, one_line},
+    table::table,
+    terminal,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo tasks
+  kairo tasks --agent aide --status all
+  kairo tasks show 1f0c2ab4
+  kairo tasks pause 1f0c2ab4";
+
+/// Tasks that are looked through for the beginning of an id: the newest.
+const LOOKED_THROUGH: u32 = 500;
+
+/// Show what agents are to do at a time or when something happens, or change it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Only of this agent
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+    /// Only of this user
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    user: Option<Name>,
+    /// pending, active, paused, completed, canceled, archived, failed; open for those that are not over, or all
+    #[arg(long, default_value = "open", value_name = "STATUS")]
+    status: String,
+    /// scheduled or hook
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// At most so many, the newest
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    limit: u32,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show a task, when it fired, and what it did then
+    Show(Chosen),
+    /// Let a task rest until it is resumed
+    #[command(after_help = STATUS)]
+    Pause(Order),
+    /// Go on with a task that rests
+    #[command(after_help = STATUS)]
+    Resume(Order),
+    /// End a task
+    #[command(after_help = STATUS)]
+    Cancel(Order),
+    /// Run a task now, whenever it is due
+    #[command(after_help = STATUS)]
+    Run(Order),
+}
+
+#[derive(Debug, Args)]
+struct Chosen {
+    /// The task, or the first digits of its id
+    #[arg(value_name = "ID")]
+    id: IdPrefix,
+    /// Whose task it is; only needed for one that kairo tasks does not list
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+}
+
+#[derive(Debug, Args)]
+struct Order {
+    #[command(flatten)]
+    task: Chosen,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+#[derive(Deserialize)]
+struct Tasks {
+    tasks: Vec<Task>,
+}
+
+#[derive(Deserialize)]
+struct Task {
+    task_id: Uuid,
+    agent: String,
+    user: Option<String>,
+    thread_id: Option<String>,
+    kind: String,
+    title: String,
+    #[serde(rename = "type")]
+    type_name: Option<String>,
+    at: Option<String>,
+    interval: Option<String>,
+    cron: Option<String>,
+    rrule: Option<String>,
+    time_zone: Option<String>,
+    trigger: Option<String>,
+    condition: Option<String>,
+    action: Value,
+    source: String,
+    status: String,
+    reason: Option<String>,
+    created_at: Timestamp,
+    next_at: Option<Timestamp>,
+    fired: u64,
+    last_fired_at: Option<Timestamp>,
+    last_late: Option<bool>,
+    ended_at: Option<Timestamp>,
+}
+
+/// A task with what became of it.
+#[derive(Deserialize)]
+struct Shown {
+    task: Task,
+    firings: Vec<Firing>,
+    chains: Vec<Chain>,
+}
+
+#[derive(Deserialize)]
+struct Firing {
+    fired_at: Timestamp,
+    occurrence: Option<i64>,
+    due_at: Option<Timestamp>,
+    late: bool,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    match arguments.command {
+        None => list(arguments, session).await,
+        Some(Command::Show(task)) => show(task, session).await,
+        Some(Command::Pause(order)) => order.give(TaskOrder::Pause, session).await,
+        Some(Command::Resume(order)) => order.give(TaskOrder::Resume, session).await,
+        Some(Command::Cancel(order)) => order.give(TaskOrder::Cancel, session).await,
+        Some(Command::Run(order)) => order.give(TaskOrder::Run, session).await,
+    }
+}
+
+async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let Arguments { agent, user, status, kind, limit, .. } = arguments;
+    let open = status == "open";
+    let mut query = vec![("status", status), ("limit", limit.to_string())];
+    query.extend(agent.map(|agent| ("agent", agent.to_string())));
+    query.extend(user.map(|user| ("user", user.to_string())));
+    query.extend(kind.map(|kind| ("kind", kind)));
+    if let Some(Tasks { tasks }) = session.ask("v1/tasks", &query).await? {
+        if tasks.is_empty() {
+            let hint = if open { "; see kairo tasks --status all for those that are over" } else { "" };
+            terminal::line(format!("no task{hint}"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        lines(&tasks, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lines(tasks: &[Task], zone: &TimeZone) -> Vec<String> {
+    let rows = tasks.iter().map(|task| {
+        [
+            task.agent.clone(),
+            short(task.task_id),
+            task.status.clone(),
+            one_line(if task.title.is_empty() { "-" } else { &task.title }),
+            task.when(),
+            task.next_at.map(|time| at(time, zone)).unwrap_or_default(),
+            task.fired.to_string(),
+        ]
+    });
+    table(["agent", "task", "status", "title", "when", "next", "fired"], rows)
+}
+
+async fn show(task: Chosen, session: &Session) -> Result<ExitCode, Error> {
+    let id = match task.id.whole() {
+        Some(id) => id,
+        None => task.find(session).await?.1,
+    };
+    if let Some(shown) = session.ask(&format!("v1/tasks/{id}"), &[]).await? {
+        page(&shown, Timestamp::now(), &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Chosen {
+    /// The agent and the id of the task that is meant.
+    async fn find(self, session: &Session) -> Result<(String, Uuid), Error> {
+        if let (Some(agent), Some(id)) = (&self.agent, self.id.whole()) {
+            return Ok((agent.to_string(), id));
+        }
+        let mut query = vec![("limit", LOOKED_THROUGH.to_string())];
+        query.extend(self.agent.map(|agent| ("agent", agent.to_string())));
+        let Tasks { tasks } = session.client.get("v1/tasks", &query).await?;
+        let task = self.id.find(tasks, |task| task.task_id, "task", "kairo tasks --status all")?;
+        Ok((task.agent, task.task_id))
+    }
+}
+
+impl Order {
+    async fn give(self, order: TaskOrder, session: &Session) -> Result<ExitCode, Error> {
+        let (agent, task) = self.task.find(session).await?;
+        self.manner.task(agent, task, order, session).await
+    }
+}
+
+impl Task {
+    /// When it is due, or what it waits for, as it was asked for.
+    fn when(&self) -> String {
+        let hook = self.trigger.as_deref().map(|trigger| format!("on {trigger}"));
+        let condition = self.condition.as_deref().map(|condition| format!("if {condition:?}"));
+        // The time that a delay or an interval is counted from says nothing to people.
+        let (delays, counts) = (self.type_name.as_deref() == Some("delay"), self.interval.is_some());
+        let each = if delays { "after" } else { "every" };
+        let words = [
+            self.type_name.clone().filter(|_| !delays && !counts),
+            self.at.as_deref().filter(|_| !counts).map(|at| format!("at {at}")),
+            self.interval.as_deref().map(|interval| format!("{each} {interval}")),
+            self.cron.clone(),
+            self.rrule.clone(),
+            hook,
+            condition,
+        ];
+        one_line(&words.into_iter().flatten().collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// A task, when it fired, and what it did then.
+fn page(shown: &Shown, now: Timestamp, zone: &TimeZone) -> Vec<String> {
+    let Shown { task, firings, chains } = shown;
+    let title = if task.title.is_empty() { "(no title)" } else { &task.title };
+    let reason = task.reason.as_deref().map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
+    let of = task.user.as_deref().map(|user| format!(" for {user}")).unwrap_or_default();
+    let mut lines = vec![
+        one_line(title),
+        format!("{} task of {}{of}, {}{reason}", task.kind, task.agent, task.status),
+        format!("id {}", task.task_id),
+        task.when() + &task.time_zone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default(),
+        format!("made {} (by {})", at(task.created_at, zone), task.source),
+    ];
+    lines.extend(task.thread_id.as_deref().map(|thread| format!("in thread {thread}")));
+    lines.extend(task.next_at.map(|next| format!("next {}", at(next, zone))));
+    lines.extend(task.ended_at.map(|ended| format!("over since {}", at(ended, zone))));
+    lines.push(match task.last_fired_at {
+        None => "not fired yet".to_owned(),
+        Some(last) => {
+            format!("fired {} times, last {}{}", task.fired, at(last, zone), late(task.last_late.unwrap_or_default()))
+        }
+    });
+    lines.push(format!("does {}", one_line(&task.action.to_string())));
+    if !firings.is_empty() {
+        lines.push(String::new());
+        let rows = firings.iter().map(|firing| {
+            let which = firing.occurrence.map(|occurrence| occurrence.to_string()).unwrap_or_default();
+            let due = firing.due_at.map(|due| at(due, zone)).unwrap_or_default();
+            [at(firing.fired_at, zone), which, due + late(firing.late)]
+        });
+        lines.extend(table(["fired", "no.", "due"], rows));
+    }
+    for chain in chains {
+        lines.push(String::new());
+        lines.extend(steps::tree(chain, now));
+    }
+    lines
+}
+
+fn late(late: bool) -> &'static str {
+    if late { " (late)" } else { "" }
+}
+
+fn at(time: Timestamp, zone: &TimeZone) -> String {
+    time.to_zoned(zone.clone()).strftime("%F %T").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn task(more: Value) -> Value {
+        let mut task = json!({
+            "task_id": "1f0c2ab4-0000-0000-0000-000000000001", "agent": "bob", "user": "ann", "kind": "scheduled",
+            "title": "Report", "action": ["tools.now"], "source": "user", "status": "active", "fired": 2,
+            "created_at": "2026-01-01T00:00:00Z", "last_fired_at": "2026-01-08T00:00:00Z", "last_late": true,
+        });
+        task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        task
+    }
+
+    #[test]
+    fn tasks_say_when_they_are_due_or_what_they_wait_for() {
+        let tasks = [
+            task(json!({"type": "repeat", "interval": "1 week", "next_at": "2026-01-15T00:00:00Z"})),
+            task(json!({"kind": "hook", "trigger": "post:email.received", "condition": "if urgent", "title": ""})),
+        ];
+        let tasks: Vec<Task> = tasks.into_iter().map(|task| serde_json::from_value(task).unwrap()).collect();
+        let text = lines(&tasks, &TimeZone::UTC).join("\n");
+        for part in [
+            "bob    1f0c2ab4  active  Report  every 1 week",
+            "2026-01-15 00:00:00  2",
+            "active  -       on post:email.received if \"if urgent\"",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_task_is_shown_with_the_times_it_fired() {
+        let shown: Shown = serde_json::from_value(json!({
+            "task": task(json!({"type": "once", "at": "tomorrow", "time_zone": "Europe/Berlin", "reason": "by ann"})),
+            "firings": [{
+                "fired_at": "2026-01-08T00:09:00Z", "occurrence": 1, "due_at": "2026-01-08T00:00:00Z", "late": true,
+            }],
+            "chains": [{
+                "chain_id": "1f0c2ab4-0000-0000-0000-000000000001", "origin": "task", "plan": "",
+                "started_at": "2026-01-01T00:00:00Z", "ended_at": "2026-01-01T00:00:09Z", "outcome": "done", "steps": [],
+            }],
+        }))
+        .unwrap();
+        let text = page(&shown, Timestamp::now(), &TimeZone::UTC).join("\n");
+        for part in [
+            "Report\nscheduled task of bob for ann, active: by ann\nid 1f0c2ab4-",
+            "once at tomorrow (Europe/Berlin)\nmade 2026-01-01 00:00:00 (by user)",
+            "fired 2 times, last 2026-01-08 00:00:00 (late)\ndoes [\"tools.now\"]",
+            "2026-01-08 00:09:00  1    2026-01-08 00:00:00 (late)",
+            "chain 1f0c2ab4 (of a task) done after 9s",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+    }
+}

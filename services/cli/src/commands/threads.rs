@@ -1,0 +1,338 @@
+//! `kairo threads`
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use jiff::{Timestamp, tz::TimeZone};
+use kairo_core::ids::Name;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    Session, name,
+    orders::{Manner, STATUS},
+};
+use crate::{
+    Error, lapse,
+    steps::{self, Chain, one_line},
+    table::table,
+    terminal,
+    watch::short,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo threads
+  kairo threads --agent aide --archived
+  kairo threads show 1f0c2ab4
+  kairo threads archive 1f0c2ab4";
+
+/// Threads that are looked through for the beginning of an id: the newest.
+const LOOKED_THROUGH: u32 = 500;
+
+/// Show threads and what happened in them, or put one away
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Only of this agent
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+    /// Only of this user
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    user: Option<Name>,
+    /// Those that were put away, instead of those in use
+    #[arg(long, conflicts_with = "all")]
+    archived: bool,
+    /// Those that were put away, too
+    #[arg(long)]
+    all: bool,
+    /// At most so many, those first in which something happened last
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    limit: u32,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show what a thread is about, what happened in it, and its chains
+    Show(Show),
+    /// Put a thread away; it comes back when somebody goes on with it
+    #[command(after_help = STATUS)]
+    Archive(Order),
+    /// Take a thread out again
+    #[command(after_help = STATUS)]
+    Unarchive(Order),
+}
+
+#[derive(Debug, Args)]
+struct Chosen {
+    /// The thread, or the beginning of its id
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Whose thread it is; only needed where several agents have one of this id
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+}
+
+#[derive(Debug, Args)]
+struct Show {
+    #[command(flatten)]
+    thread: Chosen,
+    /// So many of the newest events
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    limit: u32,
+}
+
+#[derive(Debug, Args)]
+struct Order {
+    #[command(flatten)]
+    thread: Chosen,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+#[derive(Deserialize)]
+struct Threads {
+    threads: Vec<Thread>,
+}
+
+#[derive(Deserialize)]
+struct Thread {
+    agent: String,
+    thread_id: String,
+    user: String,
+    kind: String,
+    status: String,
+    title: String,
+    summary: String,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// A thread with what happened in it.
+#[derive(Deserialize)]
+struct Shown {
+    thread: Thread,
+    events: Vec<Happened>,
+    next_before: Option<String>,
+    chains: Vec<Chain>,
+}
+
+#[derive(Deserialize)]
+struct Happened {
+    event: String,
+    params: Option<Value>,
+    status: Option<String>,
+    result: Option<Value>,
+    timestamp: Timestamp,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    match arguments.command {
+        None => list(arguments, session).await,
+        Some(Command::Show(show)) => show.run(session).await,
+        Some(Command::Archive(order)) => order.give(true, session).await,
+        Some(Command::Unarchive(order)) => order.give(false, session).await,
+    }
+}
+
+async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let Arguments { agent, user, archived, all, limit, .. } = arguments;
+    let status = match (archived, all) {
+        (true, _) => "archived",
+        (false, true) => "all",
+        (false, false) => "active",
+    };
+    let mut query = vec![("status", status.to_owned()), ("limit", limit.to_string())];
+    query.extend(agent.map(|agent| ("agent", agent.to_string())));
+    query.extend(user.map(|user| ("user", user.to_string())));
+    if let Some(Threads { threads }) = session.ask("v1/threads", &query).await? {
+        if threads.is_empty() {
+            let hint = if status == "active" { "; see kairo threads --all for those that were put away" } else { "" };
+            terminal::line(format!("no thread{hint}"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        lines(&threads, Timestamp::now()).into_iter().try_for_each(terminal::row)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lines(threads: &[Thread], now: Timestamp) -> Vec<String> {
+    let rows = threads.iter().map(|thread| {
+        [
+            thread.agent.clone(),
+            short(&thread.thread_id),
+            thread.user.clone(),
+            thread.status.clone(),
+            format!("{} ago", lapse::between(thread.updated_at, now)),
+            one_line(if thread.title.is_empty() { "-" } else { &thread.title }),
+            one_line(&thread.summary),
+        ]
+    });
+    table(["agent", "thread", "user", "status", "last", "title", "summary"], rows)
+}
+
+impl Chosen {
+    /// The agent and the id of the thread that is meant.
+    async fn find(self, session: &Session) -> Result<(String, Name), Error> {
+        let mut query = vec![("status", "all".to_owned()), ("limit", LOOKED_THROUGH.to_string())];
+        query.extend(self.agent.as_ref().map(|agent| ("agent", agent.to_string())));
+        let Threads { threads } = session.client.get("v1/threads", &query).await?;
+        let (agent, id) = match (meant(&threads, &self.id)?, self.agent) {
+            (Some(thread), _) => (thread.agent.clone(), thread.thread_id.clone()),
+            // One of long ago, named in full.
+            (None, Some(agent)) => (agent.to_string(), self.id),
+            (None, None) => return Err(Error::Advice(unknown(&self.id))),
+        };
+        let thread = Name::parse(&id).map_err(|_| Error::Advice(unknown(&id)))?;
+        Ok((agent, thread))
+    }
+}
+
+fn unknown(id: &str) -> String {
+    format!("no thread has an id that begins with {id}; see kairo threads --all")
+}
+
+/// The one whose id this is, or begins so.
+fn meant<'t>(threads: &'t [Thread], id: &str) -> Result<Option<&'t Thread>, Error> {
+    let exact: Vec<&Thread> = threads.iter().filter(|thread| thread.thread_id == id).collect();
+    let begins = || threads.iter().filter(|thread| thread.thread_id.starts_with(id)).collect();
+    let fitting: Vec<&Thread> = if exact.is_empty() { begins() } else { exact };
+    match fitting.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        several => Err(Error::Advice(format!(
+            "{} threads have ids that begin with {id}; write more of it or name the --agent, see kairo threads --json",
+            several.len()
+        ))),
+    }
+}
+
+impl Order {
+    async fn give(self, archived: bool, session: &Session) -> Result<ExitCode, Error> {
+        let (agent, thread) = self.thread.find(session).await?;
+        self.manner.archive_thread(agent, &thread, archived, session).await
+    }
+}
+
+impl Show {
+    async fn run(self, session: &Session) -> Result<ExitCode, Error> {
+        let (agent, thread) = self.thread.find(session).await?;
+        let query = [("agent", agent), ("limit", self.limit.to_string())];
+        if let Some(shown) = session.ask(&format!("v1/threads/{thread}"), &query).await? {
+            page(&shown, Timestamp::now(), &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What a thread is about, what happened in it, and its chains.
+fn page(shown: &Shown, now: Timestamp, zone: &TimeZone) -> Vec<String> {
+    let Shown { thread, events, next_before, chains } = shown;
+    let at = |time: Timestamp| time.to_zoned(zone.clone()).strftime("%F %T").to_string();
+    let title = if thread.title.is_empty() { "(no title)" } else { &thread.title };
+    let mut lines = vec![
+        one_line(title),
+        format!("{} of {} with {}, {}", thread.kind, thread.user, thread.agent, thread.status),
+        format!("id {}", thread.thread_id),
+        format!("begun {}, last {}", at(thread.created_at), at(thread.updated_at)),
+    ];
+    if !thread.summary.is_empty() {
+        lines.push(one_line(&thread.summary));
+    }
+    lines.push(String::new());
+    lines.extend(next_before.iter().map(|_| "… older events: see --limit".to_owned()));
+    let rows = events.iter().map(|event| [at(event.timestamp), one_line(&event.event), event.says()]);
+    lines.extend(table(["time", "event", "result"], rows));
+    for chain in chains {
+        lines.push(String::new());
+        lines.extend(steps::tree(chain, now));
+    }
+    lines
+}
+
+impl Happened {
+    fn says(&self) -> String {
+        let result = match &self.result {
+            // What it says to people, where it says something.
+            Some(Value::Object(fields)) if self.params.is_none() => {
+                fields.get("text").and_then(Value::as_str).map(str::to_owned)
+            }
+            Some(Value::String(text)) => Some(text.clone()),
+            other => other.as_ref().map(Value::to_string),
+        };
+        let unfinished = self.status.as_deref().filter(|status| *status != "done").map(|status| format!("[{status}]"));
+        let params = self.params.as_ref().map(|params| format!("{params} ->"));
+        let parts = [params, unfinished, result];
+        one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn thread(agent: &str, id: &str) -> Value {
+        json!({
+            "agent": agent, "thread_id": id, "user": "ann", "kind": "topic", "status": "active", "title": "Budget",
+            "summary": "Sarah's\nnumbers", "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:05:00Z",
+        })
+    }
+
+    fn threads(ids: &[(&str, &str)]) -> Vec<Thread> {
+        ids.iter().map(|(agent, id)| serde_json::from_value(thread(agent, id)).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_thread_is_meant_by_its_id_or_its_beginning() {
+        let threads = threads(&[("bob", "budget"), ("bob", "budget-2"), ("eve", "mail"), ("bob", "mail")]);
+        let found = |id| meant(&threads, id).map(|thread| thread.map(|thread| thread.thread_id.as_str()));
+        assert_eq!(found("budget").unwrap(), Some("budget"));
+        assert_eq!(found("budget-").unwrap(), Some("budget-2"));
+        assert_eq!(found("x").unwrap(), None);
+        assert!(found("mail").unwrap_err().to_string().starts_with("2 threads have ids that begin with mail"));
+    }
+
+    #[test]
+    fn threads_are_listed_by_their_titles() {
+        let lines = lines(&threads(&[("bob", "1f0c2ab4-0000")]), "2026-01-01T00:06:00Z".parse().unwrap());
+        assert_eq!(lines[1], "bob    1f0c2ab4  ann   active  1m 0s ago  Budget  Sarah's numbers");
+    }
+
+    #[test]
+    fn a_thread_is_shown_with_what_happened_and_its_chains() {
+        let event = |event: &str, more: Value| {
+            let mut value = json!({"event": event, "timestamp": "2026-01-01T00:00:01Z"});
+            value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            value
+        };
+        let shown: Shown = serde_json::from_value(json!({
+            "thread": thread("bob", "t"),
+            "events": [
+                event("user.input", json!({"result": {"text": "Check\nmail"}})),
+                event("email.search", json!({"params": {"from": "Sarah"}, "status": "running", "result": null})),
+                event("tools.now", json!({"params": {}, "status": "done", "result": {"n": 1}})),
+            ],
+            "next_before": "3.0",
+            "chains": [{
+                "chain_id": "1f0c2ab4-0000-0000-0000-000000000001", "origin": "plan", "plan": "",
+                "started_at": "2026-01-01T00:00:00Z", "steps": [],
+            }],
+        }))
+        .unwrap();
+        let text = page(&shown, "2026-01-01T00:00:09Z".parse().unwrap(), &TimeZone::UTC).join("\n");
+        for part in [
+            "Budget\ntopic of ann with bob, active\nid t\nbegun 2026-01-01 00:00:00, last 2026-01-01 00:05:00\n",
+            "Sarah's numbers\n\n… older events",
+            "00:00:01  user.input    Check mail",
+            "email.search  {\"from\":\"Sarah\"} -> [running]",
+            "tools.now     {} -> {\"n\":1}",
+            "chain 1f0c2ab4 (of a plan) runs for 9s",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+    }
+}

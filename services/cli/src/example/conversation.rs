@@ -1,0 +1,83 @@
+//! `conversation.yaml`: what the user says and chooses, what happens outside, and what should come of it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// A conversation.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conversation {
+    /// What it shows, in a few words.
+    pub title: String,
+    pub user: String,
+    /// What happened before: it is played first, so that what the agent knows, it knows from its own events.
+    #[serde(default)]
+    pub before: Vec<Scene>,
+    pub scenes: Vec<Scene>,
+}
+
+/// One thing that happens, and what should come of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scene {
+    #[serde(flatten)]
+    pub cue: Cue,
+    /// What the user answers when another thread is suggested: accept or decline.
+    #[serde(default)]
+    pub choose: Option<String>,
+    /// For the reader.
+    #[serde(default)]
+    pub note: Option<String>,
+    #[serde(default)]
+    pub expect: Expected,
+}
+
+/// What happens.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cue {
+    /// The user says it, once the message before was answered.
+    Say(String),
+    /// The user says it while the message before is still being worked on, as soon as a tool was begun for it.
+    Interrupt(String),
+    /// Mail arrives: these files of `incoming/` are delivered to the mailbox. Over when a hook's chain is.
+    Mail(Group),
+    /// The user orders that the task with this in its title runs now.
+    RunTask(String),
+}
+
+/// What should come of it; what is not named may be as it is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Expected {
+    /// How the thread was found: new, continue or switch.
+    pub thread: Option<String>,
+    /// What was suggested: suggest_switch or suggest_new.
+    pub offer: Option<String>,
+    /// The steps of the chain by name, those that run at once as a list. Empty: there is no chain.
+    pub steps: Option<Vec<Group>>,
+    /// How often tools were called.
+    pub calls: BTreeMap<String, usize>,
+    /// What the reply contains, in any case.
+    pub reply: Vec<String>,
+    /// What the user is notified of.
+    pub notified: Vec<String>,
+}
+
+/// Steps that run at once, or mails that arrive at once.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Group {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Group {
+    pub fn names(&self) -> &[String] {
+        match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Several(names) => names,
+        }
+    }
+}

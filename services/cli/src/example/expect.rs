@@ -1,0 +1,134 @@
+//! Whether what came of a scene is what should have. Pure.
+
+use std::collections::BTreeMap;
+
+use kairo_core::event_json::EventJson;
+use serde_json::Value;
+
+use super::{
+    conversation::{Expected, Group},
+    steps::{Chain, chains},
+};
+
+const THREAD_MATCHED: &str = "kairo.thread.matched.v1";
+const THREAD_SUGGESTED: &str = "kairo.thread.suggested.v1";
+const TOOL_INVOKE: &str = "kairo.tool.invoke.v1";
+
+/// What differs, a line each.
+pub fn unmet(expected: &Expected, events: &[EventJson], reply: Option<&str>) -> Vec<String> {
+    let mut unmet = Vec::new();
+    let mut check = |what: &str, wanted: Option<&String>, found: Option<String>| {
+        if let Some(wanted) = wanted.filter(|wanted| Some(wanted.as_str()) != found.as_deref()) {
+            unmet.push(format!("{what}: expected {wanted}, found {}", found.as_deref().unwrap_or("none")));
+        }
+    };
+    check("thread", expected.thread.as_ref(), field(events, THREAD_MATCHED, "action"));
+    check("offer", expected.offer.as_ref(), field(events, THREAD_SUGGESTED, "action"));
+    let chains = chains(events);
+    if let Some(steps) = &expected.steps {
+        unmet.extend(other_steps(steps, chains.last()));
+    }
+    for (tool, wanted) in &expected.calls {
+        let found = calls(events).get(tool.as_str()).copied().unwrap_or_default();
+        if found != *wanted {
+            unmet.push(format!("{tool}: expected to be called {wanted} times, was called {found} times"));
+        }
+    }
+    unmet.extend(lacking("reply", &expected.reply, reply.unwrap_or_default()));
+    if !expected.notified.is_empty() {
+        let told: Vec<&str> = events.iter().filter(|event| is_say(event)).map(EventJson::text).collect();
+        unmet.extend(lacking("notification", &expected.notified, &told.join("\n")));
+    }
+    unmet
+}
+
+/// Names of the steps, and that each was done.
+fn other_steps(wanted: &[Group], chain: Option<&Chain>) -> Vec<String> {
+    let Some(chain) = chain else {
+        return if wanted.is_empty() { Vec::new() } else { vec!["steps: there was no chain".to_owned()] };
+    };
+    let names = |group: &[String]| group.join(" + ");
+    let wanted: Vec<String> = wanted.iter().map(|group| names(group.names())).collect();
+    let found: Vec<String> = chain
+        .groups()
+        .iter()
+        .map(|group| names(&group.iter().map(|step| step.event.clone()).collect::<Vec<_>>()))
+        .collect();
+    let mut unmet = Vec::new();
+    if wanted != found {
+        unmet.push(format!("steps: expected {}, found {}", wanted.join(", "), found.join(", ")));
+    }
+    let not_done = chain.steps.iter().filter(|step| step.outcome != "done");
+    unmet.extend(not_done.map(|step| match step.outcome.as_str() {
+        "" => format!("{}: it was never run", step.event),
+        outcome => format!("{}: {outcome}: {}", step.event, step.reason),
+    }));
+    unmet
+}
+
+/// Tools begun, and how often.
+fn calls(events: &[EventJson]) -> BTreeMap<&str, usize> {
+    let mut calls = BTreeMap::new();
+    for event in events.iter().filter(|event| event.type_name == TOOL_INVOKE) {
+        if let Some(tool) = event.payload.get("tool").and_then(Value::as_str) {
+            *calls.entry(tool).or_default() += 1;
+        }
+    }
+    calls
+}
+
+fn lacking(what: &str, wanted: &[String], found: &str) -> Vec<String> {
+    let lower = found.to_lowercase();
+    let missing = wanted.iter().filter(|text| !lower.contains(&text.to_lowercase()));
+    missing.map(|text| format!("{what}: expected to find {text:?} in {found:?}")).collect()
+}
+
+fn field(events: &[EventJson], type_name: &str, field: &str) -> Option<String> {
+    let event = events.iter().rev().find(|event| event.type_name == type_name)?;
+    event.payload.get(field).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn is_say(event: &EventJson) -> bool {
+    event.payload.get("type").and_then(Value::as_str) == Some("say")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::example::steps::tests::{event, events};
+
+    fn expected(yaml: &str) -> Expected {
+        serde_saphyr::from_str(yaml).unwrap()
+    }
+
+    #[test]
+    fn nothing_expected_is_always_met() {
+        assert_eq!(unmet(&Expected::default(), &[], None), Vec::<String>::new());
+        assert_eq!(unmet(&expected("steps: []"), &[], None), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_difference_is_named() {
+        let mut events = events();
+        events.push(event(20, THREAD_MATCHED, json!({"action": "new"})));
+        events.push(event(21, TOOL_INVOKE, json!({"tool": "tools.now"})));
+        let wanted = expected(
+            "{thread: continue, offer: suggest_new, steps: [tools.now], calls: {tools.now: 1, memory.search: 0},
+            reply: [Standup, dentist], notified: [groceries]}",
+        );
+        let found = unmet(&wanted, &events, Some("a STANDUP"));
+        assert_eq!(
+            found,
+            [
+                "thread: expected continue, found new",
+                "offer: expected suggest_new, found none",
+                "steps: expected tools.now, found tools.now, calendar.check + task.list, agent.think",
+                "task.list: failed: failed: no",
+                "reply: expected to find \"dentist\" in \"a STANDUP\"",
+                "notification: expected to find \"groceries\" in \"\"",
+            ]
+        );
+    }
+}

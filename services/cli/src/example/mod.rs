@@ -1,0 +1,133 @@
+//! `kairo example`: an example played from its beginning to its end, on a Kairo of its own.
+//!
+//! An example's files are part of this program ([`files`]), their dates counted from today ([`template`]). Its
+//! conversation ([`conversation`]) is played over HTTP as any client would ([`play`]), and what comes of it is shown
+//! ([`show`]) and compared with what should ([`expect`]).
+
+pub mod conversation;
+pub mod expect;
+pub mod files;
+pub mod play;
+pub mod search;
+mod show;
+mod stage;
+pub mod steps;
+pub mod template;
+
+use std::{collections::BTreeMap, process::ExitCode};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    Error,
+    client::Client,
+    dev::{Signals, say},
+    terminal,
+};
+use files::Example;
+use play::{Played, Player};
+use stage::Stage;
+
+/// What `kairo example` was asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub name: String,
+    /// Whether to keep the folder with everything that came of it.
+    pub keep: bool,
+    /// Whether the model that the environment names answers, in place of the example's scenario.
+    pub model: bool,
+    pub json: bool,
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Plays an example. Exits 1 if something came otherwise than expected. No process is left behind.
+pub async fn run(options: Options) -> Result<ExitCode, Error> {
+    let example = Example::open(&options.name, &template::morning(Timestamp::now()))?;
+    let mut signals = Signals::listen().map_err(Error::file("listen to", "signals"))?;
+    let mut stage = Stage::new(&example, &options)?;
+    let outcome = tokio::select! {
+        outcome = stage.perform(&example, &options) => outcome,
+        () = signals.next() => Ok(ExitCode::FAILURE),
+    };
+    let stopped = stage.strike(options.keep, &mut signals).await;
+    let status = outcome?;
+    stopped?;
+    Ok(status)
+}
+
+/// Plays it on a Kairo that runs.
+async fn perform(example: &Example, client: &Client, stage: &Stage, options: &Options) -> Result<ExitCode, Error> {
+    let mut player = Player::begin(client, example, stage.desk()).await?;
+    let tell = |played: &Played| match options.json {
+        true => Ok(()),
+        false => Ok(show::scene(example.agent(), played)?),
+    };
+    if !options.json {
+        terminal::line(format!("\n{}: it is {}", example.conversation.title, example.now.strftime("%A, %H:%M in %Q")))?;
+    }
+    let played = player.play(tell).await?;
+    let met = played.iter().all(|played| played.unmet.is_empty());
+    let left = remains(client, example).await;
+    let files = stage.files()?;
+    if options.json {
+        let scenes: Vec<Value> = played.iter().map(as_json).collect();
+        terminal::json(&json!({
+            "example": example.name, "met": met, "scenes": scenes, "remains": left, "files": files,
+        }))?;
+    } else {
+        summary(&left, &files)?;
+        if !met {
+            say("Not everything came as expected: see the lines with ✘.");
+        }
+    }
+    Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn as_json(played: &Played) -> Value {
+    let mut value = serde_json::to_value(played).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("chains".to_owned(), json!(steps::chains(&played.events)));
+    }
+    value
+}
+
+/// What can be asked for afterwards: the path, and the list in the answer.
+const REMAINS: [(&str, &str); 3] = [("v1/threads", "threads"), ("v1/tasks", "tasks"), ("v1/memories", "memories")];
+
+/// The threads, tasks and memories that exist by now.
+async fn remains(client: &Client, example: &Example) -> BTreeMap<&'static str, Vec<Value>> {
+    let mut left = BTreeMap::new();
+    let query = [("agent", example.agent().to_owned())];
+    for (path, list) in REMAINS {
+        let answer: Result<Value, _> = client.get(path, &query).await;
+        let found = match answer {
+            Ok(answer) => answer.get(list).and_then(Value::as_array).cloned().unwrap_or_default(),
+            Err(error) => {
+                say(format!("{list}: {error}"));
+                Vec::new()
+            }
+        };
+        left.insert(list, found);
+    }
+    left
+}
+
+fn summary(left: &BTreeMap<&'static str, Vec<Value>>, files: &[String]) -> std::io::Result<()> {
+    let text = |value: &Value, names: &[&str]| {
+        let found = names.iter().filter_map(|name| value.get(*name)).filter_map(Value::as_str);
+        found.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("  ")
+    };
+    let named = [
+        ("threads", &["title", "summary"][..]),
+        ("tasks", &["title", "status", "next_at", "trigger", "condition"][..]),
+        ("memories", &["type", "day", "subject", "content"][..]),
+    ];
+    for (list, names) in named {
+        let found = left.get(list).map(Vec::as_slice).unwrap_or_default();
+        terminal::line(format!("\n{} {list}", found.len()))?;
+        found.iter().try_for_each(|one| terminal::row(format!("  {}", crate::chain::printable(&text(one, names)))))?;
+    }
+    terminal::line("\nfiles made")?;
+    files.iter().try_for_each(|file| terminal::line(format!("  {file}")))
+}

@@ -1,0 +1,287 @@
+//! Playing an example's conversation over the gateway's API, and noting what came of each scene.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use kairo_core::{event_json::EventJson, ids::Name};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::{
+    conversation::{Cue, Scene},
+    expect,
+    files::Example,
+};
+use crate::{
+    Error,
+    client::{Client, EventFilter, Follow, NewMessage, Ordered, Told},
+    turn::is_unasked,
+};
+
+const THREAD_SUGGESTED: &str = "kairo.thread.suggested.v1";
+const TASK_SCHEDULED: &str = "kairo.task.scheduled.v1";
+const CHAIN_STARTED: &str = "kairo.chain.started.v1";
+const CHAIN_ENDED: &str = "kairo.chain.ended.v1";
+const TOOL_INVOKE: &str = "kairo.tool.invoke.v1";
+
+/// A real model may think for a while.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The events of one message of the log are told together; after this pause they have all come.
+const REST: Duration = Duration::from_millis(200);
+
+/// What came of a scene.
+#[derive(Clone, Debug, Serialize)]
+pub struct Played {
+    /// Whether it happened before what the example shows.
+    pub before: bool,
+    /// What the user said, or what happened.
+    pub cue: String,
+    /// Whether the user said it.
+    pub said: bool,
+    /// What the user answered when another thread was suggested.
+    pub chose: Option<String>,
+    pub reply: Option<String>,
+    /// What differs from what was expected.
+    pub unmet: Vec<String>,
+    pub events: Vec<EventJson>,
+}
+
+/// Plays one example, scene by scene.
+pub struct Player<'a> {
+    client: &'a Client,
+    example: &'a Example,
+    /// The agent's folder.
+    folder: PathBuf,
+    follow: Follow,
+    /// Every event of the agent so far.
+    seen: Vec<EventJson>,
+    /// Messages that are being answered.
+    running: Vec<Running<'a>>,
+}
+
+/// A message on its way to its reply.
+struct Running<'a> {
+    before: bool,
+    scene: &'a Scene,
+    /// Its first event, among those seen.
+    from: usize,
+    /// What its events have in common: they follow from the message, or from a choice.
+    correlations: BTreeSet<Uuid>,
+    /// Whether a tool was begun for it.
+    acting: bool,
+    chose: Option<String>,
+    reply: Option<String>,
+    unmet: Vec<String>,
+}
+
+impl<'a> Player<'a> {
+    /// Defines the example's agent, whose folder is `folder`.
+    pub async fn begin(client: &'a Client, example: &'a Example, folder: &Path) -> Result<Self, Error> {
+        client.post::<Value>("v1/agents", &example.profile).await?;
+        let filter = EventFilter { agent: Name::parse(example.agent()).ok(), after: Some(0), ..EventFilter::default() };
+        let mut follow = client.follow(filter, false);
+        follow.open().await?;
+        Ok(Self { client, example, folder: folder.to_owned(), follow, seen: Vec::new(), running: Vec::new() })
+    }
+
+    /// Plays the whole conversation, what happened before included, and tells each scene when it is over.
+    pub async fn play(&mut self, mut tell: impl FnMut(&Played) -> Result<(), Error>) -> Result<Vec<Played>, Error> {
+        let conversation = &self.example.conversation;
+        let before = conversation.before.iter().map(|scene| (true, scene));
+        let scenes: Vec<_> = before.chain(conversation.scenes.iter().map(|scene| (false, scene))).collect();
+        let mut all = Vec::new();
+        for (at, (before, scene)) in scenes.iter().enumerate() {
+            let next = scenes.get(at + 1).map(|(_, next)| &next.cue);
+            for played in self.scene(*before, scene, matches!(next, Some(Cue::Interrupt(_)))).await? {
+                tell(&played)?;
+                all.push(played);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Plays one scene; returns those that are over. One that is interrupted is over with the interruption.
+    async fn scene(&mut self, before: bool, scene: &'a Scene, interrupted: bool) -> Result<Vec<Played>, Error> {
+        let from = self.seen.len();
+        let outcome = timeout(PATIENCE, self.act(before, scene, interrupted)).await;
+        let lost = match outcome {
+            Ok(done) => done.map(|()| Vec::new())?,
+            Err(_) => vec![format!("nothing came of it within {} s", PATIENCE.as_secs())],
+        };
+        if interrupted && lost.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.rest().await?;
+        let running = std::mem::take(&mut self.running);
+        let played: Vec<Played> = running.into_iter().map(|running| running.over(&self.seen, &lost)).collect();
+        if !played.is_empty() {
+            return Ok(played);
+        }
+        let events = self.seen.get(from..).unwrap_or_default().to_vec();
+        let mut unmet = lost;
+        unmet.extend(expect::unmet(&scene.expect, &events, None));
+        let (cue, said) = words(&scene.cue);
+        Ok(vec![Played { before, cue, said, chose: None, reply: None, unmet, events }])
+    }
+
+    async fn act(&mut self, before: bool, scene: &'a Scene, interrupted: bool) -> Result<(), Error> {
+        match &scene.cue {
+            Cue::Say(text) | Cue::Interrupt(text) => {
+                self.say(before, scene, text).await?;
+                while !self.running.iter().all(|running| running.reply.is_some() || interrupted && running.acting) {
+                    self.advance().await?;
+                }
+                Ok(())
+            }
+            Cue::Mail(files) => {
+                files.names().iter().try_for_each(|file| self.example.deliver(&self.folder, file))?;
+                self.chain_of("hook").await
+            }
+            Cue::RunTask(title) => {
+                self.run_task(title).await?;
+                self.chain_of("task").await
+            }
+        }
+    }
+
+    async fn say(&mut self, before: bool, scene: &'a Scene, text: &str) -> Result<(), Error> {
+        let message = NewMessage {
+            user: self.example.conversation.user.clone(),
+            text: text.to_owned(),
+            agent: Some(self.example.agent().to_owned()),
+            message_id: None,
+            thread_id: None,
+        };
+        let from = self.seen.len();
+        let accepted = self.client.send(&message).await?;
+        self.running.push(Running {
+            before,
+            scene,
+            from,
+            correlations: BTreeSet::from([accepted.correlation_id]),
+            acting: false,
+            chose: None,
+            reply: None,
+            unmet: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Takes in the next event, and answers when it asks the user something.
+    async fn advance(&mut self) -> Result<(), Error> {
+        let event = self.next().await?;
+        let ours = |running: &Running<'_>| running.correlations.contains(&event.correlation_id);
+        let Some(at) = self.running.iter().position(ours) else { return Ok(()) };
+        let asked = event.type_name == THREAD_SUGGESTED;
+        let chosen = match self.running.get(at).filter(|_| asked) {
+            Some(running) => {
+                let option = running.scene.choose.clone().unwrap_or_else(|| "decline".to_owned());
+                Some((self.choose(&event, &option).await?, option))
+            }
+            None => None,
+        };
+        let Some(running) = self.running.get_mut(at) else { return Ok(()) };
+        running.acting |= event.type_name == TOOL_INVOKE;
+        if let Some((correlation, option)) = chosen {
+            if running.scene.choose.is_none() {
+                running.unmet.push("offer: another thread was suggested, which was not expected".to_owned());
+            }
+            running.correlations.insert(correlation);
+            running.chose = Some(option);
+        }
+        if event.is_final_reply() && !is_unasked(&event) {
+            running.reply = Some(event.text().to_owned());
+        }
+        Ok(())
+    }
+
+    async fn choose(&self, offer: &EventJson, option: &str) -> Result<Uuid, Error> {
+        let choice = json!({
+            "user": self.example.conversation.user,
+            "agent": self.example.agent(),
+            "offer_id": offer.event_id,
+            "option": option,
+        });
+        let ordered: Ordered = self.client.post("v1/choices", &choice).await?;
+        Ok(ordered.correlation_id)
+    }
+
+    async fn run_task(&mut self, title: &str) -> Result<(), Error> {
+        let named = |event: &EventJson| {
+            let task = event.payload.get("task").filter(|_| event.type_name == TASK_SCHEDULED)?;
+            let its = task.get("title")?.as_str()?.to_lowercase();
+            its.contains(&title.to_lowercase()).then(|| task.get("task_id").cloned())?
+        };
+        let task = self.seen.iter().rev().find_map(named);
+        let task = task.ok_or_else(|| Error::Advice(format!("the agent has no task {title:?}")))?;
+        let order = json!({
+            "user": self.example.conversation.user,
+            "agent": self.example.agent(),
+            "command": "run",
+            "task_id": task,
+        });
+        self.client.post::<Value>("v1/commands", &order).await?;
+        Ok(())
+    }
+
+    /// Waits for the end of a chain that a task or a hook began.
+    async fn chain_of(&mut self, origin: &str) -> Result<(), Error> {
+        let mut chain = None;
+        loop {
+            let event = self.next().await?;
+            let field = |name: &str| event.payload.get(name).and_then(Value::as_str).map(str::to_owned);
+            match event.type_name.as_str() {
+                CHAIN_STARTED if field("origin").as_deref() == Some(origin) => chain = field("chain_id"),
+                CHAIN_ENDED if chain.is_some() && field("chain_id") == chain => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next event of the agent.
+    async fn next(&mut self) -> Result<EventJson, Error> {
+        loop {
+            if let Told::Event(event) = self.follow.next().await? {
+                self.seen.push((*event).clone());
+                return Ok(*event);
+            }
+        }
+    }
+
+    /// Takes in what is told already.
+    async fn rest(&mut self) -> Result<(), Error> {
+        while let Ok(told) = timeout(REST, self.next()).await {
+            told?;
+        }
+        Ok(())
+    }
+}
+
+impl Running<'_> {
+    /// What came of it, once it was answered; `lost` says why it was not.
+    fn over(self, seen: &[EventJson], lost: &[String]) -> Played {
+        let since = seen.get(self.from..).unwrap_or_default().iter();
+        let events: Vec<_> = since.filter(|event| self.correlations.contains(&event.correlation_id)).cloned().collect();
+        let mut unmet = self.unmet;
+        if self.reply.is_none() {
+            unmet.extend_from_slice(lost);
+        }
+        unmet.extend(expect::unmet(&self.scene.expect, &events, self.reply.as_deref()));
+        let (cue, said) = words(&self.scene.cue);
+        Played { before: self.before, cue, said, chose: self.chose, reply: self.reply, unmet, events }
+    }
+}
+
+/// What happens, for people, and whether it is what the user says.
+fn words(cue: &Cue) -> (String, bool) {
+    match cue {
+        Cue::Say(text) | Cue::Interrupt(text) => (text.clone(), true),
+        Cue::Mail(files) => (format!("mail arrives: {}", files.names().join(", ")), false),
+        Cue::RunTask(title) => (format!("the task “{title}” is run"), false),
+    }
+}

@@ -1,0 +1,202 @@
+//! The conversation beside what the agent does, for people.
+
+use console::{style, truncate_str};
+use kairo_core::event_json::EventJson;
+use serde_json::Value;
+
+use super::{
+    play::Played,
+    steps::{Chain, Step, chains},
+};
+use crate::{chain::printable, terminal};
+
+/// What is shown of a step's parameters and of its result, in columns.
+const SHOWN: usize = 72;
+
+/// Fields of a result that say it all; lists that are what a result is about; and what the things in them are called.
+const NAMING: [&str; 5] = ["analysis", "now", "description", "path", "next_at"];
+const LISTS: [&str; 8] = ["events", "tasks", "messages", "matches", "members", "free", "results", "memories"];
+const CALLED: [&str; 6] = ["title", "subject", "name", "content", "start", "kind"];
+
+/// Writes one scene.
+pub fn scene(agent: &str, played: &Played) -> std::io::Result<()> {
+    let who = if played.said { "you" } else { "·" };
+    terminal::line("")?;
+    speech(&style(who).bold().to_string(), who.len(), &played.cue)?;
+    let mut chains = chains(&played.events).into_iter();
+    for event in &played.events {
+        match event.type_name.as_str() {
+            "kairo.chain.started.v1" => {
+                if let Some(chain) = chains.next() {
+                    self::chain(&chain)?;
+                }
+            }
+            "kairo.thread.suggested.v1" => {
+                fact("thread", &format!("{} {}", field(event, "action"), field(event, "reason")))?;
+                if let Some(chose) = &played.chose {
+                    fact("you", &format!("{chose} it"))?;
+                }
+            }
+            type_name => {
+                if let Some((label, text)) = in_words(type_name, event) {
+                    fact(label, &text)?;
+                }
+            }
+        }
+    }
+    if let Some(reply) = &played.reply {
+        speech(&style(agent).bold().green().to_string(), agent.len(), reply)?;
+    }
+    for unmet in &played.unmet {
+        terminal::line(format!("{:>9} {}", style("✘").red(), printable(unmet)))?;
+    }
+    Ok(())
+}
+
+/// What an event that is no step of a chain says.
+fn in_words(type_name: &str, event: &EventJson) -> Option<(&'static str, String)> {
+    let task = |name: &str| {
+        let value = event.payload.get("task").and_then(|task| task.get(name)).and_then(Value::as_str);
+        value.unwrap_or_default().to_owned()
+    };
+    Some(match type_name {
+        "kairo.thread.matched.v1" => ("thread", format!("{} {}", field(event, "action"), field(event, "reason"))),
+        "kairo.thread.summarized.v1" => {
+            ("thread", format!("now “{}”: {}", field(event, "title"), field(event, "summary")))
+        }
+        "kairo.task.scheduled.v1" => {
+            let when = [task("next_at"), task("trigger"), task("condition")].join(" ");
+            ("task", format!("{} {}", task("title"), when.trim()))
+        }
+        "kairo.task.fired.v1" => ("task", "fired".to_owned()),
+        "kairo.memory.appended.v1" => {
+            ("memory", format!("{} {}: {}", field(event, "kind"), field(event, "day"), field(event, "content")))
+        }
+        "kairo.email.received.v1" => ("mail", format!("{}: {}", field(event, "sender"), field(event, "subject"))),
+        "kairo.agent.failed.v1" => ("failed", event.text().to_owned()),
+        "kairo.agent.action.v1" if is_remark(event) => ("says", event.text().to_owned()),
+        _ => return None,
+    })
+}
+
+fn chain(chain: &Chain) -> std::io::Result<()> {
+    let plan: Vec<&str> = chain.plan.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if !plan.is_empty() {
+        fact("plan", &plan.join("  "))?;
+    }
+    for group in chain.groups() {
+        for (at, step) in group.iter().enumerate() {
+            let bracket = match (group.len(), at) {
+                (1, _) => " ",
+                (_, 0) => "┌",
+                (several, at) if at + 1 == several => "└",
+                _ => "│",
+            };
+            terminal::row(format!("{:>9} {bracket} {}", "", printable(&line(step))))?;
+        }
+    }
+    Ok(())
+}
+
+/// A step, what it was given, and what came of it.
+fn line(step: &Step) -> String {
+    let mark = match step.outcome.as_str() {
+        "done" => "✔",
+        "skipped" => "–",
+        "" => "…",
+        _ => "✘",
+    };
+    let given = match step.params.as_object() {
+        Some(fields) if fields.is_empty() => String::new(),
+        _ => format!(" {}", short(&step.params)),
+    };
+    let came = match (&step.result, step.reason.is_empty()) {
+        (_, false) => step.reason.clone(),
+        (Value::Null, true) => String::new(),
+        (result, true) => outcome(result),
+    };
+    let decide = if step.decide.is_empty() { String::new() } else { format!(" (decide: {})", step.decide) };
+    let came = came.split_whitespace().collect::<Vec<_>>().join(" ");
+    let arrow = if came.is_empty() { "" } else { " → " };
+    format!("{mark} {}{given}{decide}{arrow}{came}", step.event)
+}
+
+/// A result in a few words: the analysis, how many things it lists and what they are called, else its JSON.
+fn outcome(result: &Value) -> String {
+    let cut = |text: &str| truncate_str(text, SHOWN, "…").into_owned();
+    let Some(fields) = result.as_object() else { return short(result) };
+    if fields.is_empty() {
+        return String::new();
+    }
+    if let Some(text) = NAMING.iter().find_map(|name| fields.get(*name).and_then(Value::as_str)) {
+        return cut(text);
+    }
+    let list = LISTS.iter().find_map(|name| Some((*name, fields.get(*name)?.as_array()?)));
+    let Some((name, items)) = list else { return short(result) };
+    let called: Vec<&str> = items.iter().filter_map(called).collect();
+    cut(&format!("{} {name}: {}", items.len(), called.join(", ")))
+}
+
+/// What one of a list is called.
+fn called(item: &Value) -> Option<&str> {
+    CALLED.iter().find_map(|name| item.get(*name)?.as_str().filter(|text| !text.is_empty()))
+}
+
+fn short(value: &Value) -> String {
+    truncate_str(&value.to_string(), SHOWN, "…").into_owned()
+}
+
+fn fact(label: &str, text: &str) -> std::io::Result<()> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    terminal::row(format!("{:>9} {}", style(label).dim(), printable(&text)))
+}
+
+/// What somebody says, its lines below one another.
+fn speech(who: &str, width: usize, text: &str) -> std::io::Result<()> {
+    let text = printable(text);
+    let mut lines = text.lines();
+    let padding = " ".repeat(10_usize.saturating_sub(width).max(1));
+    terminal::line(format!("{who}{padding}{}", lines.next().unwrap_or_default()))?;
+    lines.try_for_each(|line| terminal::line(format!("{:10}{line}", "")))
+}
+
+fn field(event: &EventJson, name: &str) -> String {
+    event.payload.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Whether the agent says something on the way: the reply is shown at the end.
+fn is_remark(event: &EventJson) -> bool {
+    event.payload.get("type").and_then(Value::as_str) == Some("say") && !event.is_final_reply()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::example::steps::tests::events;
+
+    #[test]
+    fn a_step_is_a_line() {
+        let chains = chains(&events());
+        let lines: Vec<String> = chains[0].steps.iter().map(line).collect();
+        assert_eq!(
+            lines,
+            [
+                "✔ tools.now {\"n\":0} → {\"total\":3}",
+                "✔ calendar.check {\"n\":1} → {\"total\":3}",
+                "✘ task.list {\"n\":2} → failed: no",
+                "✔ agent.think → x",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_list_is_told_by_what_is_in_it() {
+        let events = json!({"zone": "UTC", "events": [{"title": "Standup"}, {"title": "Client call"}]});
+        assert_eq!(outcome(&events), "2 events: Standup, Client call");
+        assert_eq!(outcome(&json!({"matches": [{"subject": "", "content": "Notes"}]})), "1 matches: Notes");
+        assert_eq!(outcome(&json!({"now": "2026-11-21T08:00:00Z", "unix": 1})), "2026-11-21T08:00:00Z");
+        assert_eq!((outcome(&json!({})), outcome(&json!([1]))), (String::new(), "[1]".to_owned()));
+    }
+}

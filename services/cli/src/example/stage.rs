@@ -1,0 +1,133 @@
+//! Where an example is played: a Kairo of its own in a folder of its own, gone afterwards.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use tempfile::TempDir;
+
+use super::{Options, files::Example, perform, search::Search};
+use crate::{
+    Error,
+    client::Client,
+    dev::{Machine, Model, Place, Plan, Servers, Signals, say, step},
+    endpoint::Published,
+    local::free_port,
+};
+
+/// Where a web search is configured; an example brings a stand-in if it is not.
+const WEB_SEARCH: &str = "KAIRO_TOOL_RUNNER__WEB_SEARCH__URL";
+/// Lines of each log that are shown when it could not be played.
+const LOG_LINES: usize = 5;
+
+/// Everything that an example needs to run.
+pub(super) struct Stage {
+    folder: TempDir,
+    place: Place,
+    machine: Machine,
+    /// The agent's own folder.
+    desk: PathBuf,
+    /// The files that were there before.
+    furnished: BTreeSet<PathBuf>,
+}
+
+impl Stage {
+    pub(super) fn new(example: &Example, options: &Options) -> Result<Self, Error> {
+        let prefix = format!("kairo-example-{}-", example.name);
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir();
+        let mut folder = folder.map_err(Error::file("make a folder in", std::env::temp_dir()))?;
+        folder.disable_cleanup(options.keep);
+        let place = Place::take(folder.path())?;
+        let machine = Machine::new(&place)?;
+        fs::write(folder.path().join("scenario.yaml"), &example.scenario)
+            .map_err(Error::file("write to", folder.path()))?;
+        let desk = example.furnish(&place.workspaces())?;
+        let furnished = tree(&desk).map_err(Error::file("look at", &desk))?;
+        Ok(Self { folder, place, machine, desk, furnished })
+    }
+
+    /// Starts everything and plays.
+    pub(super) async fn perform(&mut self, example: &Example, options: &Options) -> Result<ExitCode, Error> {
+        let outcome = self.start_and_play(example, options).await;
+        if outcome.is_err() {
+            say("\nIt could not be played to its end. The ends of the logs:");
+            self.machine.show_logs(LOG_LINES);
+        }
+        outcome
+    }
+
+    async fn start_and_play(&mut self, example: &Example, options: &Options) -> Result<ExitCode, Error> {
+        let here = std::env::current_dir().map_err(Error::file("look at", "."))?;
+        let mut environment = options.environment.clone();
+        let search = match (&example.web, environment.contains_key(WEB_SEARCH)) {
+            (Some(results), false) => Some(Search::serve(results).await?),
+            _ => None,
+        };
+        if let Some(search) = &search {
+            say("Web searches are answered by a stand-in with this example's results; set");
+            say(format!("{WEB_SEARCH} to a SearXNG of yours for real ones."));
+            environment.insert(WEB_SEARCH.to_owned(), search.url());
+        }
+        let scenario = self.folder.path().join("scenario.yaml").display().to_string();
+        environment.insert("KAIRO_SIM_SCENARIO".to_owned(), scenario);
+        environment.insert("KAIRO_TOOL_RUNNER__TIME_ZONE".to_owned(), example.zone().to_owned());
+        let model = if options.model { Model::choose(&environment) } else { Model::Simulator };
+        if model == Model::Simulator {
+            say("A MODEL SIMULATOR answers, by the example's scenario; it understands nothing.");
+        }
+        let servers = Servers::find(&environment, &here)?;
+        // Any that is free: examples may be played at the same time.
+        let port = free_port(None)?;
+        self.machine.start(&Plan { place: &self.place, servers, model, port, environment }).await?;
+        let url = self.machine.gateway_url();
+        let _published =
+            Published::new(&self.place.data_dir, &url).map_err(Error::file("write to", &self.place.data_dir))?;
+        let client = Client::new(&url)?;
+        perform(example, &client, self, options).await
+    }
+
+    /// The agent's own folder.
+    pub(super) fn desk(&self) -> &Path {
+        &self.desk
+    }
+
+    /// What was made in it. Mail that arrived was not.
+    pub(super) fn files(&self) -> Result<Vec<String>, Error> {
+        let now = tree(&self.desk).map_err(Error::file("look at", &self.desk))?;
+        let made = now.difference(&self.furnished).filter(|path| !path.starts_with(self.desk.join("mail")));
+        Ok(made.map(|path| path.display().to_string()).collect())
+    }
+
+    /// Stops everything and removes what came of it, unless it is to be kept.
+    pub(super) async fn strike(mut self, keep: bool, signals: &mut Signals) -> Result<(), Error> {
+        let stopped = tokio::select! {
+            stopped = step("stopping", self.machine.stop(), |()| String::new()) => stopped,
+            () = signals.insist() => Ok(()),
+        };
+        drop(self.machine);
+        match keep {
+            true => say(format!("everything is kept in {}", self.folder.path().display())),
+            false => self.place.wipe()?,
+        }
+        stopped
+    }
+}
+
+/// All files below a folder.
+fn tree(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
+    let mut folders = vec![folder.to_owned()];
+    let mut files = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            match entry.file_type()?.is_dir() {
+                true => folders.push(entry.path()),
+                false => _ = files.insert(entry.path()),
+            }
+        }
+    }
+    Ok(files)
+}

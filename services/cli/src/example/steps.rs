@@ -1,0 +1,188 @@
+//! Chains as a run of an example shows them: their steps, and how each came out. Pure.
+
+use kairo_core::event_json::EventJson;
+use serde_json::Value;
+use uuid::Uuid;
+
+const CHAIN_STARTED: &str = "kairo.chain.started.v1";
+const STEP_ENDED: &str = "kairo.chain.step_ended.v1";
+const TOOL_RESULT: &str = "kairo.tool.result.v1";
+
+/// A chain among the events of a scene.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Chain {
+    pub chain_id: String,
+    pub plan: String,
+    /// plan, calls, task or hook.
+    pub origin: String,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Step {
+    pub group: u64,
+    pub event: String,
+    /// As the step was run; as it was written where it was not.
+    pub params: Value,
+    pub decide: String,
+    /// done, failed, skipped, stopped; empty while it is none of these.
+    pub outcome: String,
+    pub result: Value,
+    /// Why it was not done.
+    pub reason: String,
+    #[serde(skip)]
+    action: Option<Uuid>,
+}
+
+/// All chains that began among these events, in order.
+pub fn chains(events: &[EventJson]) -> Vec<Chain> {
+    let mut chains = Vec::new();
+    for event in events {
+        match event.type_name.as_str() {
+            CHAIN_STARTED => chains.push(Chain::begun(&event.payload)),
+            STEP_ENDED => {
+                if let Some(step) = step_of(&mut chains, &event.payload) {
+                    step.outcome = text(&event.payload, "outcome");
+                    step.reason = text(&event.payload, "reason");
+                    step.result = nested(&event.payload, "result");
+                }
+            }
+            TOOL_RESULT => {
+                let action = event.payload.get("action_id").and_then(Value::as_str);
+                let action = action.and_then(|id| Uuid::parse_str(id).ok());
+                let mut steps = chains.iter_mut().flat_map(|chain| &mut chain.steps);
+                if let Some(step) = steps.find(|step| step.action.is_some() && step.action == action) {
+                    step.end(&event.payload);
+                }
+            }
+            _ if event.payload.get("type").and_then(Value::as_str) == Some("tool_call") => {
+                if let Some(step) = step_of(&mut chains, &event.payload) {
+                    step.action = Some(event.event_id);
+                    step.params = event.payload.get("args").cloned().unwrap_or_default();
+                }
+            }
+            _ => {}
+        }
+    }
+    chains
+}
+
+impl Chain {
+    fn begun(payload: &Value) -> Self {
+        let step = |step: &Value| Step {
+            group: step.get("group").and_then(Value::as_u64).unwrap_or_default(),
+            event: text(step, "event"),
+            params: nested(step, "params"),
+            decide: text(step, "decide"),
+            outcome: String::new(),
+            result: Value::Null,
+            reason: String::new(),
+            action: None,
+        };
+        Self {
+            chain_id: text(payload, "chain_id"),
+            plan: text(payload, "plan"),
+            origin: text(payload, "origin"),
+            steps: payload.get("steps").and_then(Value::as_array).into_iter().flatten().map(step).collect(),
+        }
+    }
+
+    /// Its steps, those that run at once together.
+    pub fn groups(&self) -> Vec<&[Step]> {
+        self.steps.chunk_by(|one, next| one.group == next.group).collect()
+    }
+}
+
+impl Step {
+    fn end(&mut self, payload: &Value) {
+        let ok = payload.get("ok").and_then(Value::as_bool).unwrap_or_default();
+        self.outcome = if ok { "done" } else { "failed" }.to_owned();
+        self.result = payload.get("result").cloned().unwrap_or_default();
+        self.reason = if ok { String::new() } else { text(payload, "text") };
+    }
+}
+
+/// The step that an event names by chain and position.
+fn step_of<'c>(chains: &'c mut [Chain], payload: &Value) -> Option<&'c mut Step> {
+    let id = text(payload, "chain_id");
+    // The first is not written: in proto3's JSON, 0 is what is left out.
+    let at = payload.get("step").map_or(Some(0), Value::as_u64).and_then(|at| usize::try_from(at).ok())?;
+    chains.iter_mut().find(|chain| chain.chain_id == id && !id.is_empty())?.steps.get_mut(at)
+}
+
+fn text(value: &Value, field: &str) -> String {
+    value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// JSON kept as text, as JSON.
+fn nested(value: &Value, field: &str) -> Value {
+    let kept = value.get(field);
+    let read = kept.and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
+    read.or_else(|| kept.cloned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    pub fn event(id: u128, type_name: &str, payload: Value) -> EventJson {
+        serde_json::from_value(json!({
+            "event_id": Uuid::from_u128(id), "ts": "2026-01-01T00:00:00Z", "source": "internal", "modality": "text",
+            "payload": payload, "meta": {"tags": []}, "type": type_name, "sequence": 1, "position": 0,
+            "subject": "kairo.agent.a.decision", "correlation_id": Uuid::nil(), "causation_id": null,
+            "thread_id": null,
+        }))
+        .unwrap()
+    }
+
+    /// A chain of a clock and, at once, two looks, of which one fails; then a thought.
+    pub fn events() -> Vec<EventJson> {
+        let step = |group: u32, event: &str| json!({"group": group, "event": event, "params": "{}", "decide": ""});
+        let steps = [step(0, "tools.now"), step(1, "calendar.check"), step(1, "task.list"), step(2, "agent.think")];
+        let call = |step: u32| json!({"type": "tool_call", "args": {"n": step}, "chain_id": "c", "step": step});
+        let result = |id: u128, ok: bool| json!({"action_id": Uuid::from_u128(id), "ok": ok, "result": {"total": 3}, "text": "failed: no"});
+        let done =
+            json!({"chain_id": "c", "step": 3, "outcome": "done", "result": "{\"analysis\":\"x\"}", "reason": ""});
+        vec![
+            event(1, CHAIN_STARTED, json!({"chain_id": "c", "plan": "1. Look", "origin": "plan", "steps": steps})),
+            event(2, "kairo.agent.action.v1", call(0)),
+            event(3, TOOL_RESULT, result(2, true)),
+            event(4, "kairo.agent.action.v1", call(1)),
+            event(5, "kairo.agent.action.v1", call(2)),
+            event(6, TOOL_RESULT, result(5, false)),
+            event(7, TOOL_RESULT, result(4, true)),
+            event(8, TOOL_RESULT, result(99, true)),
+            event(9, STEP_ENDED, done),
+        ]
+    }
+
+    #[test]
+    fn what_is_left_out_is_the_first_step() {
+        let mut events = events();
+        events.truncate(1);
+        events.push(event(2, STEP_ENDED, json!({"chain_id": "c", "outcome": "skipped", "reason": "not needed"})));
+        let chains = chains(&events);
+        assert_eq!(
+            (chains[0].steps[0].outcome.as_str(), chains[0].steps[0].reason.as_str()),
+            ("skipped", "not needed")
+        );
+    }
+
+    #[test]
+    fn each_step_has_its_own_result() {
+        let chains = chains(&events());
+        assert_eq!(chains.len(), 1);
+        let outcomes: Vec<_> = chains[0].steps.iter().map(|step| step.outcome.as_str()).collect();
+        assert_eq!(outcomes, ["done", "done", "failed", "done"]);
+        assert_eq!(chains[0].steps[1].params, json!({"n": 1}));
+        assert_eq!(
+            (&chains[0].steps[2].reason, &chains[0].steps[2].result["total"]),
+            (&"failed: no".into(), &json!(3))
+        );
+        assert_eq!(chains[0].steps[3].result["analysis"], "x");
+        let sizes: Vec<_> = chains[0].groups().iter().map(|group| group.len()).collect();
+        assert_eq!(sizes, [1, 2, 1]);
+    }
+}

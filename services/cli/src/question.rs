@@ -1,0 +1,156 @@
+//! What an agent puts to its user, and goes on only when it is answered. Pure.
+
+use kairo_core::event_json::EventJson;
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+pub const THREAD_SUGGESTED: &str = "kairo.thread.suggested.v1";
+pub const APPROVAL_REQUESTED: &str = "kairo.agent.approval_requested.v1";
+
+/// Characters of a call's arguments that are shown to who is to allow it.
+const ARGUMENTS_CHARS: usize = 2_000;
+
+/// A question, to be answered with yes or no.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Question {
+    /// What an answer names: the id of the event that asks.
+    pub id: Uuid,
+    /// Who asks.
+    pub agent: String,
+    #[serde(flatten)]
+    pub about: About,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum About {
+    /// Whether a message belongs to another thread than the current one; `new` if it is to begin one.
+    Thread { new: bool, thread_id: String, current_thread_id: String, reason: String, summary: String },
+    /// Whether a tool may be called so.
+    Consent { tool: String, arguments: String },
+}
+
+impl Question {
+    /// The question that an event asks, if it asks one.
+    pub fn of(event: &EventJson) -> Option<Self> {
+        let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let about = match event.type_name.as_str() {
+            THREAD_SUGGESTED => About::Thread {
+                new: text("action") == "suggest_new",
+                thread_id: text("thread_id"),
+                current_thread_id: text("current_thread_id"),
+                reason: text("reason"),
+                summary: text("summary"),
+            },
+            APPROVAL_REQUESTED => About::Consent { tool: text("tool"), arguments: text("arguments") },
+            _ => return None,
+        };
+        // kairo.agent.<agent>.decision
+        let agent = event.subject.split('.').nth(2).unwrap_or_default().to_owned();
+        Some(Self { id: event.event_id, agent, about })
+    }
+
+    /// What is asked, for people.
+    pub fn words(&self) -> String {
+        match &self.about {
+            About::Thread { new: true, reason, .. } => {
+                format!("This seems to be a new subject{}. Begin a new thread for it?", because(reason))
+            }
+            About::Thread { thread_id, reason, summary, .. } => {
+                let thread = if summary.is_empty() { thread_id } else { summary };
+                format!("This seems to belong to another thread, {thread}{}. Go on there?", because(reason))
+            }
+            About::Consent { tool, arguments } => {
+                let shown: String = arguments.chars().take(ARGUMENTS_CHARS).collect();
+                let cut = if shown.len() < arguments.len() { "…" } else { "" };
+                format!("The agent {} asks for consent to call {tool} {shown}{cut}. May it?", self.agent)
+            }
+        }
+    }
+
+    /// The commands that say yes and no.
+    pub fn commands(&self) -> [String; 2] {
+        let Self { id, agent, .. } = self;
+        match self.about {
+            About::Thread { .. } => {
+                ["accept", "decline"].map(|option| format!("kairo choose {id} {option} --agent {agent}"))
+            }
+            About::Consent { .. } => {
+                ["approve", "reject"].map(|verdict| format!("kairo {verdict} {id} --agent {agent}"))
+            }
+        }
+    }
+
+    /// Whether this event is an answer to it.
+    pub fn is_answered_by(&self, event: &EventJson) -> bool {
+        let (type_name, field) = match self.about {
+            About::Thread { .. } => ("kairo.agent.choice.v1", "offer_id"),
+            About::Consent { .. } => ("kairo.agent.approval.v1", "action_id"),
+        };
+        let named = event.payload.get(field).and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok());
+        event.type_name == type_name && named == Some(self.id)
+    }
+}
+
+fn because(reason: &str) -> String {
+    let reason = reason.trim().trim_end_matches('.');
+    if reason.is_empty() { String::new() } else { format!(" ({reason})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ID: Uuid = Uuid::from_u128(7);
+
+    fn event(type_name: &str, payload: Value) -> EventJson {
+        serde_json::from_value(json!({
+            "event_id": ID, "ts": "2026-01-01T00:00:00Z", "source": "internal", "modality": "text",
+            "payload": payload, "meta": {"tags": []}, "type": type_name, "sequence": 1, "position": 0,
+            "subject": "kairo.agent.cook.decision", "correlation_id": Uuid::from_u128(1), "causation_id": null,
+            "thread_id": null,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_suggested_thread_is_accepted_or_declined() {
+        let suggested = json!({
+            "message_id": "m", "user": "ann", "action": "suggest_switch", "thread_id": "dinner",
+            "current_thread_id": "work", "reason": "It is about food.", "summary": "what to cook",
+        });
+        let question = Question::of(&event(THREAD_SUGGESTED, suggested)).unwrap();
+        let words = "This seems to belong to another thread, what to cook (It is about food). Go on there?";
+        assert_eq!(question.words(), words);
+        let [yes, no] = question.commands();
+        assert_eq!(yes, format!("kairo choose {ID} accept --agent cook"));
+        assert_eq!(no, format!("kairo choose {ID} decline --agent cook"));
+        let new = Question::of(&event(THREAD_SUGGESTED, json!({"action": "suggest_new"}))).unwrap();
+        assert_eq!(new.words(), "This seems to be a new subject. Begin a new thread for it?");
+        let shown = serde_json::to_value(new).unwrap();
+        assert_eq!((&shown["about"], &shown["new"], &shown["id"]), (&json!("thread"), &json!(true), &json!(ID)));
+    }
+
+    #[test]
+    fn a_call_is_approved_or_rejected() {
+        let requested = json!({"tool": "email.send", "arguments": "{\"to\":\"bob\"}", "user": "ann"});
+        let question = Question::of(&event(APPROVAL_REQUESTED, requested)).unwrap();
+        assert_eq!(question.words(), "The agent cook asks for consent to call email.send {\"to\":\"bob\"}. May it?");
+        assert_eq!(question.commands()[1], format!("kairo reject {ID} --agent cook"));
+        let long = json!({"tool": "t", "arguments": "ü".repeat(10_000)});
+        let words = Question::of(&event(APPROVAL_REQUESTED, long)).unwrap().words();
+        assert!(words.chars().count() < 2_100 && words.contains('…'));
+    }
+
+    #[test]
+    fn an_answer_names_what_it_answers() {
+        let question = Question::of(&event(THREAD_SUGGESTED, json!({}))).unwrap();
+        assert!(question.is_answered_by(&event("kairo.agent.choice.v1", json!({"offer_id": ID}))));
+        assert!(!question.is_answered_by(&event("kairo.agent.choice.v1", json!({"offer_id": Uuid::nil()}))));
+        assert!(!question.is_answered_by(&event("kairo.agent.approval.v1", json!({"action_id": ID}))));
+        assert_eq!(Question::of(&event("kairo.agent.thought.v1", json!({}))), None);
+    }
+}

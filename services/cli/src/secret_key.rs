@@ -1,0 +1,126 @@
+//! The key under which agents' secrets are sealed: where the command finds it, and where `kairo dev` keeps its own.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use kairo_core::{
+    config::{self, Mistake, Secret, Validate},
+    sealing,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::{Error, endpoint::DATA_DIR};
+
+/// The key, for people and programs that are not services.
+const VARIABLE: &str = "KAIRO_SECRET_KEY";
+/// Where `kairo dev` keeps one, in its data folder.
+const FILE: &str = "dev/secret-key";
+
+/// What the command reads of the services' configuration.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Settings {
+    agent_runtime: AgentRuntime,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct AgentRuntime {
+    secret_key: Secret,
+    /// What agent-runtime alone can judge.
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+impl Validate for Settings {
+    fn mistakes(&self) -> Vec<Mistake> {
+        Vec::new()
+    }
+}
+
+/// The key that the environment, the configuration or a `kairo dev` has.
+pub fn find() -> Result<sealing::Key, Error> {
+    let named = std::env::var(VARIABLE).ok().filter(|key| !key.trim().is_empty());
+    if let Some(key) = named {
+        return read(&key, VARIABLE);
+    }
+    let settings: Settings = config::load(Vec::new(), config::environment())
+        .map_err(|error| Error::Advice(format!("the configuration cannot be read: {error}")))?;
+    if !settings.agent_runtime.secret_key.is_empty() {
+        return read(settings.agent_runtime.secret_key.expose(), "agent_runtime.secret_key");
+    }
+    let here = std::env::current_dir().map_err(Error::file("look at", "."))?;
+    let kept = here.ancestors().find_map(|dir| fs::read_to_string(dir.join(DATA_DIR).join(FILE)).ok());
+    let key = kept.ok_or_else(|| {
+        Error::Advice(format!("no key is known: set {VARIABLE} to the one that agent-runtime has as secret_key"))
+    })?;
+    read(&key, "the secret-key of kairo dev")
+}
+
+fn read(key: &str, what: &str) -> Result<sealing::Key, Error> {
+    sealing::key(key).map_err(|error| Error::Advice(format!("{what} is no key: {error}")))
+}
+
+/// The key in this data folder, made when there is none. It outlives a fresh start, like the log's copies elsewhere that
+/// only it opens.
+pub fn kept(data_dir: &Path) -> Result<String, Error> {
+    let file: PathBuf = data_dir.join(FILE);
+    match fs::read_to_string(&file) {
+        Ok(key) => {
+            let key = key.trim().to_owned();
+            read(&key, &file.display().to_string())?;
+            Ok(key)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let key = [Uuid::new_v4(), Uuid::new_v4()].map(|half| half.simple().to_string()).concat();
+            let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
+            made.and_then(|mut made| writeln!(made, "{key}")).map_err(Error::file("write", &file))?;
+            Ok(key)
+        }
+        Err(error) => Err(Error::file("read", &file)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_key_of_a_folder_is_made_once_and_nobody_elses_to_read() {
+        let data = tempfile::tempdir().unwrap();
+        fs::create_dir(data.path().join("dev")).unwrap();
+        let key = kept(data.path()).unwrap();
+        assert_eq!(kept(data.path()).unwrap(), key);
+        sealing::key(&key).unwrap();
+        let mode = fs::metadata(data.path().join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        fs::write(data.path().join(FILE), "hunter2").unwrap();
+        assert!(!kept(data.path()).unwrap_err().to_string().contains("hunter2"));
+    }
+
+    #[test]
+    fn a_configuration_of_agent_runtime_is_read_for_its_key() {
+        let key = "07".repeat(32);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = format!("[agent_runtime]\nmax_steps = 3\nsecret_key = \"{key}\"\n[models.heavy]\nmodel = \"x\"\n");
+        fs::write(file.path(), text).unwrap();
+        let environment = [("KAIRO_CONFIG".to_owned(), file.path().display().to_string())];
+        let settings: Settings = config::load(Vec::new(), environment).unwrap();
+        assert_eq!(settings.agent_runtime.secret_key.expose(), key);
+        let environment = [
+            ("KAIRO_AGENT_RUNTIME__SECRET_KEY".to_owned(), key.clone()),
+            ("KAIRO_AGENT_RUNTIME__MODEL_TRIES".to_owned(), "2".to_owned()),
+            ("KAIRO_NATS__URL".to_owned(), "nats://x".to_owned()),
+        ];
+        let settings: Settings = config::load(Vec::new(), environment).unwrap();
+        assert_eq!(settings.agent_runtime.secret_key.expose(), key);
+    }
+}

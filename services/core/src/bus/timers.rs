@@ -1,0 +1,161 @@
+//! Timers that outlive every service: schedules of JetStream.
+//!
+//! A timer is a message on `kairo.timer.set.<task>.<occurrence>` in `KAIRO_TIMERS`. At its time the server removes it and
+//! writes its body and headers to `kairo.task.<agent>.due`, which `KAIRO_EVENTS` sources. One that is overdue when the
+//! server comes back goes off at once. Decisions are dealt with in any order and more than once: each timer says where it
+//! was decided on, and what was decided later stands.
+
+use std::time::Duration;
+
+use async_nats::{
+    header::{NATS_SCHEDULE, NATS_SCHEDULE_TARGET, NATS_SCHEDULE_TTL},
+    jetstream::{
+        context::PublishErrorKind, message::PublishMessage, response::Response, stream::LastRawMessageErrorKind,
+    },
+};
+use jiff::Timestamp;
+use kairo_proto::v1::TaskDue;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Bus, BusError, append::Outgoing};
+use crate::{
+    envelope::{Envelope, Modality, Origin},
+    ids::{self, Name},
+    record::{Place, Raw},
+    subjects::{Service, TASK_DUE, TIMERS_STREAM, timer_of, timers_of},
+};
+
+/// A time at which a task of an agent is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timer {
+    pub agent: Name,
+    pub task: Uuid,
+    /// Which time of the task's, counted from 1.
+    pub occurrence: u64,
+    pub at: Timestamp,
+    /// Where it was decided.
+    pub decided: Place,
+}
+
+/// The server counts nanoseconds in 64 bits and takes a later time for one that has passed: 2262-01-01T00:00:00Z.
+const LATEST: Timestamp = Timestamp::constant(9_214_646_400, 0);
+/// How long a message that says what is due stays in `KAIRO_TIMERS` after the log has sourced it, which takes
+/// milliseconds unless the log has no leader. The log copies the header that says so but does not heed it, as its stream
+/// does not allow messages to expire.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Times a timer that somebody else is setting, too, is tried before the decision is dealt with again.
+const TRIES: usize = 8;
+/// Where a timer was decided on, `<sequence>.<position>`.
+const DECIDED: &str = "Kairo-Decided";
+
+impl Bus {
+    /// Sets a timer, unless the same occurrence of the task was set by a later decision.
+    pub async fn arm(&self, timer: &Timer) -> Result<(), BusError> {
+        let subject = timer_of(timer.task, timer.occurrence);
+        let event = due(timer);
+        let mut expected = 0;
+        for _ in 0..TRIES {
+            let message = PublishMessage::build()
+                .headers(event.headers())
+                .header(NATS_SCHEDULE, format!("@at {}", timer.at.min(LATEST)))
+                .header(NATS_SCHEDULE_TARGET, event.subject.as_str())
+                .header(NATS_SCHEDULE_TTL, format!("{}s", KEPT.as_secs()))
+                .header(DECIDED, format!("{}.{}", timer.decided.sequence, timer.decided.position))
+                .expected_last_subject_sequence(expected)
+                .payload(event.body.encode().into());
+            let sent = async { self.jetstream.send_publish(subject.clone(), message).await?.await };
+            match sent.await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {}
+                Err(error) => return Err(BusError::Unavailable { doing: "setting a timer", source: error.into() }),
+            }
+            match self.timer_at_leader(&subject).await? {
+                Some((_, decided)) if decided >= timer.decided => return Ok(()),
+                Some((sequence, _)) => expected = sequence,
+                // It has just gone off.
+                None => expected = 0,
+            }
+        }
+        Err(BusError::Conflict { expected })
+    }
+
+    /// Takes back the timers of a task that were decided on before this. One that is overlooked does no harm: whoever
+    /// hears of it knows that it is over.
+    pub async fn disarm(&self, task: Uuid, decided: Place) -> Result<(), BusError> {
+        let filter = timers_of(task);
+        let mut after = 0;
+        loop {
+            let page = self.read_in(TIMERS_STREAM, &filter, after).await?;
+            let Some(last) = page.messages.last() else { return Ok(()) };
+            after = last.sequence;
+            for timer in page.messages.iter().filter(|timer| decided_at(timer) < decided) {
+                self.remove_timer(timer.sequence).await?;
+            }
+            if !page.more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Removes exactly this message: one that took its place stays.
+    async fn remove_timer(&self, sequence: u64) -> Result<(), BusError> {
+        let subject = format!("STREAM.MSG.DELETE.{TIMERS_STREAM}");
+        let request = json!({ "seq": sequence, "no_erase": true });
+        match self.jetstream.request::<_, _, Response<Value>>(subject, &request).await {
+            Ok(Response::Ok(_)) => {}
+            Ok(Response::Err { error }) => tracing::debug!(%error, sequence, "the timer has gone off or was replaced"),
+            Err(error) => return Err(BusError::Unavailable { doing: "taking back a timer", source: error.into() }),
+        }
+        Ok(())
+    }
+
+    /// The timer that is set on a subject: its sequence, and where it was decided.
+    async fn timer_at_leader(&self, subject: &str) -> Result<Option<(u64, Place)>, BusError> {
+        let failed = BusError::unavailable("reading a timer");
+        let stream = match self.jetstream.get_stream_no_info(TIMERS_STREAM).await {
+            Ok(stream) => stream,
+            Err(error) => return Err(failed(error.into())),
+        };
+        match stream.get_last_raw_message_by_subject(subject).await {
+            Ok(message) => {
+                let place = message.headers.get(DECIDED).and_then(|text| place(text.as_str()));
+                Ok(Some((message.sequence, place.unwrap_or_default())))
+            }
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+}
+
+/// What the log is to say when the time has come. It begins a chain of its own, and says the same however often the timer
+/// is set.
+fn due(timer: &Timer) -> Outgoing {
+    let id = ids::derived(timer.task, &format!("due/{}", timer.occurrence));
+    let envelope = Envelope {
+        modality: Modality::State,
+        ..Envelope::entering(id, Service::AgentRuntime, Origin::System, Timestamp::now())
+    };
+    let body = TaskDue { task_id: timer.task.to_string(), occurrence: timer.occurrence, due_at: timer.at.to_string() };
+    Outgoing::new(&TASK_DUE, &timer.agent, envelope, body)
+}
+
+fn decided_at(timer: &Raw) -> Place {
+    timer.header(DECIDED).and_then(place).unwrap_or_default()
+}
+
+fn place(text: &str) -> Option<Place> {
+    let (sequence, position) = text.split_once('.')?;
+    Some(Place { sequence: sequence.parse().ok()?, position: position.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_time_is_the_one_it_is_said_to_be() {
+        assert_eq!(LATEST.to_string(), "2262-01-01T00:00:00Z");
+        assert!(i64::try_from(LATEST.as_nanosecond()).is_ok());
+    }
+}

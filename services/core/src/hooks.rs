@@ -1,0 +1,82 @@
+//! What is known of a task that waits for something outside: kept by agent-runtime, which makes it from decisions, and
+//! looked up by router. Pure.
+//!
+//! Decisions are dealt with in any order and more than once, so what each of them says is merged: the outcome is the
+//! same whatever the order.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::Place;
+
+/// How it is with a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It waits.
+    Active,
+    Paused,
+    /// It never waits again.
+    Ended,
+}
+
+/// All that is known of one task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registration {
+    /// What it waits for, `<source>.<verb>`; empty until the decision that made it was dealt with.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub trigger: String,
+    pub state: State,
+    /// Where it was decided to be so.
+    pub decided: Place,
+}
+
+impl Registration {
+    /// What both say: the trigger never changes, the state is the one that was decided last.
+    pub fn and(self, other: Self) -> Self {
+        let (earlier, later) = if self.decided <= other.decided { (self, other) } else { (other, self) };
+        let trigger = if later.trigger.is_empty() { earlier.trigger } else { later.trigger };
+        Self { trigger, ..later }
+    }
+
+    /// What the task waits for, if it does.
+    pub fn waits_for(&self) -> Option<&str> {
+        (self.state == State::Active && !self.trigger.is_empty()).then_some(&*self.trigger)
+    }
+
+    /// Whether it may be forgotten once every decision before it was dealt with.
+    pub fn may_be_forgotten(&self) -> bool {
+        self.trigger.is_empty() || self.state == State::Ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(trigger: &str, state: State, sequence: u64) -> Registration {
+        Registration { trigger: trigger.to_owned(), state, decided: Place { sequence, position: 0 } }
+    }
+
+    #[test]
+    fn whatever_the_order_of_decisions_the_outcome_is_the_same() {
+        let made = said("github.push", State::Active, 1);
+        let paused = said("", State::Paused, 2);
+        let resumed = said("", State::Active, 3);
+        let mut orders = vec![];
+        for (a, b, c) in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)] {
+            let all = [made.clone(), paused.clone(), resumed.clone()];
+            let [a, b, c] = [a, b, c].map(|index: usize| all[index].clone());
+            orders.push(a.clone().and(b).and(c).and(a));
+        }
+        assert!(orders.iter().all(|outcome| *outcome == said("github.push", State::Active, 3)), "{orders:?}");
+    }
+
+    #[test]
+    fn only_an_active_task_with_a_trigger_waits() {
+        assert_eq!(said("github.push", State::Active, 1).waits_for(), Some("github.push"));
+        for other in [said("", State::Active, 1), said("github.push", State::Paused, 1), said("a.b", State::Ended, 1)] {
+            assert_eq!(other.waits_for(), None);
+        }
+        assert!(!said("github.push", State::Paused, 1).may_be_forgotten());
+    }
+}

@@ -1,0 +1,161 @@
+//! Who asks: API keys, what they allow, and the caller of a request.
+//!
+//! A key says what its holder may do ([`Scope`]), and may be limited to some agents and to one user. Keys are kept
+//! hashed in a bucket that every gateway watches ([`store`]); how often they are used is limited ([`limits`]).
+
+pub mod limits;
+pub mod secret;
+pub mod store;
+
+use std::{future::pending, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::problem::Problem;
+use secret::Hash;
+
+/// What a key allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// To see what there is and follow what happens.
+    Read,
+    /// To speak as a user: messages, choices, approvals and orders.
+    Write,
+    /// Everything, among it agents, keys, dead letters and the read model.
+    Admin,
+}
+
+impl Scope {
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Admin];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == text)
+    }
+}
+
+/// An API key, as it is shown: everything but the secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    pub key_id: String,
+    /// Of whoever was given it, for people.
+    pub name: String,
+    pub scopes: Vec<Scope>,
+    /// The agents it is limited to; none for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
+    /// The user it is limited to; none for every user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    pub created: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A key that is in force until it is revoked or expires.
+#[derive(Debug)]
+pub struct Held {
+    pub key: Key,
+    hash: Hash,
+    revoked: CancellationToken,
+}
+
+/// Who sent a request.
+#[derive(Clone, Debug)]
+pub enum Caller {
+    /// Somebody on this machine, where no key is required.
+    Anyone,
+    /// Whoever has `gateway.admin_key`.
+    Administrator,
+    /// Whoever has this key.
+    Holder(Arc<Held>),
+}
+
+impl Caller {
+    fn key(&self) -> Option<&Key> {
+        match self {
+            Self::Holder(held) => Some(&held.key),
+            Self::Anyone | Self::Administrator => None,
+        }
+    }
+
+    pub fn may(&self, scope: Scope) -> bool {
+        self.key().is_none_or(|key| key.scopes.iter().any(|has| *has == scope || *has == Scope::Admin))
+    }
+
+    /// The error tells what is missing.
+    pub fn require(&self, scope: Scope) -> Result<(), Problem> {
+        match self.may(scope) {
+            true => Ok(()),
+            false => Err(Problem::forbidden(format!("this needs a key of the scope {}", scope.name()))),
+        }
+    }
+
+    /// The agents it is limited to; none when it is not.
+    pub fn agents(&self) -> Option<&[String]> {
+        self.key().map(|key| key.agents.as_slice()).filter(|agents| !agents.is_empty())
+    }
+
+    /// The user it is limited to.
+    pub fn user(&self) -> Option<&str> {
+        self.key()?.user.as_deref()
+    }
+
+    /// Refuses to name another agent, or none, where the key is limited to some.
+    pub fn act_on_agent(&self, agent: Option<&str>) -> Result<(), Problem> {
+        match self.agents() {
+            Some(agents) if !agent.is_some_and(|agent| agents.iter().any(|one| one == agent)) => {
+                let expected = format!("one of {}, to which the key is limited", agents.join(", "));
+                Err(Problem::beyond_key("agent", expected, agent))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Caller::act_on_agent`], for the user.
+    pub fn act_as_user(&self, user: Option<&str>) -> Result<(), Problem> {
+        match self.user() {
+            Some(own) if user != Some(own) => {
+                Err(Problem::beyond_key("user", format!("{own}, to whom the key is limited"), user))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether something of this agent and user may be shown. What may not be is as good as not there, so that nobody
+    /// finds out by its id that it is.
+    pub fn sees(&self, agent: &str, user: Option<&str>) -> bool {
+        self.act_on_agent(Some(agent)).is_ok() && self.act_as_user(user).is_ok()
+    }
+
+    /// Waits until the key is revoked or has expired: what goes on for long ends then.
+    pub async fn ended(&self) {
+        let Self::Holder(held) = self else { return pending().await };
+        let expired = async {
+            match held.key.expires_at {
+                Some(at) => {
+                    tokio::time::sleep(Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default())
+                        .await
+                }
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = held.revoked.cancelled() => {}
+            () = expired => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

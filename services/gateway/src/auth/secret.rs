@@ -1,0 +1,98 @@
+//! The text of a key, `kairo_<key_id>_<secret>`, and its hash. Pure but for the chance that [`make`] draws.
+//!
+//! The secret is 256 random bits, so a plain SHA-256 is enough: there is nothing to guess that a slow hash, as for
+//! passwords, would protect.
+
+use data_encoding::{BASE32_NOPAD, HEXLOWER};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+const PREFIX: &str = "kairo";
+/// Random bytes of an id, and of a secret.
+const ID_BYTES: usize = 10;
+const SECRET_BYTES: usize = 32;
+/// Longest text that is looked at, in bytes.
+const MAX_BYTES: usize = 512;
+
+/// What is kept of a key.
+#[derive(Clone, Debug)]
+pub struct Hash([u8; 32]);
+
+impl Hash {
+    pub fn of(key: &str) -> Self {
+        Self(Sha256::digest(key.as_bytes()).into())
+    }
+
+    /// Whether this is the key, in a time that does not tell how much of it is right.
+    pub fn is_of(&self, key: &str) -> bool {
+        self.0.ct_eq(&Self::of(key).0).into()
+    }
+
+    pub fn to_hex(&self) -> String {
+        HEXLOWER.encode(&self.0)
+    }
+
+    pub fn from_hex(text: &str) -> Option<Self> {
+        HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok().map(Self)
+    }
+}
+
+/// A key that nobody has yet: its id, and its text.
+pub fn make() -> Result<(String, String), getrandom::Error> {
+    let (mut id, mut secret) = ([0; ID_BYTES], [0; SECRET_BYTES]);
+    getrandom::fill(&mut id)?;
+    getrandom::fill(&mut secret)?;
+    let [id, secret] = [id.as_slice(), secret.as_slice()].map(|bytes| BASE32_NOPAD.encode(bytes).to_lowercase());
+    let key = format!("{PREFIX}_{id}_{secret}");
+    Ok((id, key))
+}
+
+/// The id in the text of a key.
+pub fn id(key: &str) -> Option<&str> {
+    let (id, _) = key.strip_prefix(PREFIX)?.strip_prefix('_')?.split_once('_')?;
+    (key.len() <= MAX_BYTES && is_id(id)).then_some(id)
+}
+
+pub fn is_id(text: &str) -> bool {
+    text.len() == BASE32_NOPAD.encode_len(ID_BYTES)
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || (b'2'..=b'7').contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_known_by_its_hash_alone() {
+        let (id, key) = make().unwrap();
+        assert_eq!(super::id(&key), Some(id.as_str()));
+        assert_eq!(key.len(), "kairo_".len() + 16 + 1 + 52);
+        let kept = Hash::from_hex(&Hash::of(&key).to_hex()).unwrap();
+        assert!(kept.is_of(&key) && !kept.is_of(&format!("{key}a")) && !kept.is_of(""));
+        assert_ne!(make().unwrap().1, key);
+        // The published digest of "abc".
+        assert!(Hash::of("abc").to_hex().starts_with("ba7816bf8f01cfea"));
+    }
+
+    #[test]
+    fn what_is_no_key_has_no_id() {
+        let id16 = "a".repeat(16);
+        assert_eq!(id(&format!("kairo_{id16}_x")), Some(id16.as_str()));
+        let long = format!("kairo_{id16}_{}", "x".repeat(10_000));
+        for text in [
+            "",
+            "kairo",
+            "kairo__",
+            "kairo_ab_x",
+            "Bearer",
+            "kairo_AAAAAAAAAAAAAAAA_x",
+            "kairo_aaaa.aaaa>aaaaaa_x",
+            &long,
+        ] {
+            assert_eq!(id(text), None, "{text:.40}");
+        }
+        for text in ["", "00", "zz"] {
+            assert!(Hash::from_hex(text).is_none());
+        }
+    }
+}

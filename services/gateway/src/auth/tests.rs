@@ -1,0 +1,59 @@
+use super::*;
+
+fn holder(scopes: &[Scope], agents: &[&str], user: Option<&str>) -> Caller {
+    let key = Key {
+        key_id: "a".repeat(16),
+        name: "test".to_owned(),
+        scopes: scopes.to_vec(),
+        agents: agents.iter().map(|agent| (*agent).to_owned()).collect(),
+        user: user.map(str::to_owned),
+        created: Timestamp::UNIX_EPOCH,
+        expires_at: None,
+    };
+    Caller::Holder(Arc::new(Held { key, hash: Hash::of("x"), revoked: CancellationToken::new() }))
+}
+
+#[test]
+fn admin_is_everything_and_the_others_are_what_they_say() {
+    for (scopes, allowed) in [
+        (&[Scope::Read][..], [true, false, false]),
+        (&[Scope::Write], [false, true, false]),
+        (&[Scope::Read, Scope::Write], [true, true, false]),
+        (&[Scope::Admin], [true, true, true]),
+        (&[], [false, false, false]),
+    ] {
+        assert_eq!(Scope::ALL.map(|scope| holder(scopes, &[], None).may(scope)), allowed, "{scopes:?}");
+    }
+    assert!(Scope::ALL.iter().all(|scope| Caller::Anyone.may(*scope) && Caller::Administrator.may(*scope)));
+    assert_eq!(Scope::ALL.map(|scope| Scope::parse(scope.name())), Scope::ALL.map(Some));
+    assert_eq!(Scope::parse("all"), None);
+}
+
+#[test]
+fn a_limited_key_names_its_own() {
+    let limited = holder(&[Scope::Admin], &["bob", "eve"], Some("ann"));
+    for agent in [Some("bob"), Some("eve")] {
+        assert!(limited.act_on_agent(agent).is_ok());
+    }
+    for agent in [Some("default"), Some("bo"), Some(""), None] {
+        let problem = limited.act_on_agent(agent).unwrap_err();
+        assert_eq!((problem.status.as_u16(), problem.errors[0].field.as_str()), (403, "agent"));
+    }
+    assert!(limited.act_as_user(Some("ann")).is_ok());
+    assert_eq!(limited.act_as_user(None).unwrap_err().errors[0].field, "user");
+    assert!(limited.sees("bob", Some("ann")));
+    assert!(!limited.sees("bob", Some("joe")) && !limited.sees("bob", None) && !limited.sees("x", Some("ann")));
+    let free = holder(&[Scope::Read], &[], None);
+    assert!(free.sees("any", None) && free.act_on_agent(None).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_on_ends_with_the_key() {
+    let caller = holder(&[Scope::Read], &[], None);
+    let Caller::Holder(held) = &caller else { unreachable!() };
+    assert!(tokio::time::timeout(Duration::from_secs(3_600), caller.ended()).await.is_err());
+    held.revoked.cancel();
+    caller.ended().await;
+    let key = Key { expires_at: Some(Timestamp::UNIX_EPOCH), ..held.key.clone() };
+    Caller::Holder(Arc::new(Held { key, hash: Hash::of("x"), revoked: CancellationToken::new() })).ended().await;
+}

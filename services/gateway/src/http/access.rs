@@ -1,0 +1,274 @@
+//! Who may do what: a key is asked for, and what it allows is held against the table of endpoints.
+//!
+//! What the table cannot tell by the path and the query, because it is in the body or in what is found, endpoints
+//! themselves ask the [`Caller`]. An endpoint that is not in the table is for keys of the scope admin without limits.
+
+use std::net::SocketAddr;
+
+use axum::{
+    extract::{ConnectInfo, MatchedPath, Request, State},
+    http::{HeaderMap, Method, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use jiff::Timestamp;
+use url::form_urlencoded;
+
+use super::{Gateway, openai};
+use crate::{
+    auth::{Caller, Scope, limits::Whose, secret},
+    problem::Problem,
+};
+
+/// An endpoint, and who may use it.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    pub method: &'static str,
+    pub path: &'static str,
+    pub needs: Needs,
+    /// What becomes of a key that is limited to some agents.
+    pub agents: Limited,
+    /// What becomes of a key that is limited to a user.
+    pub user: Limited,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Open to everybody: whether the gateway lives, and documents.
+    Nothing,
+    /// Any key; the endpoint asks for scopes itself.
+    Key,
+    Scope(Scope),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limited {
+    /// It says nothing of anybody.
+    Free,
+    /// The field of the query, or the end of the path for the agent of a conversation, must name what the key allows.
+    Named,
+    /// The endpoint looks itself.
+    Asked,
+    /// The endpoint cannot tell whose what it shows is, so such a key may not use it.
+    Closed,
+}
+
+use Limited::{Asked, Closed, Free, Named};
+
+const NOTHING: Needs = Needs::Nothing;
+const READ: Needs = Needs::Scope(Scope::Read);
+const WRITE: Needs = Needs::Scope(Scope::Write);
+const ADMIN: Needs = Needs::Scope(Scope::Admin);
+
+const fn row(method: &'static str, path: &'static str, needs: Needs, agents: Limited, user: Limited) -> Access {
+    Access { method, path, needs, agents, user }
+}
+
+pub const TABLE: &[Access] = &[
+    row("GET", "/", NOTHING, Free, Free),
+    row("GET", "/healthz", NOTHING, Free, Free),
+    row("GET", "/readyz", NOTHING, Free, Free),
+    row("GET", "/asyncapi.yaml", NOTHING, Free, Free),
+    row("GET", "/openapi.json", NOTHING, Free, Free),
+    row("GET", "/openapi.yaml", NOTHING, Free, Free),
+    row("POST", "/v1/messages", WRITE, Asked, Asked),
+    row("POST", "/v1/choices", WRITE, Asked, Asked),
+    row("POST", "/v1/approvals", WRITE, Asked, Asked),
+    row("POST", "/v1/commands", WRITE, Asked, Asked),
+    row("POST", "/v1/chat/completions", WRITE, Asked, Asked),
+    row("GET", "/v1/models", READ, Asked, Free),
+    row("GET", "/v1/models/{model}", READ, Asked, Free),
+    row("GET", "/v1/agents", READ, Asked, Free),
+    row("POST", "/v1/agents", ADMIN, Asked, Closed),
+    row("GET", "/v1/events", READ, Named, Closed),
+    row("GET", "/v1/events/stream", READ, Named, Closed),
+    row("GET", "/v1/ws", Needs::Key, Asked, Asked),
+    row("GET", "/v1/conversations/{agent}", READ, Named, Named),
+    row("GET", "/v1/threads", READ, Named, Named),
+    row("GET", "/v1/threads/{thread}", READ, Asked, Asked),
+    row("GET", "/v1/chains/{chain}", READ, Asked, Closed),
+    row("GET", "/v1/tasks", READ, Named, Named),
+    row("GET", "/v1/tasks/{task}", READ, Asked, Asked),
+    row("GET", "/v1/inbox", READ, Asked, Named),
+    row("GET", "/v1/memories", READ, Named, Named),
+    row("GET", "/v1/actions", READ, Named, Closed),
+    row("GET", "/v1/processes", READ, Named, Closed),
+    row("GET", "/v1/status", READ, Free, Free),
+    row("GET", "/v1/dead-letters", ADMIN, Closed, Closed),
+    row("POST", "/v1/projections/rebuild", ADMIN, Closed, Closed),
+    row("GET", "/v1/keys", ADMIN, Closed, Closed),
+    row("POST", "/v1/keys", ADMIN, Closed, Closed),
+    row("DELETE", "/v1/keys/{key}", ADMIN, Closed, Closed),
+];
+
+/// What applies to an endpoint that nobody has thought of.
+const OTHERS: Access = row("", "", ADMIN, Closed, Closed);
+
+/// In front of the key among the subprotocols that a browser offers for a WebSocket, where it can send no other header.
+const PROTOCOL: &str = "kairo.key.";
+
+/// Lets in who may do what is asked, and tells the endpoint who that is.
+pub async fn check(
+    State(gateway): State<Gateway>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match admitted(&gateway, peer, &request) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn admitted(gateway: &Gateway, peer: SocketAddr, request: &Request) -> Result<Caller, Problem> {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let access = route.map(|route| access(request.method(), route));
+    if access.is_some_and(|access| access.needs == Needs::Nothing) {
+        return Ok(Caller::Anyone);
+    }
+    let caller = match presented(request.headers(), route == Some("/v1/ws")) {
+        Presented::Nothing => gateway.keys.caller(None, Timestamp::now()),
+        Presented::Key(key) => {
+            let placeholder = || secret::id(key).is_none() && route.is_some_and(openai::is_theirs);
+            let known = gateway.keys.caller(Some(key), Timestamp::now());
+            // Chat clients must have a key to send, whether one is required or not.
+            known.or_else(|| gateway.keys.caller(None, Timestamp::now()).filter(|_| placeholder()))
+        }
+        Presented::SomethingElse => None,
+    };
+    let whose = caller.as_ref().map_or_else(|| Some(Whose::peer(peer.ip())), Whose::of);
+    if let Some(whose) = whose {
+        gateway.limits.count(whose).map_err(Problem::too_many_requests)?;
+    }
+    let caller = caller.ok_or_else(Problem::unauthorized)?;
+    if let Some(access) = access {
+        allowed(&access, &caller, request)?;
+    }
+    Ok(caller)
+}
+
+/// The row of an endpoint.
+pub fn access(method: &Method, route: &str) -> Access {
+    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+    TABLE.iter().find(|row| row.method == method && row.path == route).copied().unwrap_or(OTHERS)
+}
+
+fn allowed(access: &Access, caller: &Caller, request: &Request) -> Result<(), Problem> {
+    if let Needs::Scope(scope) = access.needs {
+        caller.require(scope)?;
+    }
+    let closed = |to: &str| Problem::forbidden(format!("a key that is limited to {to} may not use this"));
+    match access.agents {
+        Free | Asked => {}
+        Closed if caller.agents().is_some() => return Err(closed("some agents")),
+        Closed => {}
+        Named if access.path.ends_with("/{agent}") => caller.act_on_agent(request.uri().path().rsplit('/').next())?,
+        Named => each(request, "agent", |agent| caller.act_on_agent(agent))?,
+    }
+    match access.user {
+        Free | Asked => {}
+        Closed if caller.user().is_some() => return Err(closed("a user")),
+        Closed => {}
+        Named => each(request, "user", |user| caller.act_as_user(user))?,
+    }
+    Ok(())
+}
+
+/// Every value that the query gives the field; none where it is not given, for which an empty one stands.
+fn each(request: &Request, field: &str, check: impl Fn(Option<&str>) -> Result<(), Problem>) -> Result<(), Problem> {
+    let query = request.uri().query().unwrap_or_default();
+    let mut given = form_urlencoded::parse(query.as_bytes())
+        .filter(|(name, value)| name == field && !value.is_empty())
+        .map(|(_, value)| value)
+        .peekable();
+    if given.peek().is_none() {
+        return check(None);
+    }
+    given.try_for_each(|value| check(Some(&value)))
+}
+
+/// What a request brings by which its sender is known.
+enum Presented<'a> {
+    Nothing,
+    Key(&'a str),
+    SomethingElse,
+}
+
+fn presented(headers: &HeaderMap, websocket: bool) -> Presented<'_> {
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        let words = value.to_str().ok().and_then(|value| value.split_once(' '));
+        return match words {
+            Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => Presented::Key(key.trim()),
+            _ => Presented::SomethingElse,
+        };
+    }
+    let protocols = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).into_iter().filter(|_| websocket);
+    let mut offered = protocols.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    offered.find_map(|protocol| protocol.trim().strip_prefix(PROTOCOL)).map_or(Presented::Nothing, Presented::Key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The endpoints as the router's source names them: what it routes cannot be asked of it.
+    fn routed() -> Vec<(&'static str, &'static str)> {
+        let source = concat!(include_str!("mod.rs"), include_str!("openai/mod.rs"));
+        let mut routed = Vec::new();
+        for route in source.split(".route(").skip(1) {
+            let path = route.split('"').nth(1).unwrap();
+            let handlers = route.split(path).nth(1).unwrap().split('\n').next().unwrap();
+            for (word, method) in [("get(", "GET"), ("post(", "POST"), ("delete(", "DELETE"), ("put(", "PUT")] {
+                let starts = |(at, _): &(usize, &str)| {
+                    !handlers[..*at].ends_with(|before: char| before.is_alphanumeric() || before == '_')
+                };
+                if handlers.match_indices(word).any(|found| starts(&found)) {
+                    routed.push((method, path));
+                }
+            }
+        }
+        routed
+    }
+
+    #[test]
+    fn every_endpoint_says_who_may_use_it() {
+        let routed = routed();
+        assert!(routed.len() > 20 && routed.contains(&("POST", "/v1/agents")), "{routed:?}");
+        for (method, path) in routed {
+            let known = TABLE.iter().filter(|row| (row.method, row.path) == (method, path)).count();
+            assert_eq!(known, 1, "{method} {path} needs a row in http/access.rs");
+        }
+        for access in TABLE.iter().filter(|access| access.path.starts_with("/v1/")) {
+            assert_ne!(access.needs, Needs::Nothing, "{}", access.path);
+        }
+    }
+
+    #[test]
+    fn an_endpoint_nobody_thought_of_is_for_administrators() {
+        assert_eq!(access(&Method::GET, "/v1/secret").needs, ADMIN);
+        assert_eq!(access(&Method::DELETE, "/v1/agents").needs, ADMIN);
+        assert_eq!(access(&Method::HEAD, "/v1/agents").needs, READ);
+    }
+
+    #[test]
+    fn a_key_is_a_bearer_token_or_a_subprotocol_and_nothing_else() {
+        let headers = |name, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            headers
+        };
+        for value in ["Bearer k", "bearer k", "BEARER  k "] {
+            assert!(matches!(presented(&headers(header::AUTHORIZATION, value), false), Presented::Key("k")), "{value}");
+        }
+        for value in ["Basic k", "k", "Bearer"] {
+            let headers = headers(header::AUTHORIZATION, value);
+            assert!(matches!(presented(&headers, false), Presented::SomethingElse), "{value}");
+        }
+        let offered = headers(header::SEC_WEBSOCKET_PROTOCOL, "kairo.v1, kairo.key.k");
+        assert!(matches!(presented(&offered, true), Presented::Key("k")));
+        assert!(matches!(presented(&offered, false), Presented::Nothing));
+    }
+}

@@ -1,0 +1,32 @@
+//! `GET /v1/chains/{id}`: a chain and how far each of its steps is.
+
+use axum::{
+    Extension,
+    extract::{Path, State, rejection::PathRejection},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Gateway,
+    fresh::{Answer, Asked},
+    query,
+};
+use crate::{auth::Caller, problem::Problem};
+
+pub async fn one(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    path: Result<Path<String>, PathRejection>,
+    asked: Asked,
+) -> Result<Answer<Value>, Problem> {
+    let id = query::id("chain_id", path)?;
+    asked.nothing_else()?;
+    let snapshot = asked.snapshot(&gateway).await?;
+    let chain = query::answered(&gateway, snapshot.chain(id)).await?;
+    let chain = chain.filter(|chain| caller.act_on_agent(Some(&chain.agent)).is_ok());
+    let unknown = || {
+        let detail = format!("no chain {id} is known; GET /v1/threads/<id> lists those of a thread");
+        Problem::not_found(detail).at(snapshot.position())
+    };
+    Ok(Answer::of(&snapshot, json!({ "chain": chain.ok_or_else(unknown)? })))
+}

@@ -1,0 +1,197 @@
+//! How fresh an answer of the read model is to be, and how fresh it is.
+//!
+//! A command is answered with its place in the log. A query that names it, as `at_least` or in the header
+//! `Kairo-At-Least`, sees what the command did: it waits until the read model has come as far. Every answer names the
+//! position that all of it was read at, in the header `Kairo-Position` and as `position`.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    Json,
+    extract::FromRequestParts,
+    http::{HeaderName, HeaderValue, request::Parts},
+    response::{IntoResponse, Response},
+};
+use kairo_read_model::{NotFresh, Snapshot};
+use serde::Serialize;
+use url::form_urlencoded;
+
+use super::{Gateway, query};
+use crate::{
+    config::GatewayConfig,
+    fields::{Fields, parsed, value},
+    problem::{FieldError, Problem},
+};
+
+/// The header of an answer that names its position.
+pub const POSITION: HeaderName = HeaderName::from_static("kairo-position");
+/// The header of a request that stands for the field `at_least`.
+pub const AT_LEAST: &str = "Kairo-At-Least";
+const SEQUENCE: &str = "a sequence";
+
+/// A request that is answered from the read model.
+#[derive(Debug)]
+pub struct Asked {
+    /// The URL's query, without the fields that are read here.
+    query: String,
+    /// The sequence that the answer must take account of; 0 for an answer as things stand.
+    at_least: u64,
+    /// How long to wait for it.
+    wait: Duration,
+    /// What is wrong with these fields.
+    errors: Vec<FieldError>,
+}
+
+impl FromRequestParts<Gateway> for Asked {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Infallible> {
+        let header = parts.headers.get(AT_LEAST).map(|sequence| sequence.to_str().unwrap_or("unreadable"));
+        Ok(Self::of(parts.uri.query(), header, &gateway.config))
+    }
+}
+
+impl Asked {
+    fn of(url_query: Option<&str>, header: Option<&str>, config: &GatewayConfig) -> Self {
+        let mut fresh = form_urlencoded::Serializer::new(String::new());
+        let mut rest = form_urlencoded::Serializer::new(String::new());
+        for (field, value) in form_urlencoded::parse(url_query.unwrap_or_default().as_bytes()) {
+            let is_here = matches!(field.as_ref(), "at_least" | "wait_ms");
+            if is_here { &mut fresh } else { &mut rest }.append_pair(&field, &value);
+        }
+        let mut fields = Fields::from_query(Some(&fresh.finish()));
+        let at_least = fields.optional("at_least", SEQUENCE, value(parsed));
+        let longest = config.freshness_wait_ms;
+        let fits = |text: &str| parsed(text).filter(|wait: &u64| *wait <= longest);
+        let wait = fields.optional("wait_ms", format!("0 to {longest}"), value(fits));
+        let named = header.filter(|text| !text.is_empty()).map(parsed);
+        if named == Some(None) {
+            fields.reject(AT_LEAST, SEQUENCE);
+        }
+        Self {
+            query: rest.finish(),
+            // Who names two wants both.
+            at_least: at_least.max(named.flatten()).unwrap_or(0),
+            wait: Duration::from_millis(wait.unwrap_or(longest)),
+            errors: fields.complete(|| Some(())).map_or_else(|problem| problem.errors, |()| Vec::new()),
+        }
+    }
+
+    /// What `read` makes of the other fields, or everything that is wrong.
+    pub fn read<T>(&self, read: impl FnOnce(Option<&str>) -> Result<T, Problem>) -> Result<T, Problem> {
+        match read(Some(&self.query)) {
+            Ok(_) if !self.errors.is_empty() => Err(Problem::invalid(self.errors.clone())),
+            Err(problem) if !problem.errors.is_empty() => {
+                Err(Problem::invalid([problem.errors, self.errors.clone()].concat()))
+            }
+            read => read,
+        }
+    }
+
+    /// There are no other fields.
+    pub fn nothing_else(&self) -> Result<(), Problem> {
+        self.read(|query| Fields::from_query(query).complete(|| Some(())))
+    }
+
+    /// What the answer is read from, once that is as fresh as it has to be.
+    pub async fn snapshot(&self, gateway: &Gateway) -> Result<Snapshot, Problem> {
+        let model = &gateway.read_model;
+        if self.at_least == 0 {
+            return query::answered(gateway, model.snapshot()).await;
+        }
+        let limit = self.wait + Duration::from_millis(gateway.config.query_timeout_ms);
+        match tokio::time::timeout(limit, model.at_least(self.at_least, self.wait)).await {
+            Ok(Ok(snapshot)) => Ok(snapshot),
+            Ok(Err(NotFresh::Behind { position, wanted })) => Err(Problem::behind(position, wanted)),
+            Ok(Err(NotFresh::Unanswered(error))) => Err(query::unanswered(&error)),
+            Err(late) => Err(Problem::no_read_model(&late)),
+        }
+    }
+}
+
+/// An answer that says how fresh it is.
+#[derive(Debug)]
+pub struct Answer<T>(Positioned<T>);
+
+#[derive(Debug, Serialize)]
+struct Positioned<T> {
+    #[serde(flatten)]
+    answer: T,
+    position: u64,
+}
+
+impl<T: Serialize> Answer<T> {
+    /// What was read from the snapshot: a JSON object.
+    pub fn of(snapshot: &Snapshot, answer: T) -> Self {
+        Self(Positioned { answer, position: snapshot.position() })
+    }
+}
+
+impl<T: Serialize> IntoResponse for Answer<T> {
+    fn into_response(self) -> Response {
+        let position = HeaderValue::from(self.0.position);
+        ([(POSITION, position)], Json(self.0)).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(query: &str, header: Option<&str>) -> Asked {
+        Asked::of(Some(query), header, &GatewayConfig::default())
+    }
+
+    fn wrong(asked: &Asked) -> Vec<String> {
+        let read = |query: Option<&str>| {
+            let mut fields = Fields::from_query(query);
+            fields.optional("limit", "a number", value(parsed::<u32>));
+            fields.complete(|| Some(()))
+        };
+        asked.read(read).unwrap_err().errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[test]
+    fn the_other_fields_are_left() {
+        let asked = asked("agent=a%2Db&at_least=7&user=an%26n&wait_ms=50", None);
+        assert_eq!((asked.at_least, asked.wait), (7, Duration::from_millis(50)));
+        assert_eq!(asked.query, "agent=a-b&user=an%26n");
+        assert_eq!(asked.errors, []);
+    }
+
+    #[test]
+    fn nothing_given_waits_for_nothing() {
+        for query in ["", "at_least=&wait_ms="] {
+            let asked = asked(query, Some(""));
+            assert_eq!((asked.at_least, asked.wait), (0, Duration::from_millis(2_000)));
+            assert!(asked.nothing_else().is_ok());
+        }
+    }
+
+    #[test]
+    fn the_later_of_two_places_counts() {
+        assert_eq!(asked("", Some("9")).at_least, 9);
+        assert_eq!(asked("at_least=7", Some("9")).at_least, 9);
+        assert_eq!(asked("at_least=11", Some("9")).at_least, 11);
+    }
+
+    #[test]
+    fn everything_wrong_is_named() {
+        assert_eq!(
+            wrong(&asked("limit=x&at_least=-1&wait_ms=2001", Some("y"))),
+            ["limit", "at_least", "wait_ms", AT_LEAST]
+        );
+        assert_eq!(wrong(&asked("at_least=1&at_least=2", None)), ["at_least"]);
+        assert_eq!(wrong(&asked("at_least=18446744073709551616", None)), ["at_least"]);
+        assert_eq!(wrong(&asked("colour=red", None)), ["colour"]);
+        assert!(asked("limit=7", None).nothing_else().is_err());
+    }
+
+    #[test]
+    fn an_answer_names_its_position() {
+        let answer = Positioned { answer: json!({ "tasks": [] }), position: 7 };
+        assert_eq!(serde_json::to_value(answer).unwrap(), json!({ "tasks": [], "position": 7 }));
+    }
+}

@@ -1,0 +1,148 @@
+//! `/v1/keys`: the API keys of the gateway. A key's text is told once, when it is made; only its hash is kept.
+
+use std::collections::BTreeSet;
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use jiff::Timestamp;
+use kairo_core::ids::Name;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Gateway, body::JsonBody};
+use crate::{
+    auth::{
+        Key, Scope,
+        secret::{self, is_id},
+    },
+    fields::{Fields, NAME, TIME, at_most, name, parsed, text},
+    problem::{FieldError, Problem},
+};
+
+/// Longest name of a key, in bytes.
+const MAX_NAME: usize = 128;
+/// Agents that a key can be limited to.
+const MAX_AGENTS: usize = 256;
+
+const SCOPES: &str = "a list of at least one of read, write, admin";
+const AGENTS: &str = "a list of at most 256 names of agents";
+const KEY_ID: &str = "the key_id of a key, which is the part between its underscores";
+
+/// The answer: this key is in force.
+#[derive(Serialize)]
+struct Made {
+    #[serde(flatten)]
+    described: Key,
+    /// Its text, which nobody can be told again.
+    key: String,
+}
+
+/// Makes a key.
+pub async fn post(State(gateway): State<Gateway>, JsonBody(body): JsonBody) -> Result<Response, Problem> {
+    let now = Timestamp::now();
+    let wanted = read(&body, now)?;
+    let (key_id, key) = secret::make().map_err(|error| Problem::internal(&error))?;
+    let described = Key { key_id, ..wanted };
+    gateway.keys.create(described.clone(), &key).await?;
+    tracing::info!(key_id = described.key_id, name = described.name, "made an API key");
+    let mut response = (StatusCode::CREATED, Json(Made { described, key })).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+pub fn read(body: &[u8], now: Timestamp) -> Result<Key, Problem> {
+    let mut fields = Fields::from_json(body)?;
+    let called = fields.required("name", format!("text of 1 to {MAX_NAME} bytes"), text(at_most(MAX_NAME)));
+    let scopes = fields.required("scopes", SCOPES, scopes);
+    let agents = fields.optional("agents", AGENTS, agents);
+    let user = fields.optional("user", NAME, text(name));
+    let expected = format!("{TIME}, in the future");
+    let future = |text: &str| parsed(text).filter(|at: &Timestamp| *at > now);
+    let expires_at = fields.optional("expires_at", expected, text(future));
+    fields.complete(|| {
+        Some(Key {
+            key_id: String::new(),
+            name: called?,
+            scopes: scopes?,
+            agents: agents.unwrap_or_default(),
+            user: user.map(|user| user.to_string()),
+            created: now,
+            expires_at,
+        })
+    })
+}
+
+fn scopes(value: &Value) -> Option<Vec<Scope>> {
+    let scopes = value.as_array().filter(|scopes| (1..=Scope::ALL.len()).contains(&scopes.len()))?;
+    let scopes: Option<BTreeSet<Scope>> = scopes.iter().map(|scope| scope.as_str().and_then(Scope::parse)).collect();
+    Some(scopes?.into_iter().collect())
+}
+
+/// An empty list would be taken for no limit by some, and for nothing at all by others: it is wrong.
+fn agents(value: &Value) -> Option<Vec<String>> {
+    let agents = value.as_array().filter(|agents| (1..=MAX_AGENTS).contains(&agents.len()))?;
+    let agents: Option<BTreeSet<Name>> = agents.iter().map(|agent| agent.as_str().and_then(name)).collect();
+    Some(agents?.iter().map(Name::to_string).collect())
+}
+
+/// Every key, the newest first.
+pub async fn get(State(gateway): State<Gateway>) -> Json<Value> {
+    Json(json!({ "keys": gateway.keys.list() }))
+}
+
+/// Revokes a key.
+pub async fn delete(
+    State(gateway): State<Gateway>,
+    path: Result<Path<String>, PathRejection>,
+) -> Result<Json<Value>, Problem> {
+    let given = path.map(|Path(given)| given).unwrap_or_default();
+    if !is_id(&given) {
+        // What was given is not sent back: it may be a whole key.
+        let wrong = FieldError { field: "key_id".to_owned(), expected: KEY_ID.to_owned(), found: None };
+        return Err(Problem::invalid(vec![wrong]));
+    }
+    if !gateway.keys.revoke(&given).await? {
+        return Err(Problem::not_found(format!("there is no key {given}; GET /v1/keys lists those there are")));
+    }
+    tracing::info!(key_id = given, "revoked an API key");
+    Ok(Json(json!({ "key_id": given, "revoked": true })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(body: &Value) -> Result<Key, Problem> {
+        read(body.to_string().as_bytes(), "2026-11-21T10:00:00Z".parse().unwrap())
+    }
+
+    #[test]
+    fn a_key_is_read_field_by_field() {
+        let key = ask(&json!({
+            "name": "the shop", "scopes": ["write", "read", "write"], "agents": ["eve", "bob"], "user": "ann",
+            "expires_at": "2026-12-21T10:00:00Z",
+        }))
+        .unwrap();
+        assert_eq!(
+            (key.scopes, key.agents),
+            (vec![Scope::Read, Scope::Write], vec!["bob".to_owned(), "eve".to_owned()])
+        );
+        assert_eq!((key.name.as_str(), key.user.as_deref()), ("the shop", Some("ann")));
+        assert!(key.expires_at.is_some());
+    }
+
+    #[test]
+    fn every_wrong_field_is_named() {
+        let problem = ask(&json!({
+            "name": "", "scopes": ["all"], "agents": [], "user": "Ann", "expires_at": "2026-11-21T09:00:00Z", "colour": 1,
+        }));
+        let fields: Vec<_> = problem.unwrap_err().errors.into_iter().map(|error| error.field).collect();
+        assert_eq!(fields, ["name", "scopes", "agents", "user", "expires_at", "colour"]);
+        assert_eq!(ask(&json!({ "name": "x", "scopes": [] })).unwrap_err().errors.len(), 1);
+        assert_eq!(ask(&json!({ "name": "x", "scopes": vec!["read"; 10_000] })).unwrap_err().errors.len(), 1);
+    }
+}

@@ -1,0 +1,289 @@
+//! `POST /v1/chat/completions`: says something to an agent and waits for the answer.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Json,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use futures::{Stream, StreamExt, future::ready, stream, stream::BoxStream};
+use jiff::Timestamp;
+use kairo_core::{
+    bus::BusError,
+    ids::Name,
+    record::Record,
+    subjects::{LIVE_TOKEN, everything_of},
+};
+use kairo_proto::Body;
+use serde_json::Value;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+use uuid::Uuid;
+
+use super::{
+    super::{body, entering, messages::Message, query, span::traceparent},
+    Error,
+    answer::Answer,
+    growing::{self, Growing, Piece},
+    identity, models,
+    request::{self, Chat},
+    turn::{Outcome, Turn},
+};
+use crate::{
+    auth::Caller,
+    fields::{CLIENT_ID, NAME, client_id},
+    follow::end_of_log,
+    live,
+    problem::Problem,
+    state::Gateway,
+    tail::Said,
+};
+
+const USER: HeaderName = HeaderName::from_static("kairo-user");
+const THREAD: HeaderName = HeaderName::from_static("kairo-thread");
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// How agents plan whose models' words may turn out to be meant for the mind.
+const PLANS: &str = "chain";
+
+pub async fn post(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Error> {
+    let headers = request.headers().clone();
+    let body = body::within(request, gateway.config.openai_max_body_bytes, "gateway.openai_max_body_bytes").await?;
+    let chat = request::read(&body, gateway.config.max_text_bytes)?;
+    let user = user(&headers, &chat, &caller)?;
+    // Before it is said whether there is such an agent.
+    caller.act_on_agent(Some(&chat.model))?;
+    let model = models::find(&gateway, &chat.model).await?;
+    let permit = gateway.stream_permit()?;
+
+    // Before anything is said, so that nothing is missed.
+    let streams = chat.stream && model.profile.planning != PLANS;
+    let live = if streams { tokens(&gateway, &model.name).await? } else { stream::pending().boxed() };
+    let message = Addressed::of(&gateway, &headers, &chat, user, model.name.clone()).await?;
+    let thread = message.thread.clone();
+    let mut waiting = message.say(&gateway, &caller, traceparent(&headers), live).await?;
+    let created = Timestamp::now().as_second();
+    let answer = Answer { event_id: waiting.event_id, created, model: model.name };
+
+    let mut response = if chat.stream {
+        let (client, chunks) = mpsc::channel(gateway.config.stream_buffer);
+        let heartbeat = KeepAlive::new().interval(Duration::from_millis(gateway.config.heartbeat_ms));
+        tokio::spawn(async move {
+            tokio::select! {
+                () = client.closed() => {}
+                () = waiting.stream(&gateway, &caller, &answer, chat.include_usage, &client) => {}
+            }
+            drop(permit);
+        });
+        Sse::new(shown(chunks)).keep_alive(heartbeat).into_response()
+    } else {
+        let content = waiting.whole(&gateway, &caller).await?;
+        Json(answer.whole(&content, waiting.turn.tokens())).into_response()
+    };
+    if let Ok(thread) = HeaderValue::from_str(&thread) {
+        response.headers_mut().insert(THREAD, thread);
+    }
+    Ok(response)
+}
+
+fn shown(mut chunks: mpsc::Receiver<String>) -> impl Stream<Item = Result<Event, Infallible>> {
+    stream::poll_fn(move |context| chunks.poll_recv(context)).map(|chunk| Ok(Event::default().data(chunk)))
+}
+
+/// Who speaks: the header, else the client's end user, else whom the key is for.
+fn user(headers: &HeaderMap, chat: &Chat, caller: &Caller) -> Result<Name, Error> {
+    if let Some(named) = name_in(headers, &USER)? {
+        return Ok(named);
+    }
+    let own = || caller.user().and_then(|user| Name::parse(user).ok()).unwrap_or_else(identity::default_user);
+    Ok(chat.user.as_deref().map_or_else(own, identity::user))
+}
+
+fn name_in(headers: &HeaderMap, header: &HeaderName) -> Result<Option<Name>, Error> {
+    let Some(value) = headers.get(header) else { return Ok(None) };
+    let name = value.to_str().ok().and_then(|value| Name::parse(value).ok());
+    let wrong = || Error::invalid(Some(header.as_str()), format!("header {header}: expected {NAME}"));
+    name.map(Some).ok_or_else(wrong)
+}
+
+/// A message to an agent, as it is about to be said.
+struct Addressed {
+    user: Name,
+    agent: Name,
+    thread: String,
+    message_id: String,
+    text: String,
+}
+
+impl Addressed {
+    async fn of(gateway: &Gateway, headers: &HeaderMap, chat: &Chat, user: Name, agent: Name) -> Result<Self, Error> {
+        let first = chat.said.first().map(String::as_str).unwrap_or_default();
+        let thread = name_in(headers, &THREAD)?.map(|thread| thread.to_string());
+        let thread = thread.unwrap_or_else(|| identity::thread(&user, &agent, first));
+        let key = headers.get(&KEY).map(|key| key.to_str().ok().and_then(client_id));
+        let message_id = match key {
+            Some(Some(key)) => identity::keyed(&thread, &key),
+            Some(None) => {
+                return Err(Error::invalid(Some(KEY.as_str()), format!("header {KEY}: expected {CLIENT_ID}")));
+            }
+            None => said_before(gateway, &user, &thread, &chat.said).await,
+        };
+        let text = chat.said.last().cloned().unwrap_or_default();
+        Ok(Self { user, agent, thread, message_id, text })
+    }
+
+    /// Says it, and begins to wait.
+    async fn say(
+        self,
+        gateway: &Gateway,
+        caller: &Caller,
+        traceparent: Option<String>,
+        tokens: BoxStream<'static, Record>,
+    ) -> Result<Waiting, Error> {
+        let end = end_of_log(&gateway.bus).await.map_err(Problem::from)?;
+        let message = Message::new(self.user, self.agent.clone(), self.text, self.message_id.clone(), &self.thread);
+        let accepted = entering::enter(gateway, caller, traceparent, message).await?;
+        let mut turn = Turn::new(accepted.event_id, self.message_id);
+        let is_known = accepted.sequence <= end;
+        let mut position = accepted.sequence;
+        if is_known {
+            // What has come of it so far is taken in as a whole: a question may have been answered.
+            let everything = everything_of(&self.agent);
+            let read = gateway.bus.read_all(&everything, accepted.sequence, |raw| {
+                position = raw.sequence;
+                turn.take(&Said::read(&raw, gateway.bus.limits.max_body_bytes));
+            });
+            read.await.map_err(Problem::from)?;
+        }
+        let log = gateway.tail.join(is_known.then_some(self.agent), position).await.map_err(Problem::from)?;
+        let deadline = Instant::now() + Duration::from_millis(gateway.config.openai_wait_ms);
+        Ok(Waiting { event_id: accepted.event_id, turn, log: log.boxed(), tokens, deadline })
+    }
+}
+
+/// The message's id: that of the same one said before, if it was not long ago.
+async fn said_before(gateway: &Gateway, user: &Name, thread: &str, said: &[String]) -> String {
+    let [before, now] = identity::message_ids(thread, said, Timestamp::now(), gateway.config.openai_retry_ms);
+    let known = query::at_once(gateway, gateway.read_model.message(user.as_str(), &before)).await.flatten();
+    if known.is_some() { before } else { now }
+}
+
+/// What the agent's models write from now on.
+async fn tokens(gateway: &Gateway, agent: &Name) -> Result<BoxStream<'static, Record>, Error> {
+    let heard = gateway.bus.client.subscribe(LIVE_TOKEN.of(agent)).await;
+    let unavailable = |source| BusError::Unavailable { doing: "listening to what is live", source };
+    let heard = heard.map_err(|error| Problem::from(unavailable(error.into())))?;
+    let max_body = gateway.bus.limits.max_body_bytes;
+    Ok(heard.filter_map(move |message| ready(live::raw(message).read(max_body).ok())).boxed())
+}
+
+/// A turn that is waited for.
+struct Waiting {
+    event_id: Uuid,
+    turn: Turn,
+    log: BoxStream<'static, Arc<Said>>,
+    tokens: BoxStream<'static, Record>,
+    deadline: Instant,
+}
+
+/// What happened next.
+enum Next {
+    Said(Arc<Said>),
+    Token(Box<Record>),
+}
+
+impl Waiting {
+    async fn next(&mut self, gateway: &Gateway, caller: &Caller) -> Result<Next, Error> {
+        tokio::select! {
+            Some(said) = self.log.next() => Ok(Next::Said(said)),
+            Some(token) = self.tokens.next() => Ok(Next::Token(Box::new(token))),
+            () = sleep_until(self.deadline) => Err(Error::timeout(gateway.config.openai_wait_ms)),
+            () = caller.ended() => Err(Problem::unauthorized().into()),
+            () = gateway.shutdown.cancelled() => {
+                Err(Problem::unavailable("the gateway is stopping; send the same request again").into())
+            }
+        }
+    }
+
+    /// Waits until it is over, and returns the answer.
+    async fn whole(&mut self, gateway: &Gateway, caller: &Caller) -> Result<String, Error> {
+        loop {
+            if let Some(outcome) = self.turn.outcome() {
+                return Ok(self.paragraphs(outcome)?.join(growing::BETWEEN));
+            }
+            if let Next::Said(said) = self.next(gateway, caller).await? {
+                self.turn.take(&said);
+            }
+        }
+    }
+
+    /// Sends the answer while it grows; what goes wrong is sent, too.
+    async fn stream(
+        &mut self,
+        gateway: &Gateway,
+        caller: &Caller,
+        answer: &Answer,
+        include_usage: bool,
+        client: &mpsc::Sender<String>,
+    ) {
+        // A client that is gone is noticed elsewhere.
+        let send = async |chunk: Value| drop(client.send(chunk.to_string()).await);
+        send(answer.beginning()).await;
+        let mut growing = Growing::default();
+        let ended = loop {
+            if let Some(outcome) = self.turn.outcome() {
+                break self.paragraphs(outcome).and_then(|said| growing.end(&said).map_err(|_| Error::began_anew()));
+            }
+            let more = match self.next(gateway, caller).await {
+                Ok(Next::Said(said)) => self.turn.take(&said).and_then(|input| growing.commit(input, self.turn.said())),
+                Ok(Next::Token(token)) => self.piece(&token).and_then(|piece| growing.hear(piece)),
+                Err(error) => break Err(error),
+            };
+            if let Some(more) = more {
+                send(answer.piece(&more)).await;
+            }
+        };
+        match ended {
+            Ok(rest) => {
+                if let Some(rest) = rest {
+                    send(answer.piece(&rest)).await;
+                }
+                send(answer.end()).await;
+                if include_usage {
+                    send(answer.usage(self.turn.tokens())).await;
+                }
+            }
+            Err(error) => send(error.body()).await,
+        }
+        drop(client.send("[DONE]".to_owned()).await);
+    }
+
+    /// A piece of this turn's answer.
+    fn piece<'a>(&self, token: &'a Record) -> Option<Piece<'a>> {
+        let Body::LiveToken(live) = &token.body else { return None };
+        let input = token.envelope.causation_id?;
+        let ours = token.envelope.correlation_id == self.event_id && !live.reasoning;
+        ours.then_some(Piece { input, index: live.index, text: &live.text })
+    }
+
+    /// The paragraphs of the answer.
+    fn paragraphs(&self, outcome: Outcome) -> Result<Vec<String>, Error> {
+        let mut said = self.turn.said().to_vec();
+        match outcome {
+            Outcome::Replied => {}
+            Outcome::Asked(questions) => said.push(questions),
+            Outcome::Undelivered(reason) => return Err(Error::model_not_found(reason)),
+        }
+        Ok(said)
+    }
+}

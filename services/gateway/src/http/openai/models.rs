@@ -1,0 +1,67 @@
+//! `GET /v1/models` and `GET /v1/models/{model}`: every agent is a model.
+
+use axum::{
+    Extension, Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+use jiff::Timestamp;
+use kairo_core::{ids::Name, subjects::AGENT_DEFINED};
+use kairo_proto::{
+    Body,
+    v1::{AgentDefined, AgentProfile},
+};
+use serde_json::{Value, json};
+
+use super::{
+    super::{fresh::Asked, query},
+    Error,
+};
+use crate::{auth::Caller, problem::Problem, state::Gateway};
+
+/// What is known of an agent.
+pub struct Model {
+    pub name: Name,
+    pub profile: AgentProfile,
+    defined_at: Timestamp,
+}
+
+pub async fn all(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    asked: Asked,
+) -> Result<Json<Value>, Error> {
+    let snapshot = asked.snapshot(&gateway).await?;
+    let agents = query::answered(&gateway, snapshot.agents()).await?;
+    let seen = agents.iter().filter(|agent| caller.act_on_agent(Some(&agent.agent)).is_ok());
+    let models: Vec<Value> = seen.map(|agent| shown(&agent.agent, agent.defined_at.0)).collect();
+    Ok(Json(json!({ "object": "list", "data": models })))
+}
+
+pub async fn one(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    path: Result<Path<String>, PathRejection>,
+) -> Result<Json<Value>, Error> {
+    let named = path.map(|Path(named)| named).unwrap_or_default();
+    caller.act_on_agent(Some(&named))?;
+    let model = find(&gateway, &named).await?;
+    Ok(Json(shown(model.name.as_str(), model.defined_at)))
+}
+
+/// The agent of this name, from the log: one that was just defined can be talked to.
+pub async fn find(gateway: &Gateway, named: &str) -> Result<Model, Error> {
+    let shown: String = named.chars().take(80).collect();
+    let unknown = || {
+        let advice = "GET /v1/models lists those there are, POST /v1/agents defines one";
+        Error::model_not_found(format!("there is no agent {shown:?}; {advice}"))
+    };
+    let name = Name::parse(named).map_err(|_| unknown())?;
+    let last = gateway.bus.last(&AGENT_DEFINED.of(&name)).await.map_err(Problem::from)?;
+    let record = last.ok_or_else(unknown)?.read(gateway.bus.limits.max_body_bytes).map_err(|_| unknown())?;
+    let Body::AgentDefined(AgentDefined { profile }) = record.body else { return Err(unknown()) };
+    Ok(Model { name, profile: profile.unwrap_or_default(), defined_at: record.envelope.time })
+}
+
+fn shown(agent: &str, defined_at: Timestamp) -> Value {
+    json!({ "id": agent, "object": "model", "created": defined_at.as_second(), "owned_by": "kairo" })
+}

@@ -1,0 +1,154 @@
+//! `GET /openapi.json` and `/openapi.yaml`: the HTTP interface, for machines and for those who generate clients.
+//!
+//! Its parts are written by hand (`src/openapi/`) and held to the routes and the readers by tests. Put in by code are
+//! the limits of this gateway's configuration, who may use what ([`super::access`]), the answers that many endpoints have
+//! in common, and the schemas that [`super::asyncapi`] has too.
+
+use std::fmt::Write;
+
+use axum::{
+    http::{Method, header},
+    routing::{MethodRouter, get},
+};
+use bytes::Bytes;
+
+use super::{
+    Gateway,
+    access::{Needs, access},
+    asyncapi, openai,
+};
+use crate::config::GatewayConfig;
+
+/// The parts, in their order; [`SHARED_SCHEMAS`] come last.
+const PARTS: [&str; 9] = [
+    include_str!("../openapi/head.yaml"),
+    include_str!("../openapi/entering.yaml"),
+    include_str!("../openapi/queries.yaml"),
+    include_str!("../openapi/keys.yaml"),
+    include_str!("../openapi/openai.yaml"),
+    include_str!("../openapi/service.yaml"),
+    include_str!("../openapi/shared.yaml"),
+    include_str!("../openapi/requests.yaml"),
+    include_str!("../openapi/rows.yaml"),
+];
+
+/// What both documents describe.
+const SHARED_SCHEMAS: [&str; 6] = ["Name", "ClientId", "Uuid", "Place", "Event", "Problem"];
+
+type Answers = &'static [(u16, &'static str)];
+
+/// What a line of the parts stands for: answers that many endpoints have in common.
+const MARKS: [(&str, Answers); 3] = [
+    (
+        "# and what is wrong with something said",
+        &[(400, "Invalid"), (413, "TooLarge"), (415, "UnsupportedMediaType"), (503, "Unavailable")],
+    ),
+    ("# and of every query", &[(500, "Internal"), (503, "Unavailable")]),
+    ("# and of every endpoint", &[]),
+];
+/// Answers of every endpoint, which follow those.
+const OF_ALL: Answers = &[(403, "Forbidden"), (405, "MethodNotAllowed")];
+/// Answers of those endpoints that want to know who asks.
+const OF_KEYS: Answers = &[(401, "Unauthorized"), (429, "TooManyRequests")];
+/// Fields with which a query says how fresh its answer is to be.
+const FRESHNESS: (&str, [&str; 3]) = ("# and how fresh the answer is to be", ["atLeast", "waitMs", "kairoAtLeast"]);
+
+/// The document as YAML, in which it is written.
+pub fn yaml(config: &GatewayConfig) -> MethodRouter<Gateway> {
+    serve("application/yaml", document(config))
+}
+
+/// The document as JSON, which every tool reads.
+pub fn json(config: &GatewayConfig) -> MethodRouter<Gateway> {
+    serve("application/json", as_json(&document(config)))
+}
+
+fn serve(content_type: &'static str, document: String) -> MethodRouter<Gateway> {
+    let document = Bytes::from(document);
+    get(move || async move { ([(header::CONTENT_TYPE, content_type)], document) })
+}
+
+fn as_json(document: &str) -> String {
+    // A test reads all of it, so there is nothing to go wrong.
+    serde_saphyr::from_str::<serde_json::Value>(document).unwrap_or_default().to_string()
+}
+
+fn document(config: &GatewayConfig) -> String {
+    let shared = SHARED_SCHEMAS.into_iter().filter_map(asyncapi::schema);
+    let (mut text, mut path, mut needs) = (String::new(), "", Needs::Nothing);
+    for line in PARTS.into_iter().chain(shared).flat_map(str::lines) {
+        let mark = line.trim_start();
+        if let Some(named) = line.strip_prefix("  /").and_then(|_| mark.strip_suffix(':')) {
+            path = named;
+        }
+        if let Some((_, answers)) = MARKS.iter().find(|(name, _)| *name == mark) {
+            let of_keys = if needs == Needs::Nothing { &[] } else { OF_KEYS };
+            let form = if openai::is_theirs(path) { "Chat" } else { "" };
+            for (status, name) in answers.iter().chain(OF_ALL).chain(of_keys) {
+                put(&mut text, format_args!("        '{status}': {{ $ref: '#/components/responses/{form}{name}' }}"));
+            }
+        } else if mark == FRESHNESS.0 {
+            for name in FRESHNESS.1 {
+                put(&mut text, format_args!("        - $ref: '#/components/parameters/{name}'"));
+            }
+        } else {
+            put(&mut text, format_args!("{line}"));
+        }
+        if let Some(method) = method(line) {
+            needs = access(&method, path).needs;
+            put(&mut text, format_args!("      security: {}", security(needs, config.requires_key())));
+        }
+    }
+    with_limits(text, config)
+}
+
+/// The method whose operation begins with this line.
+fn method(line: &str) -> Option<Method> {
+    match line {
+        "    get:" => Some(Method::GET),
+        "    post:" => Some(Method::POST),
+        "    delete:" => Some(Method::DELETE),
+        _ => None,
+    }
+}
+
+/// Who may use an endpoint: a key that allows it, or, where no key is required, anybody.
+fn security(needs: Needs, required: bool) -> String {
+    let scope = match needs {
+        Needs::Nothing => return "[]".to_owned(),
+        Needs::Key => "",
+        Needs::Scope(scope) => scope.name(),
+    };
+    let anybody = if required { "" } else { ", {}" };
+    format!("[{{ apiKey: [{scope}] }}{anybody}]")
+}
+
+fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{line}");
+}
+
+/// Limits are those of this gateway.
+fn with_limits(mut text: String, config: &GatewayConfig) -> String {
+    let values = [
+        ("<version>", env!("CARGO_PKG_VERSION").to_owned()),
+        ("<max_text_bytes>", config.max_text_bytes.to_string()),
+        ("<max_prompt_bytes>", config.max_prompt_bytes.to_string()),
+        ("<max_body_bytes>", config.max_body_bytes.to_string()),
+        ("<default_limit>", config.default_limit.to_string()),
+        ("<max_limit>", config.max_limit.to_string()),
+        ("<max_streams>", config.max_streams.to_string()),
+        ("<heartbeat_ms>", config.heartbeat_ms.to_string()),
+        ("<status_wait_ms>", config.status_wait_ms.to_string()),
+        ("<freshness_wait_ms>", config.freshness_wait_ms.to_string()),
+        ("<openai_wait_ms>", config.openai_wait_ms.to_string()),
+        ("<rate_per_s>", config.rate_per_s.to_string()),
+    ];
+    for (place, value) in values {
+        text = text.replace(place, &value);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+//! The document says what the code says. What a running gateway answers is held to it by `tests/integration/openapi.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{GatewayConfig, as_json, document};
+use crate::{
+    config::RequireKey,
+    fields::Fields,
+    http::{
+        agents, approvals::Approval, choices::Choice, commands::Command, entering::Entering, keys, messages::Message,
+    },
+    problem::Problem,
+};
+
+/// Where the endpoints are said, for programs that read Rust.
+const ROUTES: [&str; 2] = [include_str!("../mod.rs"), include_str!("../openai/mod.rs")];
+
+fn parsed() -> Value {
+    serde_json::from_str(&as_json(&document(&GatewayConfig::default()))).unwrap()
+}
+
+fn methods(path: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    path.as_object().unwrap().iter()
+}
+
+/// Every operation, by method and path.
+fn operations(document: &Value) -> BTreeMap<(String, String), &Value> {
+    let paths = document["paths"].as_object().unwrap().iter();
+    paths.flat_map(|(path, item)| methods(item).map(|(method, it)| ((method.clone(), path.clone()), it))).collect()
+}
+
+#[test]
+fn every_route_is_in_the_document_and_nothing_else() {
+    let mut routes: BTreeSet<(String, String)> =
+        ["/healthz", "/readyz"].map(|path| ("get".to_owned(), path.to_owned())).into();
+    for route in ROUTES.into_iter().flat_map(|source| source.split(".route(\"").skip(1)) {
+        let (path, handlers) = route.split_once('"').unwrap();
+        let line = handlers.split("\n        .").next().unwrap();
+        let documents = line.contains("openapi::").then_some("get");
+        let named = ["get", "post", "put", "delete", "patch"].into_iter().filter(|it| line.contains(&format!("{it}(")));
+        for method in documents.into_iter().chain(named) {
+            routes.insert((method.to_owned(), path.to_owned()));
+        }
+    }
+    let document = parsed();
+    assert_eq!(operations(&document).into_keys().collect::<BTreeSet<_>>(), routes);
+}
+
+#[test]
+fn every_operation_says_what_it_is() {
+    let document = parsed();
+    let tags: BTreeSet<_> = document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].as_str()).collect();
+    let mut ids = BTreeSet::new();
+    for (at, operation) in operations(&document) {
+        assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{at:?}");
+        assert!(operation["summary"].as_str().is_some_and(|summary| !summary.ends_with('.')), "{at:?}");
+        assert!(
+            tags.contains(&operation["tags"][0].as_str()) && operation["tags"].as_array().unwrap().len() == 1,
+            "{at:?}"
+        );
+        let answers = operation["responses"].as_object().unwrap();
+        assert!(answers.contains_key("403") && answers.contains_key("405"), "{at:?}");
+        for part in at.1.split('{').skip(1) {
+            let name = part.split('}').next().unwrap();
+            let named = |it: &Value| it["name"] == name && it["in"] == "path" && it["required"] == true;
+            assert!(operation["parameters"].as_array().unwrap().iter().any(named), "{at:?}");
+        }
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_everything_shared_is_used() {
+    let document = parsed();
+    let mut references = BTreeSet::new();
+    collect(&document, &mut references);
+    for reference in &references {
+        assert!(document.pointer(reference.strip_prefix('#').unwrap()).is_some(), "{reference}");
+    }
+    for (kind, parts) in document["components"].as_object().unwrap() {
+        for name in parts.as_object().unwrap().keys() {
+            // Schemes are named, not referred to.
+            let used = kind == "securitySchemes" || references.contains(&format!("#/components/{kind}/{name}"));
+            assert!(used, "{kind} {name}");
+        }
+    }
+}
+
+fn collect(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|value| collect(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn limits_are_those_of_the_configuration() {
+    let config = GatewayConfig {
+        max_text_bytes: 4_001,
+        max_prompt_bytes: 4_002,
+        max_body_bytes: 4_003,
+        default_limit: 44,
+        max_limit: 45,
+        max_streams: 4_006,
+        heartbeat_ms: 4_007,
+        status_wait_ms: 4_008,
+        freshness_wait_ms: 4_009,
+        rate_per_s: 4_010,
+        ..Default::default()
+    };
+    let text = document(&config);
+    let document: Value = serde_json::from_str(&as_json(&text)).unwrap();
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["Message"]["properties"]["text"]["maxLength"], 4_001);
+    assert_eq!(schemas["Approval"]["properties"]["note"]["maxLength"], 4_001);
+    assert_eq!(schemas["Profile"]["properties"]["prompt"]["maxLength"], 4_002);
+    let limit = json!({ "type": "integer", "minimum": 1, "maximum": 45, "default": 44 });
+    assert_eq!(document["components"]["parameters"]["limit"]["schema"], limit);
+    assert_eq!(document["components"]["parameters"]["latest"]["schema"]["maximum"], 45);
+    assert_eq!(document["components"]["parameters"]["waitMs"]["schema"]["maximum"], 4_009);
+    for said in ["4010 times", "4003 bytes", "4006 streams", "4007 ms", "4008 ms"] {
+        assert!(text.contains(said), "{said}");
+    }
+    for left in ["<max", "<default", "<version", "_ms>", "_s>", "# and what", "# and of", "# and how"] {
+        assert!(!text.contains(left), "{left}");
+    }
+}
+
+#[test]
+fn an_operation_says_who_may_use_it() {
+    let security = |config: &GatewayConfig, operation: &str| {
+        let document: Value = serde_json::from_str(&as_json(&document(config))).unwrap();
+        let found = operations(&document).into_values().find(|it| it["operationId"] == operation).cloned().unwrap();
+        (found["security"].clone(), found["responses"]["401"].is_object())
+    };
+    let open = GatewayConfig::default();
+    let closed = GatewayConfig { require_key: RequireKey::Always, ..GatewayConfig::default() };
+    assert_eq!(security(&open, "sendMessage"), (json!([{ "apiKey": ["write"] }, {}]), true));
+    assert_eq!(security(&closed, "sendMessage"), (json!([{ "apiKey": ["write"] }]), true));
+    assert_eq!(security(&closed, "connect"), (json!([{ "apiKey": [] }]), true));
+    assert_eq!(security(&closed, "makeKey"), (json!([{ "apiKey": ["admin"] }]), true));
+    assert_eq!(security(&closed, "isAlive"), (json!([]), false));
+}
+
+/// Reads the body of an operation as its endpoint does.
+fn read(operation: &str, body: &Value) -> Result<(), Problem> {
+    fn said<E: Entering>(body: &[u8]) -> Result<(), Problem> {
+        E::read(Fields::from_json(body)?, &GatewayConfig::default()).map(drop)
+    }
+    let body = body.to_string().into_bytes();
+    match operation {
+        "sendMessage" => said::<Message>(&body),
+        "choose" => said::<Choice>(&body),
+        "approve" => said::<Approval>(&body),
+        "command" => said::<Command>(&body),
+        "makeKey" => keys::read(&body, "2026-11-21T10:00:00Z".parse().unwrap()).map(drop),
+        "defineAgent" => agents::read(&body, &GatewayConfig::default()).map(drop),
+        other => panic!("a body of {other} is described, and nothing reads it here"),
+    }
+}
+
+/// The bodies that are described: operation, its examples, its schema.
+fn bodies(document: &Value) -> Vec<(String, Vec<Value>, Value)> {
+    let described = operations(document).into_values().filter(|operation| {
+        // Clients of OpenAI's API send much that is not described here; its own tests read their requests.
+        !operation["requestBody"].is_null() && operation["operationId"] != "completeChat"
+    });
+    let bodies = described.map(|operation| {
+        let content = &operation["requestBody"]["content"]["application/json"];
+        let examples = content["examples"].as_object().unwrap().values().map(|example| example["value"].clone());
+        let schema = content["schema"]["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
+        let schema = document.pointer(schema).unwrap().clone();
+        (operation["operationId"].as_str().unwrap().to_owned(), examples.collect(), schema)
+    });
+    bodies.collect()
+}
+
+#[test]
+fn every_example_of_a_body_is_taken() {
+    let document = parsed();
+    for (operation, examples, _) in bodies(&document) {
+        assert!(!examples.is_empty(), "{operation}");
+        for example in examples {
+            assert_eq!(read(&operation, &example), Ok(()), "{example}");
+        }
+    }
+}
+
+#[test]
+fn bodies_have_the_fields_that_are_read_and_no_others() {
+    for (operation, _, schema) in bodies(&parsed()) {
+        let described: BTreeSet<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        let problem = read(&operation, &json!({ "no_such_field": 1 })).unwrap_err();
+        let unknown = problem.errors.iter().find(|error| error.field == "no_such_field").unwrap();
+        let known: BTreeSet<&str> = unknown.expected.strip_prefix("one of the fields ").unwrap().split(", ").collect();
+        assert_eq!(described, known, "{operation}");
+        let missing: BTreeSet<&str> =
+            problem.errors.iter().map(|error| error.field.as_str()).filter(|field| *field != "no_such_field").collect();
+        let mut required: BTreeSet<&str> =
+            schema["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        if operation == "command" {
+            // One of several, of which the first is named.
+            required.insert("action_id");
+        }
+        assert_eq!(required, missing, "{operation}");
+    }
+}
+
+#[test]
+fn every_word_of_a_choice_is_taken_and_others_are_not() {
+    for (operation, examples, schema) in bodies(&parsed()) {
+        let Some(example) = examples.first() else { continue };
+        for (field, described) in schema["properties"].as_object().unwrap() {
+            let Some(words) = described["enum"].as_array() else { continue };
+            for word in words.iter().chain([&json!("somehow")]) {
+                let mut body = example.clone();
+                body[field] = word.clone();
+                let wrong = read(&operation, &body).err().map(|problem| problem.errors).unwrap_or_default();
+                // What an order may be about depends on the order; that is another field's error.
+                let refused = wrong.iter().any(|error| error.field == *field);
+                assert_eq!(refused, word == "somehow", "{operation} {field} {word}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bounds_of_bodies_are_where_the_readers_draw_them() {
+    for (operation, examples, schema) in bodies(&parsed()) {
+        let Some(example) = examples.first() else { continue };
+        let taken = |field: &str, value: Value| {
+            let mut body = example.clone();
+            body[field] = value;
+            !read(&operation, &body).is_err_and(|problem| problem.errors.iter().any(|error| error.field == field))
+        };
+        for (field, described) in schema["properties"].as_object().unwrap() {
+            let at = |key: &str| described[key].as_u64();
+            if let Some(most) = at("maxLength") {
+                let text = |length: u64| json!("x".repeat(usize::try_from(length).unwrap()));
+                assert!(taken(field, text(most)) && !taken(field, text(most + 1)), "{operation} {field}");
+            }
+            if let Some(most) = at("maximum") {
+                assert!(taken(field, json!(most)) && !taken(field, json!(most + 1)), "{operation} {field}");
+            }
+            if let Some(most) = at("maxItems") {
+                let list = |length: u64| {
+                    (0..length).map(|_| json!(if field == "scopes" { "read" } else { "cook" })).collect::<Value>()
+                };
+                assert!(taken(field, list(most)) && !taken(field, list(most + 1)), "{operation} {field}");
+            }
+        }
+    }
+}

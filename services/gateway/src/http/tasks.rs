@@ -1,0 +1,100 @@
+//! `GET /v1/tasks`: tasks, the newest first. `GET /v1/tasks/{id}`: one, with when it fired and what it did then.
+
+use axum::{
+    Extension,
+    extract::{Path, State, rejection::PathRejection},
+};
+use kairo_read_model::{TaskStatus, TasksQuery};
+use serde_json::{Value, json};
+
+use super::{
+    Gateway,
+    fresh::{Answer, Asked},
+    query,
+};
+use crate::{
+    auth::Caller,
+    config::GatewayConfig,
+    fields::{Fields, NAME, name, one_of, parsed, value},
+    problem::Problem,
+};
+
+const STATUSES: [&str; 7] = ["pending", "active", "paused", "completed", "canceled", "archived", "failed"];
+const KINDS: [&str; 2] = ["scheduled", "hook"];
+/// Times a task fired that are shown, and chains of them: its newest.
+const FIRINGS: u32 = 20;
+
+pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
+    let wanted = asked.read(|query| read(query, &gateway.config))?;
+    let snapshot = asked.snapshot(&gateway).await?;
+    let tasks = query::answered(&gateway, snapshot.tasks(&wanted)).await?;
+    let last = tasks.last().filter(|_| query::is_full(&tasks, wanted.limit));
+    let next_before = last.map(|task| task.sequence);
+    Ok(Answer::of(&snapshot, json!({ "tasks": tasks, "next_before": next_before })))
+}
+
+fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<TasksQuery, Problem> {
+    let mut fields = Fields::from_query(url_query);
+    let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
+    let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
+    let expected = format!("{}, open (pending, active or paused) or all", STATUSES.join(", "));
+    let status = fields.optional("status", expected, value(status)).flatten();
+    let kind = fields.optional("kind", KINDS.join(" or "), value(one_of(&KINDS))).map(str::to_owned);
+    let before = fields.optional("before", "a sequence", value(parsed));
+    let limit = query::limit(&mut fields, config);
+    fields.complete(|| Some(TasksQuery { agent, user, status, kind, before, limit }))
+}
+
+/// `None` within for tasks of any status.
+#[allow(clippy::option_option, reason = "the outer one says whether the text can be read")]
+fn status(text: &str) -> Option<Option<TaskStatus>> {
+    match text {
+        "all" => Some(None),
+        "open" => Some(Some(TaskStatus::Open)),
+        _ => one_of(&STATUSES)(text).map(|status| Some(TaskStatus::Only(status))),
+    }
+}
+
+pub async fn one(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    path: Result<Path<String>, PathRejection>,
+    asked: Asked,
+) -> Result<Answer<Value>, Problem> {
+    let id = query::id("task_id", path)?;
+    asked.nothing_else()?;
+    let snapshot = asked.snapshot(&gateway).await?;
+    let task = query::answered(&gateway, snapshot.task(id)).await?;
+    let task = task.filter(|task| caller.sees(&task.agent, task.user.as_deref()));
+    let unknown = || {
+        let detail = format!("no task {id} is known; GET /v1/tasks lists those there are");
+        Problem::not_found(detail).at(snapshot.position())
+    };
+    let task = task.ok_or_else(unknown)?;
+    let rest = async { Ok((snapshot.firings(id, FIRINGS).await?, snapshot.chains_of_task(id, FIRINGS).await?)) };
+    let (firings, chains) = query::answered(&gateway, rest).await?;
+    Ok(Answer::of(&snapshot, json!({ "task": task, "firings": firings, "chains": chains })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_asked_for_by_what_they_are() {
+        let read = |query| read(query, &GatewayConfig::default()).unwrap();
+        assert_eq!(read(None).status, None);
+        assert_eq!(read(Some("status=all")).status, None);
+        assert_eq!(read(Some("status=open")).status, Some(TaskStatus::Open));
+        let wanted = read(Some("status=paused&kind=hook&user=ann"));
+        assert_eq!((wanted.status, wanted.kind.as_deref()), (Some(TaskStatus::Only("paused")), Some("hook")));
+    }
+
+    #[test]
+    fn everything_wrong_is_named() {
+        let query = "agent=A&user=*&status=done&kind=timer&before=x&limit=0&colour=red";
+        let problem = read(Some(query), &GatewayConfig::default()).unwrap_err();
+        let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, ["agent", "user", "status", "kind", "before", "limit", "colour"]);
+    }
+}

@@ -1,0 +1,26 @@
+//! What agents remember.
+
+use kairo_read_model::stored::{Json, Key, Text, Time};
+use uuid::Uuid;
+
+/// A memory as it was last written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Memory {
+    pub event_id: Uuid,
+    pub sequence: i64,
+    pub position: i32,
+    pub updated_at: Time,
+    pub thread_id: Option<Key>,
+    pub user: Option<Key>,
+    pub kind: Key,
+    pub subject: Text,
+    pub content: Text,
+    /// A list of texts, as are the sources.
+    pub keywords: Json,
+    /// YYYY-MM-DD, if it was written so.
+    pub day: Option<String>,
+    pub source_event_ids: Json,
+    pub secrets: Json,
+    /// Subject and keywords.
+    pub named: Text,
+}

@@ -1,0 +1,114 @@
+//! Approvals: tools that are called only if a human agrees. Asked for, decided on, or no longer wanted.
+
+use kairo_proto::{
+    Body,
+    v1::{AgentApproval, ApprovalRequested, DecidedEvent, decided_event::Event},
+};
+use kairo_read_model::stored::{Json, Key};
+use uuid::Uuid;
+
+use super::{Fact, chains::step_of, decided, turn};
+use crate::changes::{Approval, Changes, Verdict, Withdrawal};
+
+/// What a human may say to a tool that waits for consent.
+const VERDICTS: [&str; 2] = ["approved", "rejected"];
+
+pub fn project(fact: &Fact, changes: &mut Changes) {
+    if let Body::AgentApproval(approval) = &fact.record.body {
+        decide(fact, approval, changes);
+    }
+    for (position, event, what) in decided(fact) {
+        match what {
+            Event::ApprovalRequested(requested) => request(fact, position, event, requested, changes),
+            Event::ChainStepEnded(ended) => {
+                if let Some((chain_id, step)) = step_of(&ended.chain_id, ended.step) {
+                    changes.withdrawals.push(Withdrawal { sequence: fact.sequence, chain_id, step: Some(step) });
+                }
+            }
+            Event::ChainEnded(ended) => {
+                if let Ok(chain_id) = Uuid::parse_str(&ended.chain_id) {
+                    changes.withdrawals.push(Withdrawal { sequence: fact.sequence, chain_id, step: None });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn request(fact: &Fact, position: i32, event: &DecidedEvent, requested: &ApprovalRequested, changes: &mut Changes) {
+    let Ok(action_id) = Uuid::parse_str(&event.event_id) else { return };
+    changes.approvals.entry(action_id).or_insert_with(|| Approval {
+        sequence: fact.sequence,
+        position,
+        agent: fact.owner.clone(),
+        user: requested.user.as_str().into(),
+        thread_id: Key::some(&event.thread_id),
+        correlation_id: turn(fact, event),
+        tool: requested.tool.as_str().into(),
+        arguments: Json::nested(&requested.arguments),
+        chain_id: Uuid::parse_str(&requested.chain_id).ok(),
+        step: i32::try_from(requested.step).unwrap_or(i32::MAX),
+        requested_at: fact.at,
+    });
+}
+
+fn decide(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
+    let Ok(action_id) = Uuid::parse_str(&approval.action_id) else { return };
+    if VERDICTS.contains(&approval.verdict.as_str()) {
+        changes.consents.push(Verdict {
+            sequence: fact.sequence,
+            action_id,
+            agent: fact.owner.clone(),
+            verdict: approval.verdict.as_str().into(),
+            user: approval.user.as_str().into(),
+            note: approval.note.as_str().into(),
+            at: fact.at,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_proto::v1::{ChainEnded, ChainStepEnded};
+
+    use super::{
+        super::testing::{decided_as, decision, projected, record},
+        *,
+    };
+
+    #[test]
+    fn an_approval_is_asked_for_and_decided_on_or_withdrawn() {
+        let chain_id = Uuid::from_u128(5).to_string();
+        let requested = ApprovalRequested {
+            user: "ann".into(),
+            tool: "email.send".into(),
+            arguments: "{\"to\":\"x\"}".into(),
+            chain_id: chain_id.clone(),
+            step: 2,
+        };
+        let requested = decided_as("t", "asked", Event::ApprovalRequested(requested));
+        let action_id = requested.event_id.clone();
+        let verdict = |sequence, verdict: &str| {
+            let (action_id, verdict) = (action_id.clone(), verdict.to_owned());
+            let body = AgentApproval { action_id, verdict, user: "ann".into(), ..Default::default() };
+            record(sequence, "kairo.agent.bob.approval", body)
+        };
+        let step = ChainStepEnded { chain_id: chain_id.clone(), step: 2, ..Default::default() };
+        let chain = ChainEnded { chain_id, ..Default::default() };
+        let changes = projected([
+            decision(3, "bob", [requested.clone()]),
+            verdict(4, "happened"),
+            verdict(5, "rejected"),
+            decision(
+                6,
+                "bob",
+                [decided_as("t", "s", Event::ChainStepEnded(step)), decided_as("t", "c", Event::ChainEnded(chain))],
+            ),
+        ]);
+        let id = Uuid::parse_str(&action_id).unwrap();
+        assert_eq!((changes.approvals[&id].tool.as_str(), changes.approvals[&id].step), ("email.send", 2));
+        assert_eq!((changes.consents.len(), changes.consents[0].sequence), (1, 5));
+        let withdrawn: Vec<_> = changes.withdrawals.iter().map(|withdrawal| withdrawal.step).collect();
+        assert_eq!(withdrawn, [Some(2), None]);
+    }
+}

@@ -1,0 +1,100 @@
+//! Memories: as they were last written.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use jiff::civil::Date;
+use kairo_proto::v1::{DecidedEvent, MemoryAppended, decided_event::Event};
+use kairo_read_model::{
+    Sealed,
+    stored::{Json, Key},
+};
+use uuid::Uuid;
+
+use super::{Fact, decided};
+use crate::changes::{Changes, Memory};
+
+/// Subject and keywords that a memory is found by when a word is misspelt, in bytes.
+const NAMED_BYTES: usize = 8 * 1024;
+
+pub fn project(fact: &Fact, changes: &mut Changes) {
+    let Some(agent) = &fact.agent else { return };
+    for (position, event, said) in decided(fact) {
+        let Event::MemoryAppended(appended) = said else { continue };
+        let Ok(id) = Uuid::parse_str(&appended.memory_id) else { continue };
+        let memory = written(fact, position, event, appended);
+        let key = (agent.clone(), id);
+        // The same event told again is nothing new.
+        if changes.memories.get(&key).is_none_or(|before| before.event_id != memory.event_id) {
+            changes.memories.insert(key, memory);
+        }
+    }
+}
+
+fn written(fact: &Fact, position: i32, event: &DecidedEvent, appended: &MemoryAppended) -> Memory {
+    let sealed = |secret: &kairo_proto::v1::SealedSecret| Sealed {
+        name: secret.name.clone(),
+        sealed: STANDARD.encode(&secret.sealed),
+    };
+    let secrets: Vec<Sealed> = appended.secrets.iter().map(sealed).collect();
+    let named = [std::slice::from_ref(&appended.subject), &appended.keywords].concat().join(" ");
+    let named = named.get(..named.floor_char_boundary(NAMED_BYTES)).unwrap_or_default();
+    Memory {
+        event_id: Uuid::parse_str(&event.event_id).unwrap_or_default(),
+        sequence: fact.sequence,
+        position,
+        updated_at: fact.at,
+        thread_id: Key::some(&event.thread_id),
+        user: Key::some(&appended.user),
+        kind: appended.kind.as_str().into(),
+        subject: appended.subject.as_str().into(),
+        content: appended.content.as_str().into(),
+        keywords: Json::of(&appended.keywords),
+        // Years of four digits only, which Postgres reads the same way.
+        day: appended.day.parse::<Date>().ok().filter(|day| day.year() > 0).map(|day| day.to_string()),
+        source_event_ids: Json::of(&appended.source_event_ids),
+        secrets: Json::of(&secrets),
+        named: named.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_proto::v1::SealedSecret;
+
+    use super::*;
+    use crate::projections::testing::{decided_as, decision, projected};
+
+    fn appended(content: &str, day: &str) -> Event {
+        Event::MemoryAppended(MemoryAppended {
+            memory_id: Uuid::from_u128(1).to_string(),
+            kind: "person".into(),
+            subject: "Sarah".into(),
+            content: content.into(),
+            keywords: vec!["launch".into(), "a\0b".into()],
+            day: day.into(),
+            secrets: vec![SealedSecret { name: "pin".into(), sealed: vec![1, 2, 3] }],
+            ..Default::default()
+        })
+    }
+
+    #[test]
+    fn a_memory_says_what_it_was_last_told() {
+        let changes = projected([
+            decision(3, "bob", [decided_as("t", "one", appended("likes tea", "2026-11-20"))]),
+            decision(4, "bob", [decided_as("t", "two", appended("likes coffee", "2026-11-21"))]),
+            decision(5, "bob", [decided_as("t", "two", appended("told again", "2026-11-21"))]),
+            decision(6, "eve", [decided_as("t", "one", appended("of another agent", "no day"))]),
+        ]);
+        assert_eq!(changes.memories.len(), 2);
+        let memory = &changes.memories[&("bob".into(), Uuid::from_u128(1))];
+        assert_eq!((memory.sequence, memory.day.as_deref()), (4, Some("2026-11-21")));
+        assert_eq!((memory.content.clone(), memory.named.clone()), ("likes coffee".into(), "Sarah launch a\0b".into()));
+        assert_eq!(memory.secrets.as_str(), r#"[{"name":"pin","sealed":"AQID"}]"#);
+        assert_eq!(changes.memories[&("eve".into(), Uuid::from_u128(1))].day, None);
+    }
+
+    #[test]
+    fn what_has_no_id_is_no_memory() {
+        let nameless = Event::MemoryAppended(MemoryAppended { memory_id: "x".into(), ..Default::default() });
+        assert!(projected([decision(3, "bob", [decided_as("t", "one", nameless)])]).memories.is_empty());
+    }
+}

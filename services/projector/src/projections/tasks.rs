@@ -1,0 +1,204 @@
+//! Tasks: made, fired, changed. What the last event about one says is in force.
+
+use std::collections::btree_map::Entry;
+
+use kairo_proto::v1::{self, DecidedEvent, TaskChanged, TaskFired, decided_event::Event};
+use kairo_read_model::stored::{Json, Key, Time};
+use uuid::Uuid;
+
+use super::{Fact, decided, number, some_text, turn};
+use crate::changes::{Changes, Firing, Task, TaskState, Timing};
+
+const HOOK: &str = "hook";
+/// Waits for its first time.
+const PENDING: &str = "pending";
+/// A hook that waits, or a task that has fired.
+const ACTIVE: &str = "active";
+const PAUSED: &str = "paused";
+const COMPLETED: &str = "completed";
+
+pub fn project(fact: &Fact, changes: &mut Changes) {
+    for (position, event, what) in decided(fact) {
+        match what {
+            Event::TaskScheduled(scheduled) => {
+                if let Some(task) = &scheduled.task {
+                    schedule(fact, position, event, task, changes);
+                }
+            }
+            Event::TaskFired(fired) => fire(fact, position, event, fired, changes),
+            Event::TaskChanged(changed) => change(fact, changed, changes),
+            _ => {}
+        }
+    }
+}
+
+fn schedule(fact: &Fact, position: i32, event: &DecidedEvent, task: &v1::Task, changes: &mut Changes) {
+    let Ok(task_id) = Uuid::parse_str(&task.task_id) else { return };
+    changes.tasks.entry(task_id).or_insert_with(|| Task {
+        sequence: fact.sequence,
+        position,
+        agent: fact.owner.clone(),
+        user: Key::some(&task.user),
+        thread_id: Key::some(&task.thread_id),
+        correlation_id: turn(fact, event),
+        kind: task.kind.as_str().into(),
+        title: task.title.as_str().into(),
+        type_name: Key::some(&task.r#type),
+        timing: Timing {
+            at: some_text(&task.at),
+            interval: some_text(&task.interval),
+            cron: some_text(&task.cron),
+            rrule: some_text(&task.rrule),
+            time_zone: Key::some(&task.time_zone),
+        },
+        trigger: Key::some(&task.trigger),
+        condition: some_text(&task.condition),
+        action: Json::nested(&task.action),
+        source: task.source.as_str().into(),
+        created_at: fact.at,
+        status: if task.kind == HOOK { ACTIVE } else { PENDING },
+        next_at: time(&task.next_at),
+        occurrence: occurrence(task.occurrence),
+    });
+}
+
+fn fire(fact: &Fact, position: i32, event: &DecidedEvent, fired: &TaskFired, changes: &mut Changes) {
+    let Ok(task_id) = Uuid::parse_str(&fired.task_id) else { return };
+    let Ok(event_id) = Uuid::parse_str(&event.event_id) else { return };
+    changes.firings.entry(event_id).or_insert_with(|| Firing {
+        sequence: fact.sequence,
+        position,
+        task_id,
+        fired_at: fact.at,
+        occurrence: occurrence(fired.occurrence),
+        due_at: time(&fired.due_at),
+        late: fired.late,
+        trigger_event_id: Uuid::parse_str(&fired.trigger_event_id).ok(),
+    });
+    let next_at = time(&fired.next_at);
+    let next = next_at.and(occurrence(fired.occurrence.saturating_add(1)));
+    let (sequence, at) = (fact.sequence, fact.at);
+    let state = TaskState { sequence, at, status: None, reason: None, next_at, occurrence: next };
+    match changes.task_states.entry(task_id) {
+        Entry::Occupied(mut there) => {
+            let status = there.get().status.clone().map(|status| after_firing(status, fired));
+            there.insert(TaskState { status, ..state });
+        }
+        Entry::Vacant(place) => _ = place.insert(state),
+    }
+}
+
+/// What a task is once it has fired, as the statement has it for one whose state is in the table: one that is not due
+/// again is over. Only hooks fire without having been due.
+fn after_firing(status: Key, fired: &TaskFired) -> Key {
+    let hook = fired.due_at.is_empty() && fired.occurrence == 0;
+    match status.as_str() {
+        PENDING | ACTIVE | PAUSED if !hook && time(&fired.next_at).is_none() => COMPLETED.into(),
+        PENDING => ACTIVE.into(),
+        _ => status,
+    }
+}
+
+fn change(fact: &Fact, changed: &TaskChanged, changes: &mut Changes) {
+    let Ok(task_id) = Uuid::parse_str(&changed.task_id) else { return };
+    let next_at = time(&changed.next_at);
+    let state = TaskState {
+        sequence: fact.sequence,
+        at: fact.at,
+        status: Key::some(&changed.status),
+        reason: some_text(&changed.reason),
+        next_at,
+        occurrence: next_at.and(occurrence(changed.occurrence)),
+    };
+    changes.task_states.insert(task_id, state);
+}
+
+fn time(text: &str) -> Option<Time> {
+    text.parse().ok().map(Time)
+}
+
+/// Counted from 1.
+fn occurrence(count: u64) -> Option<i64> {
+    (count > 0).then(|| number(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_proto::v1::TaskScheduled;
+
+    use super::{
+        super::testing::{decided_as, decision, projected},
+        *,
+    };
+
+    const ID: &str = "0190f7a0-0000-7000-8000-0000000000a1";
+
+    fn id() -> Uuid {
+        Uuid::parse_str(ID).unwrap()
+    }
+
+    fn scheduled(kind: &str) -> DecidedEvent {
+        let task = v1::Task {
+            task_id: ID.into(),
+            kind: kind.into(),
+            title: "look".into(),
+            action: "[\"tools.now\"]".into(),
+            next_at: "2026-11-22T09:00:00Z".into(),
+            occurrence: 1,
+            ..Default::default()
+        };
+        decided_as("t", "scheduled", Event::TaskScheduled(TaskScheduled { task: Some(task) }))
+    }
+
+    fn fired(occurrence: u64, next_at: &str) -> DecidedEvent {
+        let next_at = next_at.to_owned();
+        let body = TaskFired { task_id: ID.into(), occurrence, next_at, late: true, ..Default::default() };
+        decided_as("t", &format!("fired {occurrence}"), Event::TaskFired(body))
+    }
+
+    fn changed(status: &str, next_at: &str) -> DecidedEvent {
+        let (status, next_at) = (status.to_owned(), next_at.to_owned());
+        let body = TaskChanged { task_id: ID.into(), status, next_at, occurrence: 4, ..Default::default() };
+        decided_as("t", "changed", Event::TaskChanged(body))
+    }
+
+    #[test]
+    fn a_task_waits_until_its_time_and_a_hook_is_active_at_once() {
+        let changes =
+            projected([decision(3, "bob", [scheduled("scheduled")]), decision(4, "bob", [scheduled("hook")])]);
+        let task = &changes.tasks[&id()];
+        assert_eq!((task.status, task.sequence, task.occurrence), ("pending", 3, Some(1)));
+        assert_eq!(task.action.as_str(), "[\"tools.now\"]");
+        assert_eq!(projected([decision(4, "bob", [scheduled("hook")])]).tasks[&id()].status, "active");
+    }
+
+    #[test]
+    fn every_firing_is_kept_and_the_last_says_when_the_next_is() {
+        let changes = projected([
+            decision(3, "bob", [fired(1, "2026-11-23T09:00:00Z")]),
+            decision(4, "bob", [fired(2, "2026-11-24T09:00:00Z"), fired(2, "2026-11-24T09:00:00Z")]),
+        ]);
+        assert_eq!(changes.firings.len(), 2);
+        let state = &changes.task_states[&id()];
+        assert_eq!((state.status.clone(), state.occurrence, state.sequence), (None, Some(3), 4));
+        assert_eq!(projected([decision(4, "bob", [fired(2, "")])]).task_states[&id()].occurrence, None);
+    }
+
+    #[test]
+    fn the_last_change_is_in_force_and_a_pending_task_that_fires_is_active() {
+        let status = |last: DecidedEvent, before: DecidedEvent| {
+            let changes = projected([decision(3, "bob", [before]), decision(4, "bob", [last])]);
+            changes.task_states[&id()].status.as_ref().map(|status| status.as_str().to_owned())
+        };
+        assert_eq!(status(changed("paused", ""), fired(1, "")).as_deref(), Some("paused"));
+        let next = "2026-11-24T09:00:00Z";
+        assert_eq!(status(fired(1, next), changed("paused", "")).as_deref(), Some("paused"));
+        assert_eq!(status(fired(1, next), changed("pending", "")).as_deref(), Some("active"));
+        assert_eq!(status(fired(1, ""), changed("pending", "")).as_deref(), Some("completed"));
+        assert_eq!(status(fired(1, ""), changed("canceled", "")).as_deref(), Some("canceled"));
+        assert_eq!(status(fired(0, ""), changed("active", "")).as_deref(), Some("active"));
+        let resumed = projected([decision(3, "bob", [changed("active", "2026-11-24T09:00:00Z")])]);
+        assert_eq!(resumed.task_states[&id()].occurrence, Some(4));
+        assert_eq!(projected([decision(3, "bob", [changed("active", "noon")])]).task_states[&id()].next_at, None);
+    }
+}

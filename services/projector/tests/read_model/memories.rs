@@ -1,0 +1,124 @@
+//! What agents remember, written as rows and found again.
+
+use jiff::civil::date;
+use kairo_core::{ids, subjects};
+use kairo_proto::v1::{AgentDecision, DecidedEvent, MemoryAppended, SealedSecret, decided_event::Event};
+use kairo_read_model::{MemoriesQuery, Memory, Sealed};
+use uuid::Uuid;
+
+use crate::{history::entering, world::World};
+
+fn memory(id: &str, kind: &str, subject: &str, content: &str, day: &str) -> MemoryAppended {
+    MemoryAppended {
+        memory_id: ids::named("memory", &[id]).to_string(),
+        kind: kind.into(),
+        subject: subject.into(),
+        content: content.into(),
+        day: day.into(),
+        user: "ann".into(),
+        ..Default::default()
+    }
+}
+
+/// A decision that remembers all of these.
+fn decision(agent: &str, unique: &str, memories: Vec<MemoryAppended>) -> kairo_core::bus::append::Outgoing {
+    let event = |(at, memory): (usize, MemoryAppended)| DecidedEvent {
+        event_id: ids::named("event", &[agent, unique, &at.to_string()]).to_string(),
+        thread_id: "t".into(),
+        correlation_id: Uuid::from_u128(7).to_string(),
+        event: Some(Event::MemoryAppended(memory)),
+        ..Default::default()
+    };
+    let events = memories.into_iter().enumerate().map(event).collect();
+    entering(&subjects::AGENT_DECISION, agent, unique, AgentDecision { events, ..Default::default() })
+}
+
+async fn found(world: &World, query: MemoriesQuery) -> Vec<Memory> {
+    world.now().await.memories(&MemoriesQuery { limit: 50, ..query }).await.unwrap()
+}
+
+fn contents(memories: &[Memory]) -> Vec<&str> {
+    memories.iter().map(|memory| memory.content.as_str()).collect()
+}
+
+fn words(words: &str) -> MemoriesQuery {
+    MemoriesQuery { words: words.into(), agent: Some("bob".into()), ..Default::default() }
+}
+
+#[tokio::test]
+async fn memories_are_found_by_words_kind_and_day() {
+    let world = World::start(&[]).await;
+    let launch = MemoryAppended {
+        keywords: vec!["launch".into(), "sarah".into()],
+        source_event_ids: vec!["e-1".into()],
+        secrets: vec![SealedSecret { name: "pin".into(), sealed: vec![1, 2, 3] }],
+        ..memory("1", "journal", "", "We moved the launch to May. [secret pin]", "2026-11-17")
+    };
+    let memories = vec![
+        launch,
+        memory("2", "person", "Sarah Miller", "Leads marketing.", "2026-11-18"),
+        memory("3", "journal", "", "讨论了预算会议", "2026-11-19"),
+        memory("4", "journal", "", "Nothing of note.", "2026-11-20"),
+        memory("5", "fact", "x\0y", "no day", "someday"),
+    ];
+    world.publish(&decision("bob", "1", memories)).await;
+    world
+        .publish(&decision("eve", "1", vec![memory("1", "journal", "", "Another agent's launch.", "2026-11-17")]))
+        .await;
+    world.caught_up().await;
+
+    let launch = found(&world, words("launch")).await;
+    assert_eq!(contents(&launch), ["We moved the launch to May. [secret pin]"]);
+    assert_eq!(launch[0].keywords, ["launch", "sarah"]);
+    assert_eq!((launch[0].day.as_deref(), launch[0].user.as_deref()), (Some("2026-11-17"), Some("ann")));
+    assert_eq!(
+        (launch[0].source_event_ids.as_slice(), launch[0].thread_id.as_deref()),
+        (["e-1".to_owned()].as_slice(), Some("t"))
+    );
+    assert_eq!(launch[0].secrets, [Sealed { name: "pin".into(), sealed: "AQID".into() }]);
+    // Any of the words, beginnings of words, misspelt names, and words within a script without spaces.
+    assert_eq!(found(&world, words("the MARKETING zebra")).await.len(), 2);
+    assert_eq!(contents(&found(&world, words("market")).await), ["Leads marketing."]);
+    assert_eq!(contents(&found(&world, words("Sahra Miler")).await)[0], "Leads marketing.");
+    assert_eq!(contents(&found(&world, words("预算")).await), ["讨论了预算会议"]);
+    assert_eq!(found(&world, words("zebra")).await, []);
+    assert!(found(&world, words("launch sarah")).await.windows(2).all(|pair| pair[0].score >= pair[1].score));
+
+    let all = found(&world, words("")).await;
+    let days: Vec<_> = all.iter().map(|memory| memory.day.as_deref()).collect();
+    assert_eq!(days, [Some("2026-11-20"), Some("2026-11-19"), Some("2026-11-18"), Some("2026-11-17"), None]);
+    let of = |from, to| MemoriesQuery { from, to, ..words("") };
+    assert_eq!(found(&world, of(Some(date(2026, 11, 18)), Some(date(2026, 11, 19)))).await.len(), 2);
+    assert_eq!(found(&world, of(None, Some(date(2026, 11, 17)))).await.len(), 1);
+    assert_eq!(
+        found(&world, MemoriesQuery { kinds: vec!["person".into(), "fact".into()], ..words("") }).await.len(),
+        2
+    );
+    assert_eq!(found(&world, MemoriesQuery { user: Some("eve".into()), ..words("") }).await, []);
+    assert_eq!(found(&world, MemoriesQuery { agent: None, ..words("launch") }).await.len(), 2);
+    let one = MemoriesQuery { memory_id: Some(ids::named("memory", &["2"])), ..words("") };
+    assert_eq!(contents(&found(&world, one).await), ["Leads marketing."]);
+    for hostile in ["'; DROP TABLE memories; --", "a & | ! :* <-> (", "%_\\", "\0", &"ä".repeat(10_000)] {
+        found(&world, words(hostile)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_memory_says_what_it_was_last_told_after_a_rebuild_too() {
+    let world = World::start(&[("KAIRO_PROJECTOR__BATCH", "1")]).await;
+    let first = decision("bob", "1", vec![memory("1", "person", "Sarah", "Likes tea.", "2026-11-17")]);
+    let second = decision("bob", "2", vec![memory("1", "person", "Sarah", "Likes coffee.", "2026-11-18")]);
+    for event in [&first, &second] {
+        world.publish(event).await;
+    }
+    world.caught_up().await;
+    let rows = world.rows().await;
+    world.publish_again(&second).await;
+    world.caught_up().await;
+    assert_eq!(world.rows().await["memories"], rows["memories"]);
+    assert_eq!(contents(&found(&world, words("sarah")).await), ["Likes coffee."]);
+    assert_eq!(found(&world, words("tea")).await, []);
+    world.model.rebuild().await.unwrap();
+    world.caught_up().await;
+    assert_eq!(world.rows().await["memories"], rows["memories"]);
+}

@@ -1,0 +1,177 @@
+//! Threads, chains, tasks and what waits for a human, as they can be asked for.
+
+use kairo_read_model::{TaskStatus, TasksQuery, ThreadStatus, ThreadsQuery};
+
+use crate::{
+    planned::{Part, Planned},
+    world::World,
+};
+
+async fn tell(world: &World, planned: &Planned, part: Part) {
+    for event in planned.part(part) {
+        world.publish(&event).await;
+    }
+    world.caught_up().await;
+}
+
+fn states(chain: &kairo_read_model::Chain) -> Vec<&str> {
+    chain.steps.iter().map(|step| step.state.as_str()).collect()
+}
+
+#[tokio::test]
+async fn what_waits_for_a_user_waits_until_it_is_answered() {
+    let world = World::start(&[]).await;
+    let planned = Planned::new(1);
+    tell(&world, &planned, Part::Offered).await;
+    let inbox = world.now().await.inbox("ann").await.unwrap();
+    assert_eq!((inbox.offers.len(), inbox.approvals.len()), (1, 0));
+    assert_eq!((inbox.offers[0].offer_id, inbox.offers[0].message.as_deref()), (planned.id("offer"), Some("plan 1")));
+    assert_eq!(world.now().await.inbox("eve").await.unwrap().offers, []);
+
+    tell(&world, &planned, Part::Asked).await;
+    let inbox = world.now().await.inbox("ann").await.unwrap();
+    assert_eq!((inbox.offers.len(), inbox.approvals.len()), (0, 1));
+    let approval = &inbox.approvals[0];
+    assert_eq!((approval.action_id, approval.tool.as_str(), approval.step), (planned.id("consent"), "email.send", 2));
+    assert_eq!(approval.arguments["to"], "john");
+
+    tell(&world, &planned, Part::Ended).await;
+    let inbox = world.now().await.inbox("ann").await.unwrap();
+    assert_eq!((inbox.offers.len(), inbox.approvals.len()), (0, 0));
+    assert_eq!(world.count("SELECT count(*) FROM approvals WHERE status = 'approved'").await, 1);
+    assert_eq!(world.count("SELECT count(*) FROM offers WHERE choice = 'accept'").await, 1);
+}
+
+#[tokio::test]
+async fn what_a_chain_asked_for_is_withdrawn_when_it_ends() {
+    let world = World::start(&[("KAIRO_PROJECTOR__BATCH", "1")]).await;
+    let planned = Planned::new(1);
+    for event in planned.events().into_iter().filter(|event| !event.subject.ends_with(".approval")) {
+        world.publish(&event).await;
+    }
+    world.caught_up().await;
+    assert_eq!(world.count("SELECT count(*) FROM approvals WHERE status = 'withdrawn'").await, 1);
+    // Too late.
+    for event in planned.part(Part::Ended).into_iter().filter(|event| event.subject.ends_with(".approval")) {
+        world.publish(&event).await;
+    }
+    world.caught_up().await;
+    assert_eq!(world.count("SELECT count(*) FROM approvals WHERE status = 'withdrawn'").await, 1);
+    assert_eq!(world.now().await.inbox("ann").await.unwrap().approvals, []);
+}
+
+#[tokio::test]
+async fn a_chain_says_how_far_each_step_is() {
+    let world = World::start(&[]).await;
+    let planned = Planned::new(1);
+    let chain = || async { world.now().await.chain(planned.id("chain")).await.unwrap() };
+    tell(&world, &planned, Part::Offered).await;
+    assert_eq!(chain().await, None);
+    tell(&world, &planned, Part::Asked).await;
+    let running = chain().await.unwrap();
+    assert_eq!(states(&running), ["done", "running", "asked", "pending", "pending"]);
+    let groups: Vec<_> = running.steps.iter().map(|step| step.group).collect();
+    assert_eq!((groups, running.plan.as_str()), (vec![0, 1, 1, 2, 3], "1. look\n2. write"));
+    assert_eq!(running.steps[0].result.as_deref(), Some("{\"n\":1}"));
+
+    tell(&world, &planned, Part::Ended).await;
+    let ended = chain().await.unwrap();
+    // A tool that was called goes on to its result.
+    assert_eq!(states(&ended), ["done", "failed", "running", "skipped", "skipped"]);
+    assert_eq!(ended.outcome.as_deref(), Some("broken"));
+    let reasons: Vec<_> = ended.steps.iter().filter_map(|step| step.reason.as_deref()).collect();
+    assert_eq!(reasons, ["timed_out: too slow", "nothing to look for", "the chain ended: broken"]);
+
+    tell(&world, &planned, Part::Done).await;
+    assert_eq!(states(&chain().await.unwrap()), ["done", "failed", "done", "skipped", "skipped"]);
+}
+
+#[tokio::test]
+async fn a_thread_is_shown_with_its_events_and_chains() {
+    let world = World::start(&[]).await;
+    let (one, other) = (Planned::new(1), Planned::new(2));
+    tell(&world, &one, Part::Offered).await;
+    tell(&world, &one, Part::Asked).await;
+    tell(&world, &one, Part::Ended).await;
+    for event in other.events() {
+        world.publish(&event).await;
+    }
+    world.caught_up().await;
+    let threads = |status| {
+        let query = ThreadsQuery { agent: Some("bob".into()), user: Some("ann".into()), status, ..Default::default() };
+        let model = world.model.clone();
+        async move {
+            let threads = model.snapshot().await.unwrap().threads(&query).await.unwrap();
+            threads.into_iter().map(|thread| thread.thread_id).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(threads(Some(ThreadStatus::Active)).await, ["plan-1"]);
+    assert_eq!(threads(Some(ThreadStatus::Archived)).await, ["plan-2"]);
+    assert_eq!(threads(None).await, ["plan-2", "plan-1"]);
+    let thread = world.now().await.threads_named("plan-1", None).await.unwrap().remove(0);
+    assert_eq!((thread.title.as_str(), thread.summary.as_str()), ("Plans", "All is planned."));
+    let before = ThreadsQuery { before: Some(thread.last_sequence), ..Default::default() };
+    assert_eq!(world.now().await.threads(&before).await.unwrap(), []);
+
+    let history = world.now().await.history("bob", "plan-1", None, 100).await.unwrap();
+    let names: Vec<_> = history.events.iter().map(|event| event.event.as_str()).collect();
+    assert_eq!(names[..5], ["user.input", "thread.created", "thread.match", "agent.chain", "tools.now"]);
+    assert!(names.contains(&"agent.reply") && !history.more);
+    let event = |name: &str| history.events.iter().find(|event| event.event == name).unwrap();
+    assert_eq!(event("user.input").result.as_ref().unwrap()["text"], "plan 1");
+    let now = event("tools.now");
+    assert_eq!((now.status.as_deref(), now.result.as_ref().unwrap()["n"].as_i64()), (Some("done"), Some(1)));
+    assert_eq!(event("http.get").status.as_deref(), Some("timed_out"));
+    assert_eq!(event("email.send").result, None);
+    // Page by page, it is the same.
+    let newest = world.now().await.history("bob", "plan-1", None, 3).await.unwrap();
+    assert!(newest.more && newest.events == history.events[history.events.len() - 3..]);
+    let place = Some((newest.events[0].sequence, newest.events[0].position));
+    let older = world.now().await.history("bob", "plan-1", place, 100).await.unwrap();
+    assert_eq!(older.events, history.events[..history.events.len() - 3]);
+
+    let chains = world.now().await.chains_of_thread("bob", "plan-2", 10).await.unwrap();
+    let origins: Vec<_> = chains.iter().map(|chain| chain.origin.as_str()).collect();
+    assert_eq!(origins, ["plan", "task"]);
+}
+
+#[tokio::test]
+async fn a_task_says_when_it_fired_and_what_became_of_it() {
+    let world = World::start(&[]).await;
+    let planned = Planned::new(1);
+    for part in [Part::Offered, Part::Asked, Part::Ended] {
+        tell(&world, &planned, part).await;
+    }
+    let tasks = |status| {
+        let query =
+            TasksQuery { agent: Some("bob".into()), status, kind: Some("scheduled".into()), ..Default::default() };
+        let model = world.model.clone();
+        async move { model.snapshot().await.unwrap().tasks(&query).await.unwrap() }
+    };
+    let made = tasks(Some(TaskStatus::Open)).await.remove(0);
+    assert_eq!((made.task_id, made.status.as_str(), made.fired), (planned.id("task"), "pending", 0));
+    assert_eq!((made.occurrence, made.interval.as_deref()), (Some(1), Some("1 day")));
+    assert_eq!((made.last_fired_at, made.ended_at), (None, None));
+
+    let [fired, rest] = [0..2, 2..3].map(|range| planned.part(Part::Done)[range].to_vec());
+    for event in fired {
+        world.publish(&event).await;
+    }
+    world.caught_up().await;
+    let fired = tasks(Some(TaskStatus::Only("active"))).await.remove(0);
+    assert_eq!((fired.fired, fired.last_late, fired.occurrence), (1, Some(true), Some(2)));
+    assert!(fired.next_at > made.next_at);
+    for event in rest {
+        world.publish(&event).await;
+    }
+    world.caught_up().await;
+    assert_eq!(tasks(Some(TaskStatus::Open)).await, []);
+    let over = world.now().await.task(planned.id("task")).await.unwrap().unwrap();
+    assert_eq!((over.status.as_str(), over.reason.as_deref(), over.next_at), ("canceled", Some("by ann"), None));
+    assert!(over.ended_at.is_some());
+    let firings = world.now().await.firings(planned.id("task"), 10).await.unwrap();
+    assert_eq!((firings.len(), firings[0].occurrence, firings[0].late), (1, Some(1), true));
+    let chain = world.now().await.chains_of_task(planned.id("task"), 10).await.unwrap().remove(0);
+    assert_eq!((states(&chain), chain.outcome.as_deref()), (vec!["skipped"], Some("canceled")));
+    assert_eq!(world.now().await.task(planned.id("nothing")).await.unwrap(), None);
+}

@@ -1,0 +1,71 @@
+//! Answers that belong together: all rows are of one moment, which the position names.
+
+use std::{sync::Arc, time::Duration};
+
+use sqlx::{AssertSqlSafe, Executor, Postgres, Row, pool::PoolConnection, raw_sql};
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    time::timeout,
+};
+
+use crate::{PROJECTION, ReadError, ReadModel};
+
+/// What ends a transaction, whether or not it went well.
+const END: &str = "COMMIT";
+/// Longest time that ending one may take; then its connection is closed.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// The read model as it was at one moment. It holds a connection, so it is not to be kept for long.
+#[derive(Debug)]
+pub struct Snapshot {
+    position: u64,
+    connection: Arc<Mutex<PoolConnection<Postgres>>>,
+}
+
+impl ReadModel {
+    /// The read model as it is.
+    pub async fn snapshot(&self) -> Result<Snapshot, ReadError> {
+        // It exists before its transaction does, so that this ends however far it came.
+        let connection = Arc::new(Mutex::new(self.pool.acquire().await?));
+        let snapshot = Snapshot { position: 0, connection };
+        // Rows are emptied by a rebuild also for those who still look at the time before, so whoever looks keeps it
+        // away, by a lock that is taken before the moment is chosen.
+        let begin = format!(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE projections IN ACCESS SHARE MODE; \
+             SELECT sequence FROM projections WHERE name = '{PROJECTION}'"
+        );
+        let row = raw_sql(AssertSqlSafe(begin)).fetch_one(&mut **snapshot.connection().await).await?;
+        let sequence: i64 = row.try_get(0)?;
+        Ok(snapshot.at(u64::try_from(sequence).unwrap_or(0)))
+    }
+}
+
+impl Snapshot {
+    /// The sequence of the last message that its rows take account of; 0 for none.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// What its rows are read on, one query at a time.
+    pub(crate) async fn connection(&self) -> MutexGuard<'_, PoolConnection<Postgres>> {
+        self.connection.lock().await
+    }
+
+    fn at(mut self, position: u64) -> Self {
+        self.position = position;
+        self
+    }
+}
+
+impl Drop for Snapshot {
+    /// The connection goes back when the transaction has ended; a query that was given up ends first.
+    fn drop(&mut self) {
+        let connection = self.connection.clone();
+        tokio::spawn(async move {
+            let mut connection = connection.lock().await;
+            if !matches!(timeout(ENDING, connection.execute(END)).await, Ok(Ok(_))) {
+                connection.close_on_drop();
+            }
+        });
+    }
+}

@@ -1,0 +1,160 @@
+//! Mail that comes in: what is put into `mail/new` of an agent's folder becomes one event `email.received`, whoever
+//! else watches the folder and whoever was killed meanwhile.
+//!
+//! The folders are watched; besides they are looked through at the start, when the system says that it lost track, and
+//! every now and then. So what is read off a watch need not be complete, only quick. What has an event already, the log
+//! knows ([`announced`]).
+
+mod announced;
+mod event;
+mod folders;
+mod watch;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use kairo_core::bus::{Bus, BusError};
+use kairo_core::ids::Name;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use self::announced::Announced;
+use self::folders::{Found, Mailboxes};
+use self::watch::{Change, Watch};
+use crate::builtin::mail::{Entry, arriving};
+use crate::config::ToolsConfig;
+
+/// How long a file must have been left alone before it is taken for whole, where nobody said that it is. Also how long
+/// until something is tried again.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// Turns mail into events until `shutdown`; returns at once where there is no workspace or nothing is to be watched.
+pub async fn watch(bus: &Bus, config: &ToolsConfig, shutdown: &CancellationToken) {
+    let Some(root) = config.workspace.root.as_deref().filter(|_| config.mail.watch) else { return };
+    let mut arrivals = Arrivals::new(bus, config, root);
+    let _ = shutdown.run_until_cancelled(arrivals.run()).await;
+}
+
+struct Arrivals {
+    mailboxes: Mailboxes,
+    announced: Announced,
+    watch: Watch,
+    rescan: Duration,
+    /// Agents whose mailbox must be looked through again soon.
+    again: BTreeSet<Name>,
+}
+
+impl Arrivals {
+    fn new(bus: &Bus, config: &ToolsConfig, root: &Path) -> Self {
+        Self {
+            mailboxes: Mailboxes::new(root, config),
+            announced: Announced::new(bus),
+            watch: Watch::new(root),
+            rescan: Duration::from_millis(config.mail.rescan_ms),
+            again: BTreeSet::new(),
+        }
+    }
+
+    async fn run(&mut self) {
+        self.look_everywhere().await;
+        let mut next_scan = Instant::now() + self.rescan;
+        let mut next_try = None;
+        loop {
+            if !self.again.is_empty() {
+                next_try.get_or_insert(Instant::now() + SETTLED);
+            }
+            tokio::select! {
+                changes = self.watch.changes() => {
+                    for change in changes {
+                        self.follow(change).await;
+                    }
+                }
+                () = sleep_until(next_scan) => {
+                    self.look_everywhere().await;
+                    next_scan = Instant::now() + self.rescan;
+                }
+                () = sleep_until(next_try.unwrap_or(next_scan)), if next_try.is_some() => {
+                    next_try = None;
+                    for agent in std::mem::take(&mut self.again) {
+                        self.look_at(&agent).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn follow(&mut self, change: Change) {
+        match change {
+            Change::Mail { agent, name } => {
+                if let Some(entry) = arriving(&name) {
+                    self.take(&agent, entry, true).await;
+                }
+            }
+            Change::Unfinished { agent } => {
+                self.again.insert(agent);
+            }
+            Change::Folder { agent } => self.look_at(&agent).await,
+            Change::Lost => self.look_everywhere().await,
+        }
+    }
+
+    async fn look_everywhere(&mut self) {
+        self.watch.root();
+        match self.mailboxes.agents().await {
+            Ok(agents) => {
+                for agent in agents {
+                    self.look_at(&agent).await;
+                }
+            }
+            Err(error) => tracing::warn!(%error, "agents' folders cannot be looked through for mail"),
+        }
+    }
+
+    /// Watches the mailbox of an agent and takes what is there and has no event.
+    async fn look_at(&mut self, agent: &Name) {
+        self.watch.agent(agent);
+        let entries = match self.mailboxes.arrived(agent).await {
+            Ok(entries) => entries,
+            Err(error) => {
+                tracing::debug!(%agent, %error, "a mailbox cannot be looked through");
+                return;
+            }
+        };
+        if entries.is_empty() {
+            return;
+        }
+        if let Err(error) = self.announced.catch_up(agent).await {
+            self.later(agent, &error);
+            return;
+        }
+        for entry in entries {
+            self.take(agent, entry, false).await;
+        }
+    }
+
+    /// Announces a mail unless that has been done. `whole` says that nobody writes to its file any more.
+    async fn take(&mut self, agent: &Name, entry: Entry, whole: bool) {
+        if self.announced.has(agent, &entry.id) {
+            return;
+        }
+        let id = entry.id.clone();
+        match self.mailboxes.read(agent, entry, whole).await {
+            Ok(Found::Mail(arrival)) => match self.announced.announce(agent, &id, *arrival).await {
+                Ok(true) => tracing::info!(%agent, email = id, "mail came in"),
+                Ok(false) => {}
+                Err(error) => self.later(agent, &error),
+            },
+            Ok(Found::Unfinished) => {
+                self.again.insert(agent.clone());
+            }
+            Ok(Found::Nothing) => {}
+            Err(error) => tracing::debug!(%agent, %error, "a mail cannot be read"),
+        }
+    }
+
+    fn later(&mut self, agent: &Name, error: &BusError) {
+        tracing::warn!(%agent, %error, "mail that came in is not announced yet, trying again");
+        self.again.insert(agent.clone());
+    }
+}

@@ -1,0 +1,113 @@
+//! Which mails have an event, as the log knows it, and writing those that have none.
+//!
+//! An event's id is made from the agent and the mail's id. It is written under the guard of its subject, by somebody who
+//! has read all that stands there, so no mail has two.
+
+use std::collections::{BTreeMap, HashSet};
+
+use jiff::Timestamp;
+use kairo_core::bus::append::Outgoing;
+use kairo_core::bus::consume::backoff;
+use kairo_core::bus::{Bus, BusError};
+use kairo_core::envelope::{Envelope, Origin};
+use kairo_core::ids::{self, Name};
+use kairo_core::record::Raw;
+use kairo_core::subjects::{EMAIL_RECEIVED, Service};
+use kairo_proto::v1::EmailReceived;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::event::Arrival;
+
+/// Times another replica may be faster before the mail is left to be tried again later.
+const RACES: u64 = 16;
+/// The header that an event's id is in.
+const ID: &str = "ce-id";
+
+pub struct Announced {
+    bus: Bus,
+    agents: BTreeMap<Name, Known>,
+}
+
+/// All that stands on an agent's subject up to `last`: 16 bytes for every mail the agent ever got.
+#[derive(Default)]
+struct Known {
+    last: u64,
+    ids: HashSet<Uuid>,
+}
+
+impl Announced {
+    pub fn new(bus: &Bus) -> Self {
+        Self { bus: bus.clone(), agents: BTreeMap::new() }
+    }
+
+    /// Whether a mail is known to have an event; that it has none, only [`Announced::announce`] can tell.
+    pub fn has(&self, agent: &Name, email_id: &str) -> bool {
+        self.agents.get(agent).is_some_and(|known| known.ids.contains(&event_id(agent, email_id)))
+    }
+
+    /// Reads what others have written.
+    pub async fn catch_up(&mut self, agent: &Name) -> Result<(), BusError> {
+        let known = self.agents.entry(agent.clone()).or_default();
+        let (subject, after) = (EMAIL_RECEIVED.of(agent), known.last);
+        let take = |raw: Raw| {
+            known.last = known.last.max(raw.sequence);
+            known.ids.extend(raw.header(ID).and_then(|id| Uuid::parse_str(id).ok()));
+        };
+        self.bus.read_all(&subject, after, take).await
+    }
+
+    /// Writes the event of a mail, and says whether it was this that did.
+    pub async fn announce(&mut self, agent: &Name, email_id: &str, arrival: Arrival) -> Result<bool, BusError> {
+        let id = event_id(agent, email_id);
+        let mut event = event(agent, id, arrival);
+        for attempt in 1..=RACES {
+            if !self.agents.contains_key(agent) {
+                self.catch_up(agent).await?;
+            }
+            let known = self.agents.entry(agent.clone()).or_default();
+            if known.ids.contains(&id) {
+                return Ok(false);
+            }
+            match self.bus.append_patiently(&event, known.last).await {
+                Ok(written) => {
+                    known.last = written.sequence;
+                    known.ids.insert(id);
+                    return Ok(true);
+                }
+                Err(BusError::Conflict { .. }) => {
+                    self.catch_up(agent).await?;
+                    // The server that answered may be behind the one that refused.
+                    sleep(backoff(&self.bus.limits, attempt)).await;
+                }
+                Err(BusError::TooLarge { size }) => match shortened(event) {
+                    Some(shorter) => event = shorter,
+                    None => return Err(BusError::TooLarge { size }),
+                },
+                Err(error) => return Err(error),
+            }
+        }
+        Err(BusError::Unavailable { doing: "announcing a mail", source: "others were faster again and again".into() })
+    }
+}
+
+fn event_id(agent: &Name, email_id: &str) -> Uuid {
+    ids::named("email", &[agent.as_str(), email_id])
+}
+
+fn event(agent: &Name, id: Uuid, arrival: Arrival) -> Outgoing {
+    let entering = Envelope::entering(id, Service::ToolRunner, Origin::System, Timestamp::now());
+    Outgoing::new(&EMAIL_RECEIVED, agent, Envelope { tags: arrival.tags, ..entering }, arrival.body)
+}
+
+/// Without the texts that may be long; none when there are none any more.
+fn shortened(mut event: Outgoing) -> Option<Outgoing> {
+    let kairo_proto::Body::EmailReceived(mail) = &event.body else { return None };
+    if mail.body.is_empty() && mail.to.is_empty() {
+        return None;
+    }
+    let mail = EmailReceived { body: String::new(), to: Vec::new(), ..mail.clone() };
+    event.body = mail.into();
+    event.envelope.tags = vec!["truncated".to_owned()];
+    Some(event)
+}

@@ -1,0 +1,118 @@
+//! The mailboxes of all agents, as files.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kairo_core::ids::Name;
+
+use super::SETTLED;
+use super::event::{Arrival, arrival};
+use crate::builtin::mail::{self, Entry};
+use crate::builtin::workspace::{Folder, FolderError};
+use crate::config::ToolsConfig;
+
+/// Agents whose mailboxes are looked after.
+const MAX_AGENTS: usize = 50_000;
+
+pub struct Mailboxes {
+    root: PathBuf,
+    max_files: usize,
+    max_file_bytes: usize,
+    max_text_bytes: usize,
+}
+
+/// What a name in a mailbox turned out to be.
+pub enum Found {
+    Mail(Box<Arrival>),
+    /// Somebody may still write to it.
+    Unfinished,
+    /// It is gone, or no file.
+    Nothing,
+}
+
+impl Mailboxes {
+    pub fn new(root: &Path, config: &ToolsConfig) -> Self {
+        Self {
+            root: root.to_owned(),
+            max_files: config.workspace.max_files,
+            max_file_bytes: config.workspace.max_file_bytes,
+            max_text_bytes: config.mail.max_event_text_bytes,
+        }
+    }
+
+    /// Everyone who has a folder.
+    pub async fn agents(&self) -> Result<Vec<Name>, FolderError> {
+        let root = self.root.clone();
+        let (names, more) = blocking(move || Folder::root(&root)?.names(MAX_AGENTS)).await?;
+        if more {
+            tracing::warn!(max = MAX_AGENTS, "there are more agents' folders than are looked after for mail");
+        }
+        Ok(names.iter().filter_map(|name| Name::parse(name).ok()).collect())
+    }
+
+    /// What is in an agent's `mail/new`.
+    pub async fn arrived(&self, agent: &Name) -> Result<Vec<Entry>, FolderError> {
+        let (root, name, max) = (self.root.clone(), agent.clone(), self.max_files);
+        let (entries, more) = blocking(move || match mailbox(&root, &name)? {
+            Some(mailbox) => mail::arrived(&mailbox, max),
+            None => Ok((Vec::new(), false)),
+        })
+        .await?;
+        if more {
+            tracing::warn!(%agent, max, "mail/new holds more files than are looked at (workspace.max_files)");
+        }
+        Ok(entries)
+    }
+
+    /// Reads a mail.
+    pub async fn read(&self, agent: &Name, entry: Entry, whole: bool) -> Result<Found, FolderError> {
+        let (root, agent) = (self.root.clone(), agent.clone());
+        let (max, max_text) = (self.max_file_bytes, self.max_text_bytes);
+        blocking(move || {
+            let Some(mailbox) = mailbox(&root, &agent)? else { return Ok(Found::Nothing) };
+            let Some(file) = mailbox.find("new")?.map(|new| new.read(entry.file_name(), max)).transpose()?.flatten()
+            else {
+                return Ok(Found::Nothing);
+            };
+            if !whole && !is_settled(file.modified, Timestamp::now()) {
+                return Ok(Found::Unfinished);
+            }
+            Ok(Found::Mail(Box::new(arrival(&entry.id, &file.bytes, file.truncated, max_text))))
+        })
+        .await
+    }
+}
+
+/// Changed long enough ago; one from the future comes from a clock that is wrong.
+fn is_settled(modified: i64, now: Timestamp) -> bool {
+    Duration::from_secs(modified.abs_diff(now.as_second())) > SETTLED
+}
+
+fn mailbox(root: &Path, agent: &Name) -> Result<Option<Folder>, FolderError> {
+    match Folder::root(root)?.agent(agent)? {
+        Some(folder) => folder.find("mail"),
+        None => Ok(None),
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, FolderError> + Send + 'static,
+) -> Result<T, FolderError> {
+    let broke_off = |_| FolderError::Io { name: "a mailbox".to_owned(), source: std::io::Error::other("it panicked") };
+    tokio::task::spawn_blocking(work).await.map_err(broke_off)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_left_alone_until_nobody_writes_to_it() {
+        let now = Timestamp::from_second(1_000).unwrap();
+        for (modified, settled) in [(1_000, false), (998, false), (997, true), (0, true), (1_001, false), (5_000, true)]
+        {
+            assert_eq!(is_settled(modified, now), settled, "{modified}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Being told of files by the system (inotify). It tells of names only, and only on this machine.
+
+use std::collections::HashMap;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use kairo_core::ids::Name;
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+use tokio::io::unix::AsyncFd;
+
+/// Room for what is read at once, in bytes: some hundred names.
+const BUFFER_BYTES: usize = 32 * 1024;
+/// A folder whose folders matter.
+const FOLDERS: WatchFlags =
+    WatchFlags::CREATE.union(WatchFlags::MOVED_TO).union(WatchFlags::ONLYDIR).union(WatchFlags::DONT_FOLLOW);
+/// The folder that mail is put into.
+const MAIL: WatchFlags = FOLDERS.union(WatchFlags::CLOSE_WRITE);
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// A file is whole: it was moved there, or closed by whoever wrote it.
+    Mail { agent: Name, name: String },
+    /// A file was made; whether it is whole nobody said.
+    Unfinished { agent: Name },
+    /// There may be a mailbox that is not watched yet.
+    Folder { agent: Name },
+    /// Something was not told.
+    Lost,
+}
+
+/// What a watched folder is.
+#[derive(Debug, Clone)]
+enum Place {
+    Root,
+    /// A folder above that of an agent's mail.
+    Above(Name),
+    New(Name),
+}
+
+pub struct Watch {
+    root: PathBuf,
+    /// None where the system does not offer it: then the folders are looked through now and then.
+    queue: Option<AsyncFd<OwnedFd>>,
+    places: HashMap<i32, Place>,
+}
+
+impl Watch {
+    pub fn new(root: &Path) -> Self {
+        let queue =
+            queue().inspect_err(|error| tracing::warn!(%error, "mailboxes cannot be watched, only looked through"));
+        Self { root: root.to_owned(), queue: queue.ok(), places: HashMap::new() }
+    }
+
+    /// Watches for agents' folders.
+    pub fn root(&mut self) {
+        self.add(&self.root.clone(), FOLDERS, Place::Root);
+    }
+
+    /// Watches an agent's mailbox as far as it exists. To be called before it is looked through.
+    pub fn agent(&mut self, agent: &Name) {
+        let folder = self.root.join(agent.as_str());
+        let mail = folder.join("mail");
+        self.add(&folder, FOLDERS, Place::Above(agent.clone()));
+        self.add(&mail, FOLDERS, Place::Above(agent.clone()));
+        self.add(&mail.join("new"), MAIL, Place::New(agent.clone()));
+    }
+
+    /// A folder that is watched already stays so under the same number.
+    fn add(&mut self, path: &Path, flags: WatchFlags, place: Place) {
+        let Some(queue) = &self.queue else { return };
+        match inotify::add_watch(queue.get_ref(), path, flags) {
+            Ok(number) => {
+                self.places.insert(number, place);
+            }
+            // Not there yet, or not a folder.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+            Err(error) => {
+                tracing::warn!(%error, path = %path.display(), "a mailbox cannot be watched, only looked through")
+            }
+        }
+    }
+
+    /// What happened since, once something has. Can be given up at any time without losing anything.
+    pub async fn changes(&mut self) -> Vec<Change> {
+        loop {
+            let Some(queue) = &self.queue else { return std::future::pending().await };
+            let Ok(mut ready) = queue.readable().await else { return std::future::pending().await };
+            let (changes, gone) = read(queue.get_ref(), &self.places);
+            // Only what it was ready for before: what came after the last read makes it ready again.
+            ready.clear_ready();
+            drop(ready);
+            for number in gone {
+                self.places.remove(&number);
+            }
+            if !changes.is_empty() {
+                return changes;
+            }
+        }
+    }
+}
+
+#[expect(deprecated, reason = "its successor is unsafe code; an owned descriptor is what it asks for")]
+fn queue() -> std::io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::new(inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?)
+}
+
+/// All that is in the queue, each once, and the folders that are no longer watched.
+fn read(queue: &OwnedFd, places: &HashMap<i32, Place>) -> (Vec<Change>, Vec<i32>) {
+    let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
+    let mut reader = Reader::new(queue, &mut buffer);
+    let (mut changes, mut gone) = (Vec::new(), Vec::new());
+    loop {
+        let event = match reader.next() {
+            Ok(event) => event,
+            Err(Errno::INTR) => continue,
+            Err(_) => break,
+        };
+        let flags = event.events();
+        if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
+            changes.push(Change::Lost);
+        } else if flags.contains(ReadFlags::IGNORED) {
+            gone.push(event.wd());
+        } else if let Some(place) = places.get(&event.wd()) {
+            let name = event.file_name().and_then(|name| name.to_str().ok()).unwrap_or_default();
+            changes.extend(change(place, flags, name));
+        }
+    }
+    changes.sort();
+    changes.dedup();
+    (changes, gone)
+}
+
+fn change(place: &Place, flags: ReadFlags, name: &str) -> Option<Change> {
+    let is_folder = flags.contains(ReadFlags::ISDIR);
+    match place {
+        Place::Root => is_folder.then(|| Name::parse(name).ok()).flatten().map(|agent| Change::Folder { agent }),
+        Place::Above(agent) => is_folder.then(|| Change::Folder { agent: agent.clone() }),
+        Place::New(_) if is_folder => None,
+        Place::New(agent) if flags.intersects(ReadFlags::MOVED_TO | ReadFlags::CLOSE_WRITE) => {
+            Some(Change::Mail { agent: agent.clone(), name: name.to_owned() })
+        }
+        Place::New(agent) => Some(Change::Unfinished { agent: agent.clone() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn ann() -> Name {
+        Name::parse("ann").unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_mailbox_is_watched_from_the_moment_it_is_there() {
+        let root = tempfile::tempdir().unwrap();
+        let mut watch = Watch::new(root.path());
+        watch.root();
+        fs::create_dir(root.path().join("ann")).unwrap();
+        fs::create_dir(root.path().join("Not An Agent")).unwrap();
+        assert_eq!(watch.changes().await, [Change::Folder { agent: ann() }]);
+        let new = root.path().join("ann/mail/new");
+        fs::create_dir_all(&new).unwrap();
+        watch.agent(&ann());
+        fs::write(root.path().join("draft"), "x").unwrap();
+        fs::rename(root.path().join("draft"), new.join("1.a")).unwrap();
+        assert_eq!(watch.changes().await, [Change::Mail { agent: ann(), name: "1.a".to_owned() }]);
+        fs::write(new.join("2.b"), "x").unwrap();
+        let written = [Change::Mail { agent: ann(), name: "2.b".to_owned() }, Change::Unfinished { agent: ann() }];
+        assert_eq!(watch.changes().await, written);
+        fs::hard_link(new.join("1.a"), new.join("3.c")).unwrap();
+        assert_eq!(watch.changes().await, [Change::Unfinished { agent: ann() }]);
+    }
+}

@@ -1,0 +1,170 @@
+//! How fetched mail gets into an agent's Maildir once, whoever is killed when.
+//!
+//! A mail is a draft in `mail/imap` first, under a name made of its account, UIDVALIDITY and number. Then the state, a
+//! file beside it, says that the mails up to this number have drafts. Then the drafts are moved to `mail/new`. Whoever
+//! comes after a crash moves the drafts that the state speaks of, and fetches what it does not speak of: what has been
+//! read or deleted meanwhile does not come back.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use kairo_core::ids::Name;
+use serde::{Deserialize, Serialize};
+
+use super::connection::{About, Opened};
+use crate::builtin::mail::entries;
+use crate::builtin::workspace::{Folder, FolderError};
+
+/// The folder of drafts and states.
+const DRAFTS: &str = "imap";
+/// Largest state, in bytes.
+const STATE_BYTES: usize = 4_096;
+
+/// How far an account has been fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    pub uid_validity: u32,
+    /// Mails up to this number have been dealt with.
+    pub uid: u32,
+    /// When the server got the newest of them, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest: Option<i64>,
+    /// What was there when the server numbered its mails anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renumbered: Option<Renumbered>,
+}
+
+/// Mails numbered below this that the server got before this were fetched under their old numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renumbered {
+    pub below: u32,
+    pub before: i64,
+}
+
+impl State {
+    /// Where to go on in a mailbox as it was opened.
+    pub fn of(before: Option<Self>, opened: Opened, existing: bool) -> Self {
+        let first = Self { uid_validity: opened.uid_validity, uid: 0, newest: None, renumbered: None };
+        match before {
+            Some(state) if state.uid_validity == opened.uid_validity => state,
+            Some(state) => Self {
+                newest: state.newest,
+                renumbered: state
+                    .newest
+                    .map(|before| Renumbered { below: opened.uid_next.unwrap_or(u32::MAX), before }),
+                ..first
+            },
+            None if existing => first,
+            None => Self { uid: opened.uid_next.map_or(0, |next| next.saturating_sub(1)), ..first },
+        }
+    }
+
+    /// Whether the mail was fetched under an old number.
+    pub fn had(&self, mail: &About) -> bool {
+        match (self.renumbered, mail.received) {
+            (Some(old), Some(received)) => mail.uid < old.below && received < old.before,
+            _ => false,
+        }
+    }
+
+    /// Once these have been dealt with, of which the last has this number.
+    pub fn past(self, uid: u32, mails: &[About]) -> Self {
+        let newest = mails.iter().filter_map(|mail| mail.received).chain(self.newest).max();
+        Self { uid, newest, ..self }
+    }
+}
+
+/// Where the mail of an account is kept.
+#[derive(Debug, Clone)]
+pub struct Keeping {
+    pub root: PathBuf,
+    pub agent: Name,
+    /// Of the account.
+    pub key: String,
+    /// Files that are looked at in a folder.
+    pub max_files: usize,
+}
+
+impl Keeping {
+    /// Holds the account for this process; none while another does.
+    pub fn hold(&self) -> Result<Option<OwnedFd>, FolderError> {
+        self.drafts()?.hold(&format!("{}.lock", self.key))
+    }
+
+    /// How far the account has been fetched, after putting right what a crash left behind. None when nobody has begun,
+    /// or the file that says so is not readable.
+    pub fn state(&self) -> Result<Option<State>, FolderError> {
+        let drafts = self.drafts()?;
+        let file = drafts.read(&self.state_file(), STATE_BYTES)?;
+        let state: Option<State> = file.and_then(|file| serde_json::from_slice(&file.bytes).ok());
+        let (names, _) = drafts.names(self.max_files)?;
+        let prefix = format!("imap-{}.", self.key);
+        let mut left = Vec::new();
+        for name in names.into_iter().filter(|name| name.starts_with(&prefix)) {
+            match state.filter(|state| number(&name, &prefix, state.uid_validity).is_some_and(|uid| uid <= state.uid)) {
+                Some(_) => left.push(name),
+                None => drafts.remove(&name)?,
+            }
+        }
+        self.put(&drafts, &left)?;
+        Ok(state)
+    }
+
+    /// Writes a mail down that the state does not speak of yet.
+    pub fn draft(&self, uid_validity: u32, uid: u32, mail: &[u8]) -> Result<(), FolderError> {
+        self.drafts()?.write(&self.name(uid_validity, uid), mail)
+    }
+
+    /// Says how far the account has been fetched, and puts the drafts of these mails where the agent gets its mail.
+    pub fn deliver(&self, state: &State, uids: &[u32]) -> Result<(), FolderError> {
+        let drafts = self.drafts()?;
+        let text = serde_json::to_vec(state)
+            .map_err(|error| FolderError::Io { name: self.state_file(), source: error.into() })?;
+        drafts.write(&self.state_file(), &text)?;
+        let names: Vec<String> = uids.iter().map(|uid| self.name(state.uid_validity, *uid)).collect();
+        self.put(&drafts, &names)
+    }
+
+    /// Should the state have been lost, a mail that is there already is not put there again.
+    fn put(&self, drafts: &Folder, names: &[String]) -> Result<(), FolderError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mailbox = self.mailbox()?;
+        let there: BTreeSet<String> = entries(&mailbox, self.max_files)?.0.into_iter().map(|entry| entry.id).collect();
+        let new = mailbox.make("new")?;
+        for name in names {
+            match there.contains(name) {
+                true => drafts.remove(name)?,
+                false => drafts.put(name, &new, name)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn mailbox(&self) -> Result<Folder, FolderError> {
+        Folder::of_agent(&self.root, &self.agent)?.make("mail")
+    }
+
+    fn drafts(&self) -> Result<Folder, FolderError> {
+        self.mailbox()?.make(DRAFTS)
+    }
+
+    fn state_file(&self) -> String {
+        format!("{}.state", self.key)
+    }
+
+    fn name(&self, uid_validity: u32, uid: u32) -> String {
+        format!("imap-{}.{uid_validity}.{uid}", self.key)
+    }
+}
+
+/// The number in the name of a draft of this UIDVALIDITY.
+fn number(name: &str, prefix: &str, uid_validity: u32) -> Option<u32> {
+    let (validity, uid) = name.strip_prefix(prefix)?.split_once('.')?;
+    (validity.parse() == Ok(uid_validity)).then(|| uid.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+//! What happens in other systems reaches the agents whose tasks wait for it, against a real nats-server.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use async_nats::HeaderMap;
+use jiff::Timestamp;
+use kairo_agent_runtime::effects::Effects;
+use kairo_core::{
+    bus::{
+        Bus,
+        append::Outgoing,
+        consume::{consume, consume_raw},
+    },
+    envelope::{Envelope, Origin},
+    ids,
+    record::Record,
+    subjects::{AGENT_DECISION, Consumer, DLQ_STREAM, EVENTS_STREAM, Service, TASK_TRIGGERED},
+};
+use kairo_proto::{
+    Body, ContentType,
+    v1::{
+        AgentDecision, DeadLetter, DecidedEvent, Task, TaskChanged, TaskScheduled, TaskTriggered, decided_event::Event,
+    },
+};
+use kairo_router::events::Events;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    bus::Server,
+    world::{DEADLINE, agent},
+};
+
+/// A router and an agent-runtime as far as they have to do with other systems.
+struct Outside {
+    server: Server,
+    bus: Bus,
+    shutdown: CancellationToken,
+    running: Vec<JoinHandle<()>>,
+}
+
+impl Outside {
+    async fn start() -> Self {
+        let server = Server::start().await;
+        let bus = server.bus().await;
+        Self { server, bus, shutdown: CancellationToken::new(), running: Vec::new() }
+    }
+
+    fn run_router(&mut self) {
+        let (bus, events, stop) = (self.bus.clone(), Arc::new(Events::new(&self.bus)), self.shutdown.clone());
+        let run = async move { consume_raw(&bus, Consumer::RouterEvents, events, stop).await };
+        self.running.push(tokio::spawn(run));
+    }
+
+    fn run_effects(&mut self) {
+        let (bus, effects, stop) = (self.bus.clone(), Arc::new(Effects::new(&self.bus)), self.shutdown.clone());
+        let run = async move { consume(&bus, Consumer::AgentRuntimeEffects, effects, stop).await };
+        self.running.push(tokio::spawn(run));
+    }
+
+    /// Has an agent decide this.
+    async fn decide(&self, owner: &str, events: impl IntoIterator<Item = Event>) {
+        let owner = agent(owner);
+        let events = events.into_iter().map(|event| DecidedEvent { event: Some(event), ..Default::default() });
+        let envelope = Envelope::entering(ids::entering(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
+        let body = AgentDecision { events: events.collect(), ..Default::default() };
+        let last = self.bus.last(&AGENT_DECISION.of(&owner)).await.unwrap().map_or(0, |last| last.sequence);
+        self.bus.append(&Outgoing::new(&AGENT_DECISION, &owner, envelope, body), last).await.unwrap();
+    }
+
+    async fn publish(&self, subject: &str, headers: &[(&str, &str)], body: impl ToString) {
+        let mut map = HeaderMap::new();
+        headers.iter().for_each(|(name, value)| map.insert(*name, *value));
+        let published =
+            self.bus.jetstream.publish_with_headers(subject.to_owned(), map, body.to_string().into_bytes().into());
+        published.await.unwrap().await.unwrap();
+    }
+
+    /// What agents were told, once the router has dealt with all there is.
+    async fn told(&self) -> Vec<(Record, TaskTriggered)> {
+        let at_rest = async {
+            let stream = self.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
+            loop {
+                let info = stream.consumer_info(Consumer::RouterEvents.name()).await.unwrap();
+                if info.num_pending == 0 && info.num_ack_pending == 0 {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(DEADLINE, at_rest).await.expect("the router never came to rest");
+        let mut told = Vec::new();
+        let filter = TASK_TRIGGERED.filter();
+        let read = self.bus.read_all(&filter, 0, |raw| {
+            let record = raw.read(1 << 20).unwrap();
+            let Body::TaskTriggered(body) = record.body.clone() else { panic!("{record:?}") };
+            told.push((record, body));
+        });
+        read.await.unwrap();
+        told
+    }
+
+    async fn dead_letters(&self) -> Vec<DeadLetter> {
+        let stream = self.bus.jetstream.get_stream(DLQ_STREAM).await.unwrap();
+        let mut letters = Vec::new();
+        for sequence in 1..=stream.cached_info().state.last_sequence {
+            let message = stream.direct_get(sequence).await.unwrap();
+            match Body::decode("kairo.dlq.letter.v1", ContentType::Protobuf, &message.payload) {
+                Ok(Body::DeadLetter(letter)) => letters.push(letter),
+                other => panic!("not a dead letter: {other:?}"),
+            }
+        }
+        letters
+    }
+
+    async fn end(self) {
+        self.shutdown.cancel();
+        for running in self.running {
+            running.await.unwrap();
+        }
+        drop(self.server);
+    }
+}
+
+fn hook(task: Uuid, trigger: &str) -> Event {
+    let task = Task { task_id: task.to_string(), kind: "hook".into(), trigger: trigger.into(), ..Default::default() };
+    Event::TaskScheduled(TaskScheduled { task: Some(task) })
+}
+
+fn changed(task: Uuid, status: &str) -> Event {
+    Event::TaskChanged(TaskChanged { task_id: task.to_string(), status: status.into(), ..Default::default() })
+}
+
+fn agents(told: &[(Record, TaskTriggered)]) -> BTreeSet<&str> {
+    told.iter().map(|(record, _)| record.subject.as_str()).collect()
+}
+
+#[tokio::test]
+async fn each_agent_that_waits_is_told_once_in_whatever_form_it_is_said() {
+    let mut outside = Outside::start().await;
+    outside.run_router();
+    let first = ids::entering();
+    let waiting = [hook(first, "post:github.push"), hook(ids::entering(), "post:github.push")];
+    outside.decide("a", waiting).await;
+    outside.decide("b", [hook(ids::entering(), "post:github.push")]).await;
+    outside.decide("c", [hook(ids::entering(), "post:gitlab.push")]).await;
+    // It happens before anybody has registered what was decided.
+    let (id, data) = (ids::entering(), json!({"ref": "main"}));
+    let binary = [
+        ("ce-specversion", "1.0"),
+        ("ce-id", &id.to_string()),
+        ("ce-source", "/github"),
+        ("ce-type", "com.github.push"),
+        ("content-type", "application/json"),
+    ];
+    outside.publish("kairo.system.github.push", &binary, &data).await;
+    outside.publish("kairo.system.github.push", &binary, &data).await;
+    let structured = json!({"specversion": "1.0", "id": "7", "source": "/github", "type": "t", "data": [1]});
+    outside.publish("kairo.system.github.push", &[("Content-Type", "application/cloudevents+json")], structured).await;
+    outside.publish("kairo.system.github.push", &[], "true").await;
+    outside.publish("kairo.system.github.star", &[], "{}").await;
+    outside.run_effects();
+    let told = outside.told().await;
+    assert_eq!(agents(&told), ["kairo.task.a.triggered", "kairo.task.b.triggered"].into());
+    assert_eq!(told.len(), 6, "{told:?}");
+    let (record, body) = &told[0];
+    assert_eq!((record.envelope.correlation_id, record.envelope.causation_id), (id, Some(id)));
+    assert_eq!(record.envelope.id, ids::derived(id, "task.triggered/a"));
+    let expected = TaskTriggered {
+        trigger: "github.push".into(),
+        event_id: id.to_string(),
+        r#type: "com.github.push".into(),
+        data: data.to_string(),
+    };
+    assert_eq!(body, &expected);
+    let data: BTreeSet<String> = told.iter().map(|(_, body)| body.data.clone()).collect();
+    assert_eq!(data, [r#"{"ref":"main"}"#, r#"{"value":[1]}"#, r#"{"value":true}"#].map(str::to_owned).into());
+    assert!(outside.dead_letters().await.is_empty());
+    outside.end().await;
+}
+
+#[tokio::test]
+async fn a_task_that_rests_or_is_over_is_told_nothing_until_it_waits_again() {
+    let mut outside = Outside::start().await;
+    let [rests, over] = [(); 2].map(|()| ids::entering());
+    outside.decide("a", [hook(rests, "post:github.push")]).await;
+    outside.decide("b", [hook(over, "post:github.push")]).await;
+    outside.decide("a", [changed(rests, "paused")]).await;
+    outside.decide("b", [changed(over, "canceled")]).await;
+    outside.run_effects();
+    outside.run_router();
+    outside.publish("kairo.system.github.push", &[], "1").await;
+    assert_eq!(outside.told().await, []);
+    outside.decide("a", [changed(rests, "active")]).await;
+    outside.publish("kairo.system.github.push", &[], "2").await;
+    let told = outside.told().await;
+    assert_eq!((agents(&told), told.len()), (["kairo.task.a.triggered"].into(), 1));
+    outside.end().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_set_aside_and_blocks_nothing() {
+    let mut outside = Outside::start().await;
+    outside.run_effects();
+    outside.run_router();
+    outside.decide("a", [hook(ids::entering(), "post:github.push")]).await;
+    outside.publish("kairo.system.github.push", &[], "{\"ref\":").await;
+    outside.publish("kairo.system.github.push", &[("ce-id", "1")], "{}").await;
+    outside.publish("kairo.system.github.push", &[], Value::from("x".repeat(600_000))).await;
+    outside.publish("kairo.system.GitHub.push", &[], "{}").await;
+    outside.publish("kairo.system.github.push.more", &[], "{}").await;
+    outside.publish("kairo.system.tool-runner.catalogue", &[], "not Kairo's, but not ours to judge").await;
+    outside.publish("kairo.system.github.push", &[], "{}").await;
+    assert_eq!(outside.told().await.len(), 1);
+    let mut letters = outside.dead_letters().await;
+    letters.sort_by_key(|letter| letter.sequence);
+    let reasons: Vec<(&str, &str)> =
+        letters.iter().map(|letter| (letter.consumer.as_str(), letter.reason.as_str())).collect();
+    let expected = [
+        "body: expected JSON",
+        "header ce-specversion: expected a text",
+        "body of 600002 bytes is larger",
+        "subject: expected kairo.system.<source>.<verb>",
+        "subject: expected kairo.system.<source>.<verb>",
+    ];
+    assert_eq!(reasons.len(), expected.len(), "{reasons:?}");
+    for ((consumer, reason), expected) in reasons.into_iter().zip(expected) {
+        assert!(consumer == "router-events" && reason.starts_with(expected), "{consumer}: {reason}");
+    }
+    outside.end().await;
+}

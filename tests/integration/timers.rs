@@ -1,0 +1,258 @@
+//! Timers against a real nats-server: set by decisions, kept through its death, due once.
+
+use std::sync::Arc;
+
+use async_nats::jetstream::{
+    consumer::{AckPolicy, pull},
+    stream,
+};
+use futures::StreamExt;
+use jiff::{SignedDuration, Timestamp};
+use kairo_agent_runtime::effects::Effects;
+use kairo_core::{
+    bus::{Bus, append::Outgoing, consume::consume, timers::Timer},
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    record::{Place, Raw, Record},
+    subjects::{AGENT_DECISION, Consumer, EVENTS_STREAM, Service, TASK_DUE, TASK_TRIGGERED, TIMERS_STREAM},
+};
+use kairo_proto::{
+    Body,
+    v1::{AgentDecision, DecidedEvent, Task, TaskChanged, TaskDue, TaskScheduled, decided_event::Event},
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    bus::Server,
+    world::{DEADLINE, agent, connect},
+};
+
+const MAX_BODY: usize = 1_000_000;
+
+fn timer(task: Uuid, occurrence: u64, at: Timestamp, sequence: u64) -> Timer {
+    Timer { agent: agent("a"), task, occurrence, at, decided: Place { sequence, position: 0 } }
+}
+
+fn soon(milliseconds: i64) -> Timestamp {
+    Timestamp::now() + SignedDuration::from_millis(milliseconds)
+}
+
+/// What was said to be due, once `last` was.
+async fn due_until(bus: &Bus, last: Uuid) -> Vec<(Raw, TaskDue)> {
+    let said = async {
+        loop {
+            let mut due = Vec::new();
+            let filter = TASK_DUE.filter();
+            let read = bus.read_all(&filter, 0, |raw| {
+                let Body::TaskDue(body) = raw.read(MAX_BODY).unwrap().body else { panic!("{raw:?}") };
+                due.push((raw, body));
+            });
+            read.await.unwrap();
+            if due.iter().any(|(_, body)| body.task_id == last.to_string()) {
+                return due;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, said).await.expect("it was never due")
+}
+
+/// What else was due by this time and a little later, which another timer tells.
+async fn due_by(bus: &Bus, at: Timestamp) -> Vec<(Raw, TaskDue)> {
+    let sentinel = ids::entering();
+    bus.arm(&timer(sentinel, 1, at.max(Timestamp::now()) + SignedDuration::from_millis(1_000), 1)).await.unwrap();
+    due_until(bus, sentinel).await.into_iter().filter(|(_, body)| body.task_id != sentinel.to_string()).collect()
+}
+
+fn tasks(due: &[(Raw, TaskDue)]) -> Vec<(Uuid, u64)> {
+    let mut tasks: Vec<_> = due.iter().map(|(_, due)| (due.task_id.parse().unwrap(), due.occurrence)).collect();
+    tasks.sort();
+    tasks
+}
+
+/// The message as a durable consumer delivers it.
+async fn delivered(bus: &Bus, sequence: u64) -> Record {
+    let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
+    let config = pull::Config { ack_policy: AckPolicy::Explicit, ..Default::default() };
+    let mut messages = stream.create_consumer(config).await.unwrap().messages().await.unwrap();
+    loop {
+        let mut message = messages.next().await.unwrap().unwrap();
+        let (raw, _) = Raw::delivered(&mut message).unwrap();
+        if raw.sequence == sequence {
+            return raw.read(MAX_BODY).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_timer_that_is_set_twice_is_due_once_and_says_so_in_the_log() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    let task = ids::entering();
+    let at = soon(2_000);
+    bus.arm(&timer(task, 3, at, 5)).await.unwrap();
+    bus.arm(&timer(task, 3, at, 5)).await.unwrap();
+    let due = due_by(&bus, at).await;
+    assert_eq!(tasks(&due), [(task, 3)]);
+    let (raw, body) = &due[0];
+    assert_eq!(body.due_at, at.to_string());
+    assert_eq!(raw.subject, "kairo.task.a.due");
+    let record = raw.read(MAX_BODY).unwrap();
+    let envelope = &record.envelope;
+    assert_eq!(envelope.id, ids::derived(task, "due/3"));
+    assert_eq!((envelope.correlation_id, envelope.causation_id), (envelope.id, None));
+    assert_eq!((envelope.type_name.as_str(), envelope.source.as_str()), ("kairo.task.due.v1", "/kairo/agent-runtime"));
+    assert_eq!(envelope.subject.as_deref(), Some("a"));
+    // Its time is when it became due, whoever reads it in whatever way.
+    assert!(envelope.time >= at, "{} is before {at}", envelope.time);
+    assert_eq!(bus.at(raw.sequence).await.unwrap(), record);
+    assert_eq!(delivered(&bus, raw.sequence).await, record);
+    let set = bus.jetstream.get_stream_no_info(TIMERS_STREAM).await.unwrap();
+    assert!(set.get_last_raw_message_by_subject(&format!("kairo.timer.set.{task}.3")).await.is_err());
+    // It goes from the other stream in time, and stays in the log.
+    assert_eq!(
+        set.get_last_raw_message_by_subject(&raw.subject).await.unwrap().headers.get("Nats-TTL").unwrap().as_str(),
+        "604800s"
+    );
+}
+
+#[tokio::test]
+async fn what_was_decided_last_stands_whatever_the_order() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    let [moved, kept, stopped, far] = [(); 4].map(|()| ids::entering());
+    let (hour, at) = (soon(3_600_000), soon(3_000));
+    bus.arm(&timer(moved, 1, hour, 10)).await.unwrap();
+    bus.arm(&timer(moved, 1, at, 12)).await.unwrap();
+    bus.arm(&timer(moved, 1, hour, 10)).await.unwrap();
+    bus.arm(&timer(kept, 2, at, 12)).await.unwrap();
+    bus.disarm(kept, Place { sequence: 11, position: 7 }).await.unwrap();
+    bus.arm(&timer(stopped, 1, at, 10)).await.unwrap();
+    bus.arm(&timer(stopped, 2, at, 10)).await.unwrap();
+    bus.disarm(stopped, Place { sequence: 10, position: 1 }).await.unwrap();
+    // Beyond what the server can count, it would be due at once.
+    bus.arm(&timer(far, 1, Timestamp::MAX, 1)).await.unwrap();
+    let due = due_by(&bus, at).await;
+    let mut expected = [(moved, 1), (kept, 2)];
+    expected.sort();
+    assert_eq!(tasks(&due), expected);
+    assert!(due.iter().all(|(_, due)| due.due_at == at.to_string()), "{due:?}");
+    bus.disarm(ids::entering(), Place { sequence: 99, position: 0 }).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_due_while_the_server_was_dead_is_due_once_when_it_is_back() {
+    let mut server = Server::start().await;
+    let bus = server.bus().await;
+    let mut expected: Vec<_> = (0..20).map(|_| (ids::entering(), 1)).collect();
+    let at = soon(500);
+    for (task, occurrence) in &expected {
+        bus.arm(&timer(*task, *occurrence, at, 1)).await.unwrap();
+    }
+    server.nats.kill9().await.unwrap();
+    while Timestamp::now() <= at {
+        tokio::task::yield_now().await;
+    }
+    server.nats.restart().await.unwrap();
+    // Bus calls are not repeated while the connection is being made again.
+    let bus = connect(&server.nats.url()).await;
+    expected.sort();
+    let due = due_by(&bus, at).await;
+    assert_eq!(tasks(&due), expected);
+    assert!(due.iter().all(|(raw, _)| raw.read(MAX_BODY).unwrap().envelope.time > at));
+    server.nats.kill9().await.unwrap();
+    server.nats.restart().await.unwrap();
+    let bus = connect(&server.nats.url()).await;
+    let sentinels = due_by(&bus, at).await.len() - expected.len();
+    assert_eq!(sentinels, 1, "the sentinel of before");
+}
+
+#[tokio::test]
+async fn an_older_versions_log_is_given_what_it_lacks_and_nothing_else() {
+    let server = Server::start().await;
+    let bus = connect(&server.nats.url()).await;
+    let older = ["kairo.user.>", "kairo.agent.>", "kairo.tool.>", "kairo.process.>", "kairo.system.>"];
+    let older = stream::Config {
+        name: EVENTS_STREAM.to_owned(),
+        subjects: older.map(str::to_owned).to_vec(),
+        description: Some("ours".to_owned()),
+        max_bytes: 1 << 30,
+        allow_direct: true,
+        deny_delete: true,
+        deny_purge: true,
+        ..Default::default()
+    };
+    bus.jetstream.create_stream(older.clone()).await.unwrap();
+    let a = agent("a");
+    let before = bus.append(&decision(&a, vec![]), 0).await.unwrap();
+    let (one, other) = (server.bus(), server.bus());
+    tokio::join!(one, other);
+    let mut stream = bus.jetstream.get_stream(EVENTS_STREAM).await.unwrap();
+    let config = stream.info().await.unwrap().config.clone();
+    assert_eq!((config.description.as_deref(), config.max_bytes), (Some("ours"), 1 << 30));
+    let subjects = ["kairo.task.*.triggered", "kairo.email.>"].map(str::to_owned);
+    assert_eq!(config.subjects, [&older.subjects[..], &subjects[..]].concat());
+    assert_eq!(config.sources.as_ref().map(Vec::len), Some(1));
+    bus.provision().await.unwrap();
+    assert_eq!(stream.info().await.unwrap().config, config);
+    // A replica of the older version makes sure of what it knows, and finds it.
+    assert!(bus.jetstream.get_or_create_stream(older).await.is_ok());
+    assert_eq!(bus.last(&AGENT_DECISION.of(&a)).await.unwrap().unwrap().sequence, before.sequence);
+    bus.jetstream.publish(TASK_TRIGGERED.of(&a), "".into()).await.unwrap().await.unwrap();
+    let task = ids::entering();
+    bus.arm(&timer(task, 1, soon(0), 1)).await.unwrap();
+    due_until(&bus, task).await;
+}
+
+fn decision(owner: &Name, events: Vec<Event>) -> Outgoing {
+    let events = events.into_iter().map(|event| DecidedEvent { event: Some(event), ..Default::default() });
+    let envelope = Envelope::entering(ids::entering(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
+    let body = AgentDecision { events: events.collect(), ..Default::default() };
+    Outgoing::new(&AGENT_DECISION, owner, envelope, body)
+}
+
+fn scheduled(task: Uuid, at: Timestamp) -> Event {
+    let (task_id, kind, next_at) = (task.to_string(), "scheduled".to_owned(), at.to_string());
+    let task = Task { task_id, kind, next_at, occurrence: 1, ..Default::default() };
+    Event::TaskScheduled(TaskScheduled { task: Some(task) })
+}
+
+fn changed(task: Uuid, status: &str) -> Event {
+    let (task_id, status) = (task.to_string(), status.to_owned());
+    Event::TaskChanged(TaskChanged { task_id, status, ..Default::default() })
+}
+
+/// Waits until the effects of this decision are there.
+async fn dealt_with(bus: &Bus, sequence: u64) {
+    let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
+    let floor = async || {
+        let info = stream.consumer_info(Consumer::AgentRuntimeEffects.name()).await;
+        info.unwrap().ack_floor.stream_sequence
+    };
+    let dealt_with = async {
+        // The server does not say when: asking is all there is.
+        while floor().await < sequence {}
+    };
+    tokio::time::timeout(DEADLINE, dealt_with).await.expect("the effects never came");
+}
+
+#[tokio::test]
+async fn a_decision_sets_timers_and_takes_them_back() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    let shutdown = CancellationToken::new();
+    let effects = Arc::new(Effects::new(&bus));
+    let (driven, stop) = (bus.clone(), shutdown.clone());
+    let running = tokio::spawn(async move { consume(&driven, Consumer::AgentRuntimeEffects, effects, stop).await });
+    let (a, [kept, canceled]) = (agent("a"), [(); 2].map(|()| ids::entering()));
+    let at = soon(3_000);
+    let both = decision(&a, vec![scheduled(kept, at), scheduled(canceled, at)]);
+    let first = bus.append(&both, 0).await.unwrap();
+    // A decision that is dealt with before the one before it takes nothing back; the agent then knows better.
+    dealt_with(&bus, first.sequence).await;
+    let second = decision(&a, vec![changed(canceled, "canceled")]);
+    bus.append(&second, first.sequence).await.unwrap();
+    assert_eq!(tasks(&due_by(&bus, at).await), [(kept, 1)]);
+    shutdown.cancel();
+    running.await.unwrap();
+}

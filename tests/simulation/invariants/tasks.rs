@@ -1,0 +1,100 @@
+//! Of tasks: each time comes about once, each hook never because of itself, and what is planned is set.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kairo_agent_runtime::mind::{
+    log::Log,
+    tasks::{Status, Task, What},
+};
+use kairo_core::{hooks::State, record::Record};
+use kairo_proto::{Body, v1::decided_event::Event};
+use uuid::Uuid;
+
+use crate::{
+    audit::{decision, tool_calls},
+    world::World,
+};
+
+/// What the log says of tasks.
+pub fn firings(records: &[Record]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut times = BTreeSet::new();
+    let mut due: BTreeMap<String, u64> = BTreeMap::new();
+    let mut results: BTreeMap<String, &str> = BTreeMap::new();
+    // On whose behalf a turn runs, and in which turn an action was.
+    let mut lineages: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    let mut turns: BTreeMap<String, String> = BTreeMap::new();
+    for record in records {
+        match &record.body {
+            Body::TaskDue(it) => _ = due.insert(record.envelope.id.to_string(), it.occurrence),
+            Body::ToolResult(it) => _ = results.insert(record.envelope.id.to_string(), &it.action_id),
+            _ => {}
+        }
+        for event in decision(record).iter().flat_map(|decision| &decision.events) {
+            let turn = if event.turn_id.is_empty() { &event.correlation_id } else { &event.turn_id };
+            let Some(Event::TaskFired(fired)) = &event.event else { continue };
+            let (task, occurrence) = (fired.task_id.as_str(), fired.occurrence);
+            let lineage: BTreeSet<&str> = fired.lineage.iter().map(String::as_str).collect();
+            if occurrence > 0 && !times.insert((task, occurrence)) {
+                wrong.push(format!("the task {task} fired twice for its time {occurrence}"));
+            }
+            let due = due.get(&fired.trigger_event_id);
+            if occurrence > 0 && due.is_some_and(|due| *due != occurrence) {
+                wrong.push(format!("the task {task} fired for its time {occurrence} when another was due"));
+            }
+            let caused_by = results.get(&fired.trigger_event_id).and_then(|action| turns.get(*action));
+            let within = caused_by.and_then(|turn| lineages.get(turn));
+            if lineage.contains(task) || within.is_some_and(|within| within.contains(task)) {
+                wrong.push(format!("the hook {task} was triggered by itself"));
+            }
+            lineages.insert(turn.clone(), lineage.into_iter().chain([task]).collect());
+        }
+        if let Some(decision) = decision(record) {
+            let actions: BTreeSet<String> = tool_calls(decision).map(|(action, _)| action).collect();
+            for event in decision.events.iter().filter(|event| actions.contains(&event.event_id)) {
+                let turn = if event.turn_id.is_empty() { &event.correlation_id } else { &event.turn_id };
+                turns.insert(event.event_id.clone(), turn.clone());
+            }
+        }
+    }
+    wrong
+}
+
+/// What an agent has planned, and whether it will come about.
+pub fn planned(world: &World, log: &Log) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let open = &log.state.tasks.open;
+    for task in open.values() {
+        let waits = matches!(task.status, Status::Pending | Status::Active);
+        if let (Some((at, occurrence)), true) = (task.next(), waits) {
+            if at < world.now() {
+                wrong.push(format!("the task {} was due at {at}, its time {occurrence}", task.id));
+            } else if world.timers.get(&(task.id, occurrence)).is_none_or(|timer| timer.at != at) {
+                wrong.push(format!("no timer is set for {at}, the time {occurrence} of the task {}", task.id));
+            }
+        }
+        if let Some(trigger) = outside(task) {
+            let expected = if task.status == Status::Active { State::Active } else { State::Paused };
+            let known = world.registrations.get(&task.id).map(|(_, known)| (known.trigger.as_str(), known.state));
+            if known != Some((trigger, expected)) {
+                wrong.push(format!("the hook {} waits for {trigger} ({expected:?}), and known is {known:?}", task.id));
+            }
+        }
+    }
+    wrong
+}
+
+/// What is said to wait for something outside, and does not.
+pub fn registered(world: &World, logs: &[Log]) -> Vec<String> {
+    let waits = |task: &Uuid| {
+        let found = logs.iter().find_map(|log| log.state.tasks.open.get(task));
+        found.is_some_and(|task| task.status == Status::Active)
+    };
+    let known = world.registrations.iter().filter(|(task, (_, known))| known.waits_for().is_some() && !waits(task));
+    known.map(|(task, (agent, known))| format!("{task} of {agent} is over, and known is {known:?}")).collect()
+}
+
+fn outside(task: &Task) -> Option<&str> {
+    let What::Hook { trigger, .. } = &task.what else { return None };
+    trigger.strip_prefix("post:").filter(|event| *event != "email.received")
+}

@@ -1,0 +1,245 @@
+//! What users say that is not words: verdicts, choices and orders about what there is by then.
+
+use kairo_agent_runtime::mind::{chain::StepState, log::Log, tasks::Status};
+use kairo_core::{
+    bus::append::Outgoing,
+    ids::Name,
+    record::Record,
+    subjects::{USER_APPROVAL, USER_CHOICE, USER_COMMAND},
+};
+use kairo_proto::{
+    Body,
+    v1::{AgentAction, UserApproval, UserChoice, UserCommand, agent_action::Action, decided_event::Event},
+};
+use uuid::Uuid;
+
+use crate::{
+    audit::{decision, tool_calls},
+    load::{AGENTS, USERS, entering, name},
+    model,
+    replica::concerns,
+    world::World,
+};
+
+/// Something that a decision made and a user may say something about.
+struct Made<'w> {
+    agent: String,
+    id: String,
+    event: &'w Event,
+}
+
+/// A verdict on an action, mostly one that is in flight.
+pub fn verdict(world: &World, number: usize) -> Outgoing {
+    let (agent, action) = some_action(world);
+    let verdict = ["happened", "did_not_happen"][number % 2];
+    approval(world, &format!("v-{number}"), USERS[0], &agent, &action, verdict)
+}
+
+/// An order about an action, a chain, a task or a thread.
+pub fn order(world: &World, number: usize) -> Outgoing {
+    let mut command =
+        UserCommand { command_id: format!("c-{number}"), user: USERS[0].to_owned(), ..Default::default() };
+    let which = |fits: fn(&Event) -> Option<String>| {
+        some(world, made(world).filter_map(|it| Some((it.agent.clone(), fits(it.event)?))).collect())
+    };
+    let any_of = |options: &[&str]| options[world.chance.borrow_mut().below(options.len())].to_owned();
+    (command.agent, command.command) = (AGENTS[0].to_owned(), "cancel".to_owned());
+    // What runs can be stopped only while it does.
+    let kind = if acts(world) { 0 } else { 4 } + world.chance.borrow_mut().below(6);
+    match kind {
+        0..=3 => (command.agent, command.action_id) = some_action(world),
+        4 => {
+            if let Some((agent, chain)) = which(chain_of) {
+                (command.agent, command.chain_id) = (agent, chain);
+            }
+        }
+        5 => {
+            if let Some((agent, thread)) = which(thread_of) {
+                (command.agent, command.thread_id) = (agent, thread);
+                command.command = any_of(&["archive", "unarchive"]);
+            }
+        }
+        _ => {
+            if let Some(order) = order_of_task(world, number) {
+                return order;
+            }
+        }
+    }
+    ordered(world, command)
+}
+
+/// An order about a task that is not over; none when there is none.
+pub fn order_of_task(world: &World, number: usize) -> Option<Outgoing> {
+    let tasks = AGENTS.iter().flat_map(|agent| {
+        let open = read(world, &name(agent)).state.tasks.open.into_values();
+        open.map(|task| ((*agent).to_owned(), task.id, task.status))
+    });
+    let (agent, task, status) = some(world, tasks.collect())?;
+    let commands = match status {
+        Status::Paused => ["resume", "resume", "run", "cancel"],
+        _ => ["pause", "pause", "run", "cancel"],
+    };
+    let command = commands[world.chance.borrow_mut().below(commands.len())].to_owned();
+    let (command_id, user) = (format!("t-{number}"), USERS[0].to_owned());
+    let order = UserCommand { command_id, user, agent, command, task_id: task.to_string(), ..Default::default() };
+    Some(ordered(world, order))
+}
+
+fn ordered(world: &World, order: UserCommand) -> Outgoing {
+    world.note(USERS[0], || format!("orders {order:?}"));
+    let envelope = entering("command", &[USERS[0], &order.command_id], world.now());
+    Outgoing::new(&USER_COMMAND, &name(USERS[0]), envelope, order)
+}
+
+/// A choice between threads, or words about consent to a call; none when nothing is asked.
+pub fn reply(world: &World, number: usize) -> Option<Outgoing> {
+    let asked: Vec<(String, String)> =
+        made(world).filter(|it| asked_of(it.event).is_some()).map(|it| (it.agent, it.id)).collect();
+    let (agent, id) = some(world, asked)?;
+    let event = made(world).find(|it| it.id == id)?.event;
+    let user = asked_of(event)?;
+    // Now and then somebody who was not asked.
+    let user = if world.chance.borrow_mut().permille(100) { USERS[number % USERS.len()] } else { user };
+    Some(answer(world, &format!("r-{number}"), user, &agent, &id, matches!(event, Event::ThreadSuggested(_))))
+}
+
+/// An answer to everything that agents still wait for, from whoever was asked.
+pub fn last_replies(world: &World) -> Vec<Outgoing> {
+    let mut replies = Vec::new();
+    for agent in AGENTS {
+        for turn in read(world, &name(agent)).state.turns.values() {
+            let offers = turn.offer.iter().filter(|offer| offer.accepted.is_none()).map(|offer| (offer.id, true));
+            let steps = turn.chain.iter().flat_map(|chain| &chain.steps);
+            let consents = steps.filter_map(|run| match run.state {
+                StepState::Asked { request, .. } => Some((request, false)),
+                _ => None,
+            });
+            for (id, is_offer) in offers.chain(consents) {
+                let said = format!("last-{id}-{}", world.log.records.len());
+                replies.push(answer(world, &said, &turn.user, agent, &id.to_string(), is_offer));
+            }
+        }
+    }
+    replies
+}
+
+/// What an agent knows at the end of its log.
+pub fn read(world: &World, agent: &Name) -> Log {
+    let mut log = Log::default();
+    for record in world.log.read(0, 0, |record| concerns(record, agent)) {
+        // Whoever diverges is found by the invariants.
+        let _ = log.push(record);
+    }
+    log.next_input();
+    log
+}
+
+fn answer(world: &World, said: &str, user: &str, agent: &str, id: &str, is_offer: bool) -> Outgoing {
+    let yes = world.chance.borrow_mut().permille(600);
+    if !is_offer {
+        let verdict = if yes { "approved" } else { "rejected" };
+        return approval(world, said, user, agent, id, verdict);
+    }
+    let option = if yes { "accept" } else { "decline" }.to_owned();
+    world.note(user, || format!("chooses of {id}: {option}"));
+    let envelope = entering("choice", &[user, said], world.now());
+    let (choice_id, offer_id) = (said.to_owned(), id.to_owned());
+    let choice = UserChoice { choice_id, user: user.to_owned(), agent: agent.to_owned(), offer_id, option };
+    Outgoing::new(&USER_CHOICE, &name(user), envelope, choice)
+}
+
+fn approval(world: &World, id: &str, user: &str, agent: &str, action: &str, verdict: &str) -> Outgoing {
+    world.note(user, || format!("says of {action}: {verdict}"));
+    let envelope = entering("approval", &[user, id], world.now());
+    let approval = UserApproval {
+        approval_id: id.to_owned(),
+        user: user.to_owned(),
+        agent: agent.to_owned(),
+        action_id: action.to_owned(),
+        verdict: verdict.to_owned(),
+        note: String::new(),
+    };
+    Outgoing::new(&USER_APPROVAL, &name(user), envelope, approval)
+}
+
+/// Whether there is an action without a result.
+pub fn acts(world: &World) -> bool {
+    actions(world).any(|(_, action)| !has_ended(world, &action))
+}
+
+/// Whether there is a task.
+pub fn plans(world: &World) -> bool {
+    made(world).any(|made| matches!(made.event, Event::TaskScheduled(_)))
+}
+
+/// Whether something was put to a user.
+pub fn asks(world: &World) -> bool {
+    made(world).any(|made| asked_of(made.event).is_some())
+}
+
+/// An action and its agent, mostly one that is in flight, and rather a process; made up when there is none.
+fn some_action(world: &World) -> (String, String) {
+    let all: Vec<_> = actions(world).collect();
+    let in_flight: Vec<_> = all.iter().filter(|(_, action)| !has_ended(world, action)).cloned().collect();
+    let process = |action: &str| made(world).any(|it| it.id == action && is_process(it.event));
+    let processes: Vec<_> = in_flight.iter().filter(|(_, action)| process(action)).cloned().collect();
+    let choices = [processes, in_flight, all];
+    let choice = choices.into_iter().find(|choice| !choice.is_empty()).unwrap_or_default();
+    some(world, choice).unwrap_or_else(|| (AGENTS[0].to_owned(), Uuid::nil().to_string()))
+}
+
+fn is_process(event: &Event) -> bool {
+    match event {
+        Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }) => model::is_process(&call.tool),
+        _ => false,
+    }
+}
+
+fn some<T: Clone>(world: &World, all: Vec<T>) -> Option<T> {
+    (!all.is_empty()).then(|| all[world.chance.borrow_mut().below(all.len())].clone())
+}
+
+/// Every action there is, behind its agent.
+fn actions(world: &World) -> impl Iterator<Item = (String, String)> + '_ {
+    let decisions = world.log.records.iter().filter_map(|it| Some((it.subject.split('.').nth(2)?, decision(it)?)));
+    decisions.flat_map(|(agent, decision)| tool_calls(decision).map(move |(action, _)| (agent.to_owned(), action)))
+}
+
+fn has_ended(world: &World, action: &str) -> bool {
+    let of = |record: &Record| matches!(&record.body, Body::ToolResult(result) if result.action_id == action);
+    world.log.records.iter().any(of)
+}
+
+/// Every event of every decision.
+fn made(world: &World) -> impl Iterator<Item = Made<'_>> {
+    let decisions = world.log.records.iter().filter_map(|it| Some((it.subject.split('.').nth(2)?, decision(it)?)));
+    decisions.flat_map(|(agent, decision)| {
+        decision.events.iter().filter_map(move |event| {
+            let (agent, id) = (agent.to_owned(), event.event_id.clone());
+            Some(Made { agent, id, event: event.event.as_ref()? })
+        })
+    })
+}
+
+fn chain_of(event: &Event) -> Option<String> {
+    match event {
+        Event::ChainStarted(started) => Some(started.chain_id.clone()),
+        _ => None,
+    }
+}
+
+fn thread_of(event: &Event) -> Option<String> {
+    match event {
+        Event::ThreadCreated(created) => Some(created.thread_id.clone()),
+        _ => None,
+    }
+}
+
+/// The user to whom something is put.
+fn asked_of(event: &Event) -> Option<&str> {
+    match event {
+        Event::ThreadSuggested(suggested) => Some(&suggested.user),
+        Event::ApprovalRequested(requested) => Some(&requested.user),
+        _ => None,
+    }
+}

@@ -1,0 +1,232 @@
+//! What models answer, by the step of the mind that asks: mostly something that can be used, and now and then not.
+
+use kairo_agent_runtime::mind::request::{Message, ModelRequest, PLAN};
+use kairo_proto::v1::CompletionToolCall;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::{
+    chance::Chance,
+    model::{KEYED, MAIL, RUN, SPAWN, TOOLS, UNKEYED},
+};
+
+/// Where a model is told that what it writes is an analysis.
+const ANALYSE: &str = "Now, within the chain";
+/// What hooks wait for.
+const TRIGGERS: [&str; 7] = [
+    "post:count.keyed",
+    "post:count.once",
+    "pre:count.keyed",
+    "pre:count.once",
+    "pre:mail.send",
+    "post:email.received",
+    "post:github.push",
+];
+/// On what condition: none, two that can be computed and one that a model must judge.
+const CONDITIONS: [&str; 5] = ["", "", "n > 50", "subject contains 'bill'", "it sounds urgent"];
+
+/// Words, and calls of tools.
+type Answer = (String, Vec<CompletionToolCall>);
+
+pub fn answer(request: &ModelRequest, chance: &mut Chance) -> Answer {
+    let text = |at: Option<&Message>| match at {
+        Some(Message::System { text } | Message::User { text }) => text.clone(),
+        _ => String::new(),
+    };
+    let (first, last) = (text(request.messages.first()), text(request.messages.last()));
+    let asked = text(request.messages.get(1));
+    let words = |value: Value| (value.to_string(), Vec::new());
+    if chance.permille(60) {
+        return ("nothing { that could be used".to_owned(), Vec::new());
+    }
+    match first {
+        it if it.starts_with("You are thread.match") => words(thread(&asked, chance)),
+        it if it.starts_with("You are agent.think") => plan_or_say(request, &last, chance),
+        it if it.starts_with("You are agent.chain") => words(chain(&ids_in(&asked), chance)),
+        it if it.starts_with("You are agent.decide") => words(decision(chance)),
+        it if it.starts_with("You are thread.summarize") => words(json!({ "title": "T", "summary": "S" })),
+        it if it.starts_with("You are memory.append") => {
+            words(json!({ "content": "it was about numbers", "keywords": ["number"], "people": ["ann"] }))
+        }
+        it if it.starts_with("You are memory.digest") => words(json!({ "memories": [] })),
+        _ => call_or_say(request, chance),
+    }
+}
+
+/// Which thread a message belongs to.
+fn thread(asked: &str, chance: &mut Chance) -> Value {
+    let asked: Value = serde_json::from_str(asked).unwrap_or_default();
+    let threads = asked["threads"].as_array().cloned().unwrap_or_default();
+    let some = |chance: &mut Chance| match threads.len() {
+        0 => Value::Null,
+        count => threads[chance.below(count)]["thread_id"].clone(),
+    };
+    match chance.below(8) {
+        0 | 1 => json!({ "action": "continue" }),
+        2 | 3 => json!({ "action": "suggest_new", "reason": "something else" }),
+        4 | 5 => json!({ "action": "suggest_switch", "thread_id": some(chance), "reason": "it fits" }),
+        6 => json!({ "action": "new" }),
+        _ => json!({ "action": "suggest_switch", "thread_id": "no such thread" }),
+    }
+}
+
+/// The heavy model of an agent that plans.
+fn plan_or_say(request: &ModelRequest, last: &str, chance: &mut Chance) -> Answer {
+    let ids = ids_of(request);
+    let may_plan = request.tools.iter().any(|tool| tool.name == PLAN);
+    let plans = if last.starts_with(ANALYSE) { 100 } else { 600 };
+    if !chance.permille(plans) || !may_plan && !chance.permille(100) {
+        return say(chance);
+    }
+    if may_plan && chance.permille(100) {
+        let calls = vec![call(0, "chain.cancel", &json!({ "chain_id": pick(&ids, chance) }))];
+        return (String::new(), calls);
+    }
+    let known: Vec<String> = ids.iter().map(Uuid::to_string).collect();
+    let plan = json!({ "plan": format!("1. count {} 2. look at {}", chance.below(1_000), known.join(" ")) });
+    match chance.permille(500) {
+        true => (json!({ "event": PLAN, "params": plan }).to_string(), Vec::new()),
+        false => (String::new(), vec![call(0, PLAN, &plan)]),
+    }
+}
+
+/// The model of an agent that calls tools itself.
+fn call_or_say(request: &ModelRequest, chance: &mut Chance) -> Answer {
+    if request.tools.is_empty() || !chance.permille(600) {
+        return say(chance);
+    }
+    let ids = ids_of(request);
+    let calls = (0..=chance.below(3)).map(|number| match chance.permille(750) {
+        true => call(number, TOOLS[chance.below(TOOLS.len())], &json!({ "n": chance.below(100) })),
+        false => {
+            let step = step(&ids, chance);
+            call(number, step["event"].as_str().unwrap_or_default(), &step["params"])
+        }
+    });
+    let calls = calls.collect();
+    (if chance.permille(500) { "one moment".to_owned() } else { String::new() }, calls)
+}
+
+fn say(chance: &mut Chance) -> Answer {
+    let text = format!("answer {}", chance.below(1_000));
+    match chance.permille(200) {
+        true => (json!({ "event": "agent.reply", "params": { "message": text } }).to_string(), Vec::new()),
+        false => (text, Vec::new()),
+    }
+}
+
+/// A plan as steps; some groups are lists.
+fn chain(ids: &[Uuid], chance: &mut Chance) -> Value {
+    let items = (0..1 + chance.below(4)).map(|_| match chance.permille(300) {
+        true => (0..1 + chance.below(3)).map(|_| step(ids, chance)).collect(),
+        false => step(ids, chance),
+    });
+    let items: Value = items.collect();
+    if chance.permille(200) { json!({ "chain": items }) } else { items }
+}
+
+fn step(ids: &[Uuid], chance: &mut Chance) -> Value {
+    let of_task = ["task.cancel", "task.pause", "task.resume", "task.run"];
+    let (event, params) = match chance.below(43) {
+        0..=8 => (KEYED, number(chance)),
+        9..=12 => (UNKEYED, number(chance)),
+        13 | 40 => (RUN, json!({})),
+        14 | 41 => (SPAWN, json!({})),
+        15..=18 => (MAIL, json!({ "to": "bob" })),
+        19..=20 => ("user.notify", json!({ "message": "look" })),
+        21..=25 => ("task.schedule", schedule(chance)),
+        26..=30 => ("task.register", hook(chance)),
+        31..=33 => (of_task[chance.below(4)], json!({ "task_id": pick(ids, chance) })),
+        34 => ("memory.append", if chance.permille(500) { json!({ "content": "a number" }) } else { json!({}) }),
+        35 => ("memory.digest", json!({ "period": "daily" })),
+        36 => ("thread.summarize", json!({})),
+        37 => ("agent.think", json!({ "prompt": "what do they come to?" })),
+        38 => ("chain.cancel", json!({ "chain_id": pick(ids, chance) })),
+        39 => ("thread.archive", json!({})),
+        _ => ("no.such", json!({})),
+    };
+    let mut step = json!({ "event": event, "params": params });
+    if chance.permille(150) {
+        step["decide"] = json!("only if it matters");
+    }
+    step
+}
+
+/// Parameters that are complete, or lack something, or come from an earlier step that may not be there.
+fn number(chance: &mut Chance) -> Value {
+    match chance.below(10) {
+        0 => json!({}),
+        1 => json!({ "n": "{count.keyed.done}" }),
+        _ => json!({ "n": chance.below(100) }),
+    }
+}
+
+fn schedule(chance: &mut Chance) -> Value {
+    let (key, long) = match chance.below(6) {
+        0 | 1 => ("delay", "20 seconds"),
+        2 => ("delay", "2 minutes"),
+        3 => ("delay", "50 minutes"),
+        4 => ("interval", "10 minutes"),
+        _ => ("interval", "1 hour"),
+    };
+    json!({ key: long, "action": action(chance) })
+}
+
+fn hook(chance: &mut Chance) -> Value {
+    let trigger = TRIGGERS[chance.below(TRIGGERS.len())];
+    let steps = match trigger.starts_with("pre:") {
+        true => [
+            json!([{ "event": "step.stop", "params": { "reason": "not now" } }]),
+            json!([{ "event": "step.change", "params": { "params": { "n": 7 } } }]),
+            json!([{ "event": "user.notify", "params": { "message": "a step" } }]),
+        ][chance.below(3)]
+        .clone(),
+        false => action(chance),
+    };
+    json!({ "trigger": trigger, "condition": CONDITIONS[chance.below(CONDITIONS.len())], "action": steps })
+}
+
+/// What a task does.
+fn action(chance: &mut Chance) -> Value {
+    let steps = (0..1 + chance.below(2)).map(|_| match chance.below(12) {
+        0..=4 => json!({ "event": "user.notify", "params": { "message": "it is time" } }),
+        5..=7 => json!({ "event": KEYED, "params": { "n": chance.below(100) } }),
+        8 => json!({ "event": KEYED, "params": { "n": "{event.n}" } }),
+        9 => json!({ "event": UNKEYED, "params": {} }),
+        10 => json!({ "event": MAIL, "params": { "to": "carl" } }),
+        _ => json!({ "event": "agent.think", "params": { "prompt": "what now?" } }),
+    });
+    steps.collect()
+}
+
+fn decision(chance: &mut Chance) -> Value {
+    match chance.below(6) {
+        0..=2 => json!({ "action": "continue", "params": { "n": chance.below(100) } }),
+        3 => json!({ "action": "skip" }),
+        4 => json!({ "action": "break" }),
+        _ => json!({ "action": "perhaps" }),
+    }
+}
+
+fn call(number: usize, tool: &str, arguments: &Value) -> CompletionToolCall {
+    CompletionToolCall { call_id: number.to_string(), tool: tool.to_owned(), arguments: arguments.to_string() }
+}
+
+fn pick(ids: &[Uuid], chance: &mut Chance) -> Uuid {
+    if ids.is_empty() { Uuid::nil() } else { ids[chance.below(ids.len())] }
+}
+
+/// Ids of chains, tasks and actions that the conversation names, the last ones.
+fn ids_of(request: &ModelRequest) -> Vec<Uuid> {
+    let texts = request.messages.iter().map(|message| match message {
+        Message::System { text } | Message::User { text } | Message::Tool { text, .. } => text,
+        Message::Assistant { text, .. } => text,
+    });
+    let ids: Vec<Uuid> = texts.flat_map(|text| ids_in(text)).collect();
+    ids[ids.len().saturating_sub(6)..].to_vec()
+}
+
+fn ids_in(text: &str) -> Vec<Uuid> {
+    let words = text.split(|sign: char| !sign.is_ascii_hexdigit() && sign != '-');
+    words.filter(|word| word.len() == 36).filter_map(|word| Uuid::parse_str(word).ok()).collect()
+}
