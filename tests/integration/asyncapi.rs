@@ -1,12 +1,12 @@
 //! The AsyncAPI document that the gateway serves, as a client gets it.
 
-use std::process::Stdio;
-
 use kairo_core::subjects::TABLE;
 use serde_json::Value;
-use tokio::{io::AsyncWriteExt, process::Command};
 
-use crate::world::{Wanted, World, scenario::USUAL};
+use crate::{
+    validator,
+    world::{Wanted, World, scenario::USUAL},
+};
 
 /// The document as it is served.
 pub async fn document(world: &World) -> String {
@@ -18,14 +18,7 @@ pub async fn document(world: &World) -> String {
 
 /// What AsyncAPI's own parser says about the document; none on a machine where it is not installed.
 async fn verdict(document: &str) -> Option<(bool, String)> {
-    let program = std::env::var_os("KAIRO_ASYNCAPI_VALIDATE")?;
-    let validating = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn();
-    let mut validating = validating.unwrap();
-    let mut input = validating.stdin.take().unwrap();
-    input.write_all(document.as_bytes()).await.unwrap();
-    drop(input);
-    let output = validating.wait_with_output().await.unwrap();
-    Some((output.status.success(), String::from_utf8(output.stdout).unwrap()))
+    validator::verdict("KAIRO_ASYNCAPI_VALIDATE", document).await
 }
 
 #[tokio::test]

@@ -36,6 +36,7 @@ mod telemetry;
 mod timers;
 mod tools;
 mod use_cases;
+mod validator;
 mod watch;
 mod websocket;
 mod world;

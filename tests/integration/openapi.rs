@@ -1,13 +1,16 @@
 //! The OpenAPI document that the gateway serves, and whether the gateway does as it says.
 
-use std::{collections::BTreeSet, process::Stdio};
+use std::collections::BTreeSet;
 
 use kairo_cli::local::Service;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt, process::Command};
+use tokio::process::Command;
 
-use crate::world::{Wanted, World, scenario::USUAL};
+use crate::{
+    validator,
+    world::{Wanted, World, scenario::USUAL},
+};
 
 /// Operations that Schemathesis does not try.
 const NOT_TRIED: [&str; 4] = [
@@ -36,14 +39,7 @@ async fn document(world: &World) -> String {
 
 /// What the linter says about the document; none on a machine where it is not installed.
 async fn verdict(document: &str) -> Option<(bool, String)> {
-    let program = std::env::var_os("KAIRO_OPENAPI_VALIDATE")?;
-    let validating = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn();
-    let mut validating = validating.unwrap();
-    let mut input = validating.stdin.take().unwrap();
-    input.write_all(document.as_bytes()).await.unwrap();
-    drop(input);
-    let output = validating.wait_with_output().await.unwrap();
-    Some((output.status.success(), String::from_utf8(output.stdout).unwrap()))
+    validator::verdict("KAIRO_OPENAPI_VALIDATE", document).await
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ use uuid::Uuid;
 
 use self::{deciding::Deciding, planning::Planning, stepping::Completing};
 use super::{
-    request::{Catalogue, Message, ModelRequest},
+    request::{Catalogue, Message, ModelRequest, Tool},
     state::{AgentState, Cause, Order, Turn},
 };
 
@@ -348,7 +348,7 @@ impl<'a> Deliberation<'a> {
     fn ask(&mut self, turn: Uuid, purpose: Purpose, request: ModelRequest) {
         // Whoever watches sees the answer to the input, not those of tasks that run at the same time.
         let answers = || self.mind.due(self.input.sequence).is_some_and(|(id, _)| *id == turn);
-        let speaks = matches!(purpose, Purpose::Think { .. }) && !request.is_analysis() && answers();
+        let speaks = matches!(purpose, Purpose::Think { .. }) && !request.analysis && answers();
         let question = Question { request: Arc::new(request), attempt: 1, speaks };
         let chain = self.chain_of(turn);
         self.asked.push(Asked { turn, chain, purpose, question });
@@ -395,10 +395,14 @@ impl<'a> Deliberation<'a> {
         self.mind.turns.get(&turn_id)
     }
 
+    /// The tool of this name, a tool-runner's or the mind's own.
+    fn tool(&self, name: &str) -> Option<&'a Tool> {
+        self.catalogue.tool(name).or_else(|| super::intrinsics::named(name).map(|intrinsic| &intrinsic.tool))
+    }
+
     /// Whether the agent is offered a tool of this name.
     fn knows(&self, tool: &str) -> bool {
-        let there_is = self.catalogue.tool(tool).is_some() || super::intrinsics::named(tool).is_some();
-        there_is && self.mind.profile.as_ref().is_none_or(|profile| profile.offers(tool))
+        self.tool(tool).is_some() && self.mind.profile.as_ref().is_none_or(|profile| profile.offers(tool))
     }
 
     /// Whether it needed a state of its own.

@@ -167,20 +167,10 @@ impl AgentState {
             data: serde_json::from_str(&fired.data).unwrap_or(Value::Null),
             steps: Vec::new(),
         };
-        let turn = Turn {
-            cause: Cause::Task(id),
-            correlation: Uuid::parse_str(&event.correlation_id).unwrap_or(record.envelope.correlation_id),
-            thread_id: thread_id.clone(),
-            user: user.clone(),
-            message_id: String::new(),
-            steps: 0,
-            waiting: std::collections::BTreeSet::new(),
-            due: None,
-            unplaced: None,
-            offer: None,
-            chain: Some(chain),
-            lineage: lineage.chain([id]).collect(),
-        };
+        let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or(record.envelope.correlation_id);
+        let mut turn = Turn::new(Cause::Task(id), correlation, &thread_id, &user);
+        turn.chain = Some(chain);
+        turn.lineage = lineage.chain([id]).collect();
         self.turns.insert(turn_id, turn);
         if thread_id.is_empty() {
             return;

@@ -74,8 +74,10 @@ impl Catalogue {
 }
 
 impl ModelRequest {
-    pub fn is_analysis(&self) -> bool {
-        self.analysis
+    /// One step of the mind, which is told what it is and what it is about, and calls no tools.
+    pub fn of(tier: &'static str, system: impl Into<String>, user: impl Into<String>) -> Self {
+        let messages = vec![Message::System { text: system.into() }, Message::User { text: user.into() }];
+        Self { tier, messages, tools: Vec::new(), analysis: false }
     }
 
     /// Proves that a rebuilt request is the one that was sent.

@@ -144,6 +144,24 @@ pub struct Order {
 }
 
 impl Turn {
+    /// One that has just begun, and waits for nothing yet.
+    pub(super) fn new(cause: Cause, correlation: Uuid, thread_id: &str, user: &str) -> Self {
+        Self {
+            cause,
+            correlation,
+            thread_id: thread_id.to_owned(),
+            user: user.to_owned(),
+            message_id: String::new(),
+            steps: 0,
+            waiting: BTreeSet::new(),
+            due: None,
+            unplaced: None,
+            offer: None,
+            chain: None,
+            lineage: Vec::new(),
+        }
+    }
+
     /// Whether nothing was done for it yet.
     pub fn is_new(&self) -> bool {
         self.steps == 0 && self.offer.is_none() && self.chain.is_none()
@@ -212,20 +230,8 @@ impl AgentState {
 
     /// Makes it the move of a turn that begins with this input.
     pub(super) fn begin(&mut self, id: Uuid, record: &Record, cause: Cause, thread_id: &str, user: &str) {
-        let turn = Turn {
-            cause,
-            correlation: record.envelope.correlation_id,
-            thread_id: thread_id.to_owned(),
-            user: user.to_owned(),
-            message_id: String::new(),
-            steps: 0,
-            waiting: BTreeSet::new(),
-            due: Some(record.sequence),
-            unplaced: None,
-            offer: None,
-            chain: None,
-            lineage: Vec::new(),
-        };
+        let mut turn = Turn::new(cause, record.envelope.correlation_id, thread_id, user);
+        turn.due = Some(record.sequence);
         self.turns.insert(id, turn);
     }
 

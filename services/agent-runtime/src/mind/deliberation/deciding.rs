@@ -10,8 +10,8 @@ use super::{Deliberation, Failure, Purpose, stepping::Ready};
 use crate::mind::{
     answer::json_in,
     chain::{Chain, StepRun},
-    intrinsics, prompts,
-    request::{Message, ModelRequest},
+    prompts,
+    request::ModelRequest,
     thread::{Entry, cut_to},
 };
 
@@ -39,8 +39,7 @@ pub(super) struct Decided {
 impl Deliberation<'_> {
     pub(super) fn decide(&mut self, turn_id: Uuid, deciding: Deciding, problems: &[String]) {
         let Some(turn) = self.turn(turn_id) else { return };
-        let tool = self.catalogue.tool(&deciding.event);
-        let tool = tool.or_else(|| intrinsics::named(&deciding.event).map(|intrinsic| &intrinsic.tool));
+        let tool = self.tool(&deciding.event);
         let schema: Value = tool.and_then(|tool| serde_json::from_str(&tool.schema).ok()).unwrap_or_default();
         let words = self.mind.threads.get(&turn.thread_id).and_then(|thread| {
             thread.entries.iter().rev().find_map(|entry| match entry {
@@ -62,9 +61,7 @@ impl Deliberation<'_> {
                 "results": chain.map(results).unwrap_or_default(),
             },
         });
-        let messages =
-            vec![Message::System { text: prompts::DECIDE.to_owned() }, Message::User { text: asked.to_string() }];
-        let request = ModelRequest { tier: "light", messages, tools: Vec::new(), analysis: false };
+        let request = ModelRequest::of("light", prompts::DECIDE, asked.to_string());
         self.ask(turn_id, Purpose::Decide(deciding), request);
     }
 

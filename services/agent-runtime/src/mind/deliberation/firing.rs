@@ -13,7 +13,7 @@ use crate::mind::{
     conditions::{self, Verdict},
     intrinsics::tasks,
     prompts,
-    request::{Message, ModelRequest},
+    request::ModelRequest,
     tasks::{LINEAGE, Task, Tasks, Trigger, What, kept},
     thread::Thread,
 };
@@ -237,9 +237,7 @@ impl Deliberation<'_> {
 
     fn judge(&mut self, turn_id: Uuid, judging: Judging, condition: &str, data: &Value) {
         let asked = json!({ "condition": condition, "event": data, "now": self.input.envelope.time });
-        let messages =
-            vec![Message::System { text: prompts::JUDGE.to_owned() }, Message::User { text: asked.to_string() }];
-        let request = ModelRequest { tier: "light", messages, tools: Vec::new(), analysis: false };
+        let request = ModelRequest::of("light", prompts::JUDGE, asked.to_string());
         self.ask(turn_id, Purpose::Judge(judging), request);
     }
 

@@ -10,7 +10,7 @@ use super::{Deliberation, Failure, Purpose};
 use crate::mind::{
     answer::json_in,
     prompts,
-    request::{Message, ModelRequest},
+    request::ModelRequest,
     state::Turn,
     thread::{Thread, cut_to},
 };
@@ -58,9 +58,7 @@ impl Deliberation<'_> {
         };
         let threads: Vec<Value> = self.threads_of(&user).into_iter().take(CANDIDATES).map(described).collect();
         let asked = json!({ "message": words, "thread_id": current, "threads": threads });
-        let messages =
-            vec![Message::System { text: prompts::MATCH.to_owned() }, Message::User { text: asked.to_string() }];
-        self.ask(turn_id, Purpose::Place, ModelRequest { tier: "fast", messages, tools: Vec::new(), analysis: false });
+        self.ask(turn_id, Purpose::Place, ModelRequest::of("fast", prompts::MATCH, asked.to_string()));
     }
 
     /// What the model said.

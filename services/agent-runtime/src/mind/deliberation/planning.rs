@@ -9,7 +9,7 @@ use super::{Deliberation, Failure, Purpose};
 use crate::mind::{
     chain::{Origin, Step, THINK, check, format},
     intrinsics, prompts,
-    request::{Message, ModelRequest},
+    request::ModelRequest,
     thread::cut_to,
 };
 
@@ -33,9 +33,7 @@ impl Deliberation<'_> {
         let plan = cut_to(&planning.plan, PLAN_BYTES);
         let zone = self.mind.profile.as_ref().map_or("UTC", |profile| &profile.time_zone);
         let user = format!("The thread is {}. Times are in {zone}. The plan:\n{plan}", turn.thread_id);
-        let messages = vec![Message::System { text: system }, Message::User { text: user }];
-        let request = ModelRequest { tier: "fast", messages, tools: Vec::new(), analysis: false };
-        self.ask(turn_id, Purpose::Plan(planning), request);
+        self.ask(turn_id, Purpose::Plan(planning), ModelRequest::of("fast", system, user));
     }
 
     /// Reads the chain, which begins if nothing is wrong with it.

@@ -137,8 +137,7 @@ impl Deliberation<'_> {
 
     /// What is wrong with the parameters, by the event's schema.
     pub(super) fn problems(&self, event: &str, params: &Map<String, Value>) -> Vec<String> {
-        let tool = self.catalogue.tool(event).or_else(|| intrinsics::named(event).map(|intrinsic| &intrinsic.tool));
-        tool.map(|tool| schema::mistakes(&tool.schema, params)).unwrap_or_default()
+        self.tool(event).map(|tool| schema::mistakes(&tool.schema, params)).unwrap_or_default()
     }
 
     fn run(&mut self, turn_id: Uuid, at: usize, event: &str, params: Map<String, Value>) {

@@ -8,7 +8,7 @@ use super::{Begun, Context, Done, Intrinsic, asks_nobody};
 use crate::mind::{
     answer::json_in,
     prompts,
-    request::{Message, ModelRequest, Tool},
+    request::{ModelRequest, Tool},
     state::AgentState,
     thread::{Entry, Thread, cut_to},
 };
@@ -90,11 +90,7 @@ pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
         "" => String::new(),
         summary => format!("The summary so far: {summary}\n\n"),
     };
-    let messages = vec![
-        Message::System { text: prompts::SUMMARIZE.to_owned() },
-        Message::User { text: format!("{before}{told}") },
-    ];
-    Some(ModelRequest { tier: "fast", messages, tools: Vec::new(), analysis: false })
+    Some(ModelRequest::of("fast", prompts::SUMMARIZE, format!("{before}{told}")))
 }
 
 /// Title and summary from a model's answer; words that are no JSON are a summary.

@@ -11,7 +11,7 @@ use crate::mind::{
     answer::json_in,
     intrinsics::{Begun, Context, Done, Intrinsic},
     memories::Recent,
-    request::{Message, ModelRequest, Tool},
+    request::{ModelRequest, Tool},
     secrets::{self, Cleaned},
     thread::cut_to,
 };
@@ -112,11 +112,8 @@ fn begin(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, St
         .map(|known| format!("{} {}: {}", known.kind, known.subject, cut_to(&referring(known), KNOWN_BYTES)))
         .collect();
     let known = if known.is_empty() { String::new() } else { format!("\n\nKnown already:\n{}", known.join("\n")) };
-    let messages = vec![
-        Message::System { text: DIGEST.to_owned() },
-        Message::User { text: format!("The journal:\n{}{known}", journal.told()) },
-    ];
-    Ok(Begun::Ask(ModelRequest { tier: "fast", messages, tools: Vec::new(), analysis: false }))
+    let user = format!("The journal:\n{}{known}", journal.told());
+    Ok(Begun::Ask(ModelRequest::of("fast", DIGEST, user)))
 }
 
 fn finish(context: &Context<'_>, params: &Map<String, Value>, answer: &str) -> Result<Done, String> {

@@ -8,7 +8,7 @@ use super::{CONTENT_BYTES, KEYWORD_BYTES, KEYWORDS, KINDS, Kept, SUBJECT_BYTES, 
 use crate::mind::{
     answer::json_in,
     intrinsics::{Begun, Context, Done, Intrinsic},
-    request::{Message, ModelRequest, Tool},
+    request::{ModelRequest, Tool},
     secrets::{self, Cleaned},
     thread::{Entry, Thread, cut_to},
 };
@@ -76,8 +76,7 @@ fn begin(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, St
             None => return Ok(nothing().into()),
         },
     };
-    let messages = vec![Message::System { text: prompt.to_owned() }, Message::User { text: shown }];
-    Ok(Begun::Ask(ModelRequest { tier, messages, tools: Vec::new(), analysis: false }))
+    Ok(Begun::Ask(ModelRequest::of(tier, prompt, shown)))
 }
 
 fn finish(context: &Context<'_>, params: &Map<String, Value>, answer: &str) -> Result<Done, String> {
