@@ -49,6 +49,11 @@ macro_rules! bodies {
             fn from(message: v1::$message) -> Self {
                 Body::$message(message)
             }
+        }
+
+        impl v1::$message {
+            /// The type that names it, with its version.
+            pub const TYPE: &'static str = $type_name;
         })*
 
         impl Body {
@@ -135,29 +140,45 @@ bodies! {
     ServiceStatus = "kairo.live.status.v1",
 }
 
-impl From<v1::decided_event::Event> for Body {
-    fn from(event: v1::decided_event::Event) -> Self {
-        use v1::decided_event::Event;
-        match event {
-            Event::Thought(thought) => thought.into(),
-            Event::Action(action) => action.into(),
-            Event::Failed(failed) => failed.into(),
-            Event::ThreadCreated(created) => created.into(),
-            Event::Joined(joined) => joined.into(),
-            Event::ThreadMatched(matched) => matched.into(),
-            Event::ThreadSuggested(suggested) => suggested.into(),
-            Event::ThreadSummarized(summarized) => summarized.into(),
-            Event::ThreadArchived(archived) => archived.into(),
-            Event::ChainStarted(started) => started.into(),
-            Event::ChainStepEnded(ended) => ended.into(),
-            Event::ChainEnded(ended) => ended.into(),
-            Event::ApprovalRequested(requested) => requested.into(),
-            Event::TaskScheduled(scheduled) => scheduled.into(),
-            Event::TaskFired(fired) => fired.into(),
-            Event::TaskChanged(changed) => changed.into(),
-            Event::MemoryAppended(appended) => appended.into(),
+macro_rules! decided {
+    ($($event:ident($message:ident)),* $(,)?) => {
+        impl From<v1::decided_event::Event> for Body {
+            fn from(event: v1::decided_event::Event) -> Self {
+                match event {
+                    $(v1::decided_event::Event::$event(message) => Body::$message(message)),*
+                }
+            }
         }
-    }
+
+        impl v1::decided_event::Event {
+            /// The type, with its version.
+            pub fn type_name(&self) -> &'static str {
+                match self {
+                    $(v1::decided_event::Event::$event(_) => v1::$message::TYPE),*
+                }
+            }
+        }
+    };
+}
+
+decided! {
+    Thought(AgentThought),
+    Action(AgentAction),
+    Failed(AgentFailed),
+    ThreadCreated(ThreadCreated),
+    Joined(AgentJoined),
+    ThreadMatched(ThreadMatched),
+    ThreadSuggested(ThreadSuggested),
+    ThreadSummarized(ThreadSummarized),
+    ThreadArchived(ThreadArchived),
+    ChainStarted(ChainStarted),
+    ChainStepEnded(ChainStepEnded),
+    ChainEnded(ChainEnded),
+    ApprovalRequested(ApprovalRequested),
+    TaskScheduled(TaskScheduled),
+    TaskFired(TaskFired),
+    TaskChanged(TaskChanged),
+    MemoryAppended(MemoryAppended),
 }
 
 fn read<M>(type_name: &'static str, content: ContentType, bytes: &[u8]) -> Result<M, Unreadable>

@@ -5,6 +5,10 @@
 //! (`kairo.tool.result.v1`): within a version, fields are only ever added.
 
 mod body;
+mod values;
+
+/// The protos, as a compiled `google.protobuf.FileDescriptorSet`, for those who ask what there is.
+pub const DESCRIPTORS: &[u8] = include_bytes!("generated/kairo.v1.bin");
 
 pub use body::{Body, ContentType, Unreadable};
 

@@ -19,6 +19,9 @@ rules:
       - text: "It is {{ last_result.now }}."
 "#;
 
+/// projector is ready when its first generation is made, of however long a log.
+const READY_WITHIN: Duration = Duration::from_secs(3_600);
+
 /// Everything that runs.
 pub struct Machine {
     pub nats: NatsServer,
@@ -31,7 +34,15 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Everything, with a simulator that tells the time.
     pub async fn start(sync: Flushing) -> Outcome<Self> {
+        let mut machine = Self::servers(sync).await?;
+        machine.start_services(SCENARIO).await?;
+        Ok(machine)
+    }
+
+    /// The two servers, and no service yet.
+    pub async fn servers(sync: Flushing) -> Outcome<Self> {
         let tools = Tools::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
         let bins = StackOptions::bin_dir_of_this_build()?;
         // Beside the build, since the system's temporary folder may be in memory, where flushing costs nothing.
@@ -43,8 +54,32 @@ impl Machine {
         let postgres_data = folder.path().join("postgres");
         let postgres = Postgres::start(PgOptions::new(tools.postgres_bin()?, &postgres_data)).await?;
         let database = postgres.create_database("kairo").await?;
-        let stack = start_services(&bins, folder.path(), &nats, &database).await?;
+        let mut options = StackOptions::new(&bins, folder.path().join("logs"));
+        options.ready_deadline = READY_WITHIN;
+        let mut stack = Stack::new(options);
+        stack.common().env("KAIRO_NATS__URL", nats.url());
+        for service in [Service::Projector, Service::Gateway] {
+            stack.service(service).env("KAIRO_POSTGRES__URL", &database);
+        }
+        stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
+        let work = folder.path().join("work").display().to_string();
+        stack.service(Service::ProcessSupervisor).env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work);
         Ok(Self { nats, stack, database, postgres, postgres_data, folder })
+    }
+
+    /// Starts a replica of each service.
+    pub async fn start_services(&mut self, scenario: &str) -> Outcome<()> {
+        let file = self.folder.path().join("scenario.yaml");
+        std::fs::write(&file, scenario)?;
+        let stack = &mut self.stack;
+        let simulator = stack.service(Service::ModelSim);
+        simulator.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(file.display().to_string());
+        stack.start(Service::ModelSim).await?;
+        let model = format!("{}/v1", stack.url(Service::ModelSim).unwrap_or_default());
+        stack.service(Service::AgentRuntime).env("KAIRO_MODELS__HEAVY__BASE_URL", model);
+        stack.start_all(&[(Service::Projector, 1), (Service::ProcessSupervisor, 1), (Service::ToolRunner, 1)]).await?;
+        stack.start_all(&[(Service::AgentRuntime, 1), (Service::Router, 1), (Service::Gateway, 1)]).await?;
+        Ok(())
     }
 
     /// Every process, by name.
@@ -67,25 +102,4 @@ impl Machine {
         drop(self.postgres);
         Ok(Postgres::remove_data(&self.postgres_data)?)
     }
-}
-
-async fn start_services(bins: &Path, folder: &Path, nats: &NatsServer, database: &str) -> Outcome<Stack> {
-    let mut stack = Stack::new(StackOptions::new(bins, folder.join("logs")));
-    let scenario = folder.join("scenario.yaml");
-    std::fs::write(&scenario, SCENARIO)?;
-    let simulator = stack.service(Service::ModelSim);
-    simulator.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(scenario.display().to_string());
-    stack.start(Service::ModelSim).await?;
-    let model = format!("{}/v1", stack.url(Service::ModelSim).unwrap_or_default());
-    stack.common().env("KAIRO_NATS__URL", nats.url());
-    for service in [Service::Projector, Service::Gateway] {
-        stack.service(service).env("KAIRO_POSTGRES__URL", database);
-    }
-    stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
-    stack.service(Service::AgentRuntime).env("KAIRO_MODELS__HEAVY__BASE_URL", model);
-    let work = folder.join("work").display().to_string();
-    stack.service(Service::ProcessSupervisor).env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work);
-    stack.start_all(&[(Service::Projector, 1), (Service::ProcessSupervisor, 1), (Service::ToolRunner, 1)]).await?;
-    stack.start_all(&[(Service::AgentRuntime, 1), (Service::Router, 1), (Service::Gateway, 1)]).await?;
-    Ok(stack)
 }

@@ -14,6 +14,7 @@ mod machine;
 mod monitor;
 mod probe;
 mod profile;
+mod projection;
 mod report;
 mod rounds;
 
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Arguments, Flushing};
+use arguments::{Arguments, Flushing, Other};
 use report::Report;
 
 /// Whatever goes wrong ends the benchmark; there is nobody to tell kinds of failures apart.
@@ -40,6 +41,14 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Outcome<()> {
+    if let Some(Other::Projection(wanted)) = &arguments.other {
+        let report = projection::measure(wanted).await?;
+        match wanted.json {
+            true => println!("{}", serde_json::to_string_pretty(&report)?),
+            false => print!("{report}"),
+        }
+        return Ok(());
+    }
     let mut reports = Vec::new();
     for sync in Flushing::ALL {
         if arguments.sync.is_none_or(|only| only == sync) {

@@ -62,7 +62,8 @@ impl Probe {
     /// Waits until the projector has taken in the whole log: what it does belongs to the turns that made it.
     pub async fn settled(&mut self) -> Outcome<()> {
         let end = i64::try_from(stored(&self.jetstream, EVENTS_STREAM).await?.messages)?;
-        let position = "SELECT coalesce(min(sequence), 0) FROM projections";
+        let position = "SELECT coalesce(min(sequence), 0) FROM positions JOIN generations USING (generation) \
+                        WHERE projection = 'read-model' AND state = 'live'";
         while sqlx::query_scalar::<_, i64>(position).fetch_one(&mut self.postgres).await? < end {
             tokio::time::sleep(LOOK_AGAIN).await;
         }

@@ -24,6 +24,7 @@ use super::{
     machine::{Machine, Replica},
     plan::{Blow, Fault, Target},
     store::Store,
+    tables::Tables,
     victim::Victim,
 };
 
@@ -50,6 +51,7 @@ pub struct Hands {
     nats: JoinHandle<Outcome<NatsServer>>,
     postgres: JoinHandle<Outcome<Postgres>>,
     store: JoinHandle<()>,
+    tables: JoinHandle<()>,
     model: Stack,
     database: String,
 }
@@ -59,6 +61,7 @@ impl Hands {
     pub fn on(
         machine: Machine,
         bus: Bus,
+        tables: Tables,
         faults: &[Fault],
         begins: tokio::time::Instant,
         journal: Arc<Journal>,
@@ -75,6 +78,7 @@ impl Hands {
             nats: tokio::spawn(season.clone().strike(nats, of(Target::Nats))),
             postgres: tokio::spawn(season.clone().strike(postgres, of(Target::Postgres))),
             store: tokio::spawn(season.clone().strike_store(Store::new(bus), of(Target::Store))),
+            tables: tokio::spawn(season.clone().strike_tables(tables, of(Target::ReadModel))),
             season,
             model,
             database,
@@ -83,7 +87,7 @@ impl Hands {
 
     /// Waits until every fault was done and mended. What ends by itself is started again until [`Hands::off`].
     pub async fn through(&self) -> Outcome<()> {
-        let targets = self.replicas.len() + 3;
+        let targets = self.replicas.len() + 4;
         self.season.through.acquire_many(u32::try_from(targets)?).await?.forget();
         Ok(())
     }
@@ -102,6 +106,7 @@ impl Hands {
         }
         let (nats, postgres) = (self.nats.await??, self.postgres.await??);
         self.store.await?;
+        self.tables.await?;
         Ok(Machine { nats, postgres, database: self.database, replicas, model: self.model })
     }
 }
@@ -148,7 +153,7 @@ impl Season {
                 self.journal.count("restarted", kind, format_args!("{name} asked to end, to be started again"));
                 self.start_again(victim).await?;
             }
-            Blow::WipeClaims | Blow::WipeSnapshots | Blow::PublishAgain { .. } => {}
+            Blow::WipeClaims | Blow::WipeSnapshots | Blow::Rebuild | Blow::PublishAgain { .. } => {}
         }
         Ok(())
     }
@@ -188,6 +193,21 @@ impl Season {
             match store.strike(fault.blow).await {
                 Ok((done, text)) => self.journal.count(done, "store", text),
                 Err(error) => self.journal.note(format_args!("{:?} did not come off: {error}", fault.blow)),
+            }
+        }
+        self.through.add_permits(1);
+    }
+
+    async fn strike_tables(self, tables: Tables, faults: Vec<Fault>) {
+        for fault in faults {
+            sleep_until(self.begins + fault.at).await;
+            // The gateway may be away just then, or another one being built.
+            match tables.rebuild().await {
+                Ok(generation) => {
+                    let text = format!("generation {generation} of the tables asked for");
+                    self.journal.count("rebuilt", "read model", text);
+                }
+                Err(error) => self.journal.note(format_args!("a rebuild did not come off: {error}")),
             }
         }
         self.through.add_permits(1);

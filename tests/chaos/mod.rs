@@ -19,6 +19,7 @@ mod rest;
 mod run;
 mod scenario;
 mod store;
+mod tables;
 mod verdict;
 mod victim;
 

@@ -54,6 +54,8 @@ pub enum Target {
     Postgres,
     /// What is kept in nats-server: the log and the buckets.
     Store,
+    /// What is made from the log.
+    ReadModel,
 }
 
 /// What befalls it.
@@ -71,6 +73,8 @@ pub enum Blow {
     Restart,
     WipeClaims,
     WipeSnapshots,
+    /// Built anew beside the live one.
+    Rebuild,
     /// So many messages of the log are published once more; `choice` says which.
     PublishAgain {
         messages: u64,
@@ -244,6 +248,8 @@ fn deck(random: &mut Random) -> Vec<Card> {
         Card::Server(Target::Store, Blow::WipeSnapshots),
         Card::Server(Target::Store, again(random)),
         Card::Server(Target::Store, again(random)),
+        Card::Server(Target::ReadModel, Blow::Rebuild),
+        Card::Server(Target::ReadModel, Blow::Rebuild),
         Card::Restart(*SERVICES.get(random.index(SERVICES.len())).unwrap_or(&Service::Router)),
     ];
     for service in SERVICES {

@@ -63,7 +63,14 @@ struct Stalls {
 }
 
 impl Report {
-    pub fn new(settings: &Settings, journal: &Journal, verdict: Verdict, rest: Rest, audit: Vec<String>) -> Self {
+    pub fn new(
+        settings: &Settings,
+        journal: &Journal,
+        verdict: Verdict,
+        rest: Rest,
+        tables: Vec<String>,
+        audit: Vec<String>,
+    ) -> Self {
         let kills_by_kind = journal.of(KILLED);
         let mut report = Self {
             seed: settings.seed,
@@ -127,6 +134,7 @@ impl Report {
             ("processes left", rest.processes_left),
             ("work that never came to rest", rest.unsettled.into_iter().collect()),
             ("not in the read model", not_projected.into_iter().collect()),
+            ("read models that are not what the log says", tables),
             ("messages set aside", dead_letters.into_iter().collect()),
             ("services that ended by themselves", ended.collect()),
             ("invariants broken", audit),

@@ -26,6 +26,7 @@ use super::{
     plan::{Plan, Settings},
     report::Report,
     rest,
+    tables::Tables,
     verdict::Evidence,
 };
 use crate::audit;
@@ -47,6 +48,9 @@ pub struct Run<'a> {
     bus: Bus,
     journal: Arc<Journal>,
     clients: Clients,
+    tables: Tables,
+    /// Ends when the run is over.
+    watching: (CancellationToken, JoinHandle<()>),
     log: Log,
     orders: JoinHandle<()>,
     begins: Instant,
@@ -61,18 +65,24 @@ impl<'a> Run<'a> {
         let bus = log::connect(&machine.nats.url()).await?;
         tools_are_offered(&bus).await?;
         let journal = Arc::new(Journal::create(&folder.join("faults.log"))?);
+        let tables = Tables::new(gateways.clone())?;
+        let over = CancellationToken::new();
+        let watching = (over.clone(), tokio::spawn(tables.clone().watch(over)));
         let clients = Clients::new(gateways, journal.clone())?;
         clients.define_agents().await?;
         let orders = tokio::spawn(orders::give(clients.clone(), bus.clone(), machine::desks(folder)));
         let begins = Instant::now();
-        Ok((Self { settings, folder, oracle, bus, journal, clients, log: Log::default(), orders, begins }, machine))
+        let log = Log::default();
+        let run = Self { settings, folder, oracle, bus, journal, clients, tables, watching, log, orders, begins };
+        Ok((run, machine))
     }
 
     /// Lets the plan happen. Returns when every fault is mended and every message accepted.
     pub async fn rage(&mut self, machine: Machine, tell: impl Fn(&str)) -> Outcome<Hands> {
         let Plan { faults, messages } = Plan::new(self.settings);
         self.begins = Instant::now();
-        let hands = Hands::on(machine, self.bus.clone(), &faults, self.begins, self.journal.clone());
+        let tables = self.tables.clone();
+        let hands = Hands::on(machine, self.bus.clone(), tables, &faults, self.begins, self.journal.clone());
         let sending = tokio::spawn(self.clients.clone().send(messages, self.begins));
         self.telling(hands.through(), tell).await?;
         let accepted = timeout(ACCEPTED_WITHIN, sending).await;
@@ -112,12 +122,15 @@ impl<'a> Run<'a> {
         let (expected, work) = (self.clients.accepted(), machine::work(self.folder));
         let rest = rest::come_to_rest(&self.bus, hands.database(), &mut self.log, &expected, &work).await?;
         self.orders.abort();
+        let tables = self.tables.judge().await?;
+        self.watching.0.cancel();
+        self.watching.1.await?;
         hands.off().await?.stop().await?;
         let (sent, effects) = (self.clients.sent(), self.oracle.effects());
         let evidence = Evidence { log: &self.log, sent: &sent, effects: &effects };
         let mut broken = audit::mistakes(&evidence.records());
         broken.extend(self.log.unreadable.iter().cloned());
-        let report = Report::new(self.settings, &self.journal, evidence.judge(), rest, broken);
+        let report = Report::new(self.settings, &self.journal, evidence.judge(), rest, tables, broken);
         std::fs::write(self.folder.join("log.txt"), self.log.text())?;
         std::fs::write(self.folder.join("findings.txt"), report.findings())?;
         Ok(report)

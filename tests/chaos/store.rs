@@ -34,6 +34,7 @@ impl Store {
             Blow::WipeClaims => self.wipe(CLAIMS_BUCKET).await,
             Blow::WipeSnapshots => self.wipe(SNAPSHOTS_BUCKET).await,
             Blow::PublishAgain { messages, choice } => self.publish_again(messages, choice).await,
+            Blow::Rebuild => Err("that is done to the read model".into()),
             Blow::Kill { .. } | Blow::Freeze { .. } | Blow::Restart => Err("that is done to processes".into()),
         }
     }

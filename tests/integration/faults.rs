@@ -9,6 +9,7 @@ mod chains;
 mod frozen;
 mod killed;
 mod read_model;
+mod rebuild;
 mod servers;
 mod tasks;
 mod tools;

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The key of the operator.
-const ADMIN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef";
+pub const ADMIN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef";
 const PAGE: &str = "https://app.example.com";
 
 fn guarded() -> Wanted {
@@ -32,19 +32,24 @@ fn guarded() -> Wanted {
 
 /// A client of one gateway with one key.
 #[derive(Clone)]
-struct Caller {
+pub struct Caller {
     http: Client,
     url: String,
     key: Option<String>,
 }
 
 impl Caller {
-    fn new(world: &World, gateway: usize, key: Option<&str>) -> Self {
+    pub fn new(world: &World, gateway: usize, key: Option<&str>) -> Self {
         let replica = &world.stack.replicas(Service::Gateway)[gateway];
         Self { http: Client::new(), url: replica.url().unwrap().to_owned(), key: key.map(str::to_owned) }
     }
 
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+    /// The text of its key.
+    pub fn key(&self) -> &str {
+        self.key.as_deref().unwrap()
+    }
+
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.url));
         match &self.key {
             Some(key) => request.bearer_auth(key),
@@ -52,23 +57,23 @@ impl Caller {
         }
     }
 
-    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
+    pub async fn send(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
         let request = self.request(method, path);
         let request = if let Some(body) = body { request.json(&body) } else { request };
         let answer = request.send().await.unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap_or_default())
     }
 
-    async fn get(&self, path: &str) -> (u16, Value) {
+    pub async fn get(&self, path: &str) -> (u16, Value) {
         self.send(Method::GET, path, None).await
     }
 
-    async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+    pub async fn post(&self, path: &str, body: Value) -> (u16, Value) {
         self.send(Method::POST, path, Some(body)).await
     }
 
     /// Makes a key, and returns its id and its text.
-    async fn make(&self, wanted: Value) -> (String, String) {
+    pub async fn make(&self, wanted: Value) -> (String, String) {
         let (status, made) = self.post("/v1/keys", wanted).await;
         assert_eq!(status, 201, "{made}");
         let [id, key] = ["key_id", "key"].map(|field| made[field].as_str().unwrap().to_owned());
@@ -113,7 +118,11 @@ async fn every_endpoint_asks_for_its_scope() {
         assert_eq!(found == 401, access.needs != Needs::Nothing, "{access:?}: {found}");
         for (scopes, caller) in &keys {
             let has = |scope: Scope| scopes.contains(&scope.name()) || scopes.contains(&"admin");
-            let may = if let Needs::Scope(scope) = access.needs { has(scope) } else { true };
+            let may = match access.needs {
+                Needs::Nothing | Needs::Key => true,
+                Needs::Scope(scope) => has(scope),
+                Needs::Both(one, other) => has(one) && has(other),
+            };
             let found = status(caller, access).await;
             assert_eq!(found != 403, may, "{access:?} with {scopes:?}: {found}");
             assert_ne!(found, 401, "{access:?} with {scopes:?}");

@@ -2,8 +2,9 @@
 
 use std::process::Stdio;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use kairo_cli::local::Service;
-use kairo_core::event_json::EventJson;
+use kairo_core::{event_json::EventJson, media};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
@@ -175,7 +176,7 @@ async fn what_cannot_be_answered_is_an_error_of_the_api() {
     let mut image = chat("coach", &[]);
     let part = json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,AA==" } });
     image["messages"] = json!([{ "role": "user", "content": [part] }]);
-    for (request, param) in [(tools, "tools"), (image, "messages[0].content[0]")] {
+    for (request, param) in [(tools, "tools"), (image, "messages[0].content[0].image_url.url")] {
         let answer = Client::ask(&world, "chat", &request).await.unwrap().answer().await;
         assert_eq!((&answer["status"], &answer["param"]), (&json!(400), &json!(param)), "{answer}");
         assert_eq!(answer["type"], "invalid_request_error");
@@ -256,5 +257,53 @@ async fn an_answer_outlives_the_replica_that_was_writing_it() {
     let said = said(&world, whole["id"].as_str().unwrap()).await;
     assert_eq!((content(&streamed), replied(&whole)), (said.join("\n\n"), said.join("\n\n").as_str()));
     assert_eq!(messages(&world).await, 1);
+    world.end().await;
+}
+
+/// Says what it was shown.
+const SEEING: &str = r#"
+rules:
+  - name: seeing
+    when: { has_image: true }
+    reply: "{% for part in parts %}{{ part.media_type }} {{ part.size }} {{ part.sha256 }};{% endfor %}"
+  - { name: echo, when: {}, reply: "You said: {{ user }}" }
+"#;
+
+#[tokio::test]
+async fn a_chat_clients_image_is_stored_and_shown_to_the_model() {
+    let world = Wanted::new(SEEING).start().await;
+    world.define("eye").await;
+    let bytes = b"\x89PNG\r\n\x1a\nnot much of one";
+    let digest = media::digest(bytes);
+    let asked = |url: String| {
+        let content = json!([
+            { "type": "text", "text": "What is this?" },
+            { "type": "image_url", "image_url": { "url": url } },
+        ]);
+        json!({ "model": "eye", "messages": [{ "role": "user", "content": content }] })
+    };
+    let question = asked(format!("data:image/png;base64,{}", STANDARD.encode(bytes)));
+    let Some(client) = Client::ask(&world, "chat", &question).await else { return };
+    let first = client.answer().await;
+    let shown = format!("image/png {} {digest};", bytes.len());
+    assert_eq!(replied(&first), shown);
+    assert_eq!(world.get(&format!("/v1/objects/{digest}")).await.0, 200);
+    // The same request again is the same message, another image is another one.
+    let again = Client::ask(&world, "chat", &question).await.unwrap().answer().await;
+    assert_eq!((replied(&again), messages(&world).await), (shown.as_str(), 1));
+    let other = b"\x89PNG\r\n\x1a\nsomething else";
+    let other = asked(format!("data:image/png;base64,{}", STANDARD.encode(other)));
+    let other = Client::ask(&world, "chat", &other).await.unwrap().answer().await;
+    assert_eq!(messages(&world).await, 2, "{other}");
+    // The chat goes on with its history, the image in it.
+    let mut history = question.clone();
+    let more = [json!({ "role": "assistant", "content": shown }), json!({ "role": "user", "content": "Sure?" })];
+    history["messages"].as_array_mut().unwrap().extend(more);
+    let sure = Client::ask(&world, "chat", &history).await.unwrap().answer().await;
+    assert_eq!((replied(&sure), &sure["thread"]), ("You said: Sure?", &first["thread"]));
+    // Nothing is fetched.
+    let elsewhere = asked(world.url("/v1/objects/x"));
+    let refused = Client::ask(&world, "chat", &elsewhere).await.unwrap().answer().await;
+    assert_eq!((&refused["status"], &refused["param"]), (&json!(400), &json!("messages[0].content[1].image_url.url")));
     world.end().await;
 }

@@ -7,10 +7,10 @@ use kairo_cli::local::Service;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 
-use crate::world::{Wanted, World};
+use crate::world::{Wanted, World, raw::own_headers};
 
 /// Tools, processes, thoughts and failures of every kind.
-const EVERYTHING: &str = r#"
+pub const EVERYTHING: &str = r#"
 rules:
   - name: time
     when: { user_contains: "time please" }
@@ -56,23 +56,26 @@ rules:
     reply: "You said: {{ user }}"
 "#;
 
-/// Every row of every table, in a fixed order.
-async fn rows(world: &World) -> BTreeMap<String, Vec<Value>> {
+/// Every row of every table of a generation, in a fixed order.
+async fn rows(world: &World, place: &str) -> BTreeMap<String, Vec<Value>> {
     let mut database = PgConnection::connect(&world.database).await.unwrap();
-    let tables: Vec<String> = sqlx::query_scalar(
-        "SELECT table_name::text FROM information_schema.tables
-         WHERE table_schema = current_schema() AND table_name NOT IN ('projections', '_sqlx_migrations')",
-    )
-    .fetch_all(&mut database)
-    .await
-    .unwrap();
+    let tables = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = $1";
+    let tables: Vec<String> = sqlx::query_scalar(tables).bind(place).fetch_all(&mut database).await.unwrap();
     let mut all = BTreeMap::new();
     for table in tables {
-        let rows = format!("SELECT to_jsonb(row) FROM {table} AS row ORDER BY to_jsonb(row)::text");
+        let rows = format!("SELECT to_jsonb(row) FROM {place}.{table} AS row ORDER BY to_jsonb(row)::text");
         let rows = sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_all(&mut database).await.unwrap();
         all.insert(table, rows);
     }
     all
+}
+
+/// Where the generations of the tables are that have rows.
+async fn places(world: &World) -> Vec<String> {
+    let generations = world.projection("read-model").await["generations"].clone();
+    let generations = generations.as_array().unwrap().iter();
+    let places = generations.filter(|it| it["state"] == "live" || it["state"] == "kept").map(|it| &it["place"]);
+    places.map(|place| place.as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test]
@@ -112,21 +115,94 @@ async fn a_rebuild_gives_equal_rows() {
         world.publish_again(message).await;
     }
     world.publish("kairo.agent.default.defined", Default::default(), "garbage").await;
+    // Nor what a newer version says.
+    let defined = world.raw_log().await.into_iter().find(|it| it.subject == "kairo.agent.default.defined").unwrap();
+    let mut newer = own_headers(&defined);
+    newer.insert("ce-type", "kairo.agent.defined.v9");
+    world.publish(&defined.subject, newer, "what it says").await;
     world.settled().await;
     world.projected().await;
-    let before = rows(&world).await;
-    for (table, rows) in &before {
+
+    for _ in 0..2 {
+        let built = world.begin_rebuild("read-model").await;
+        world.swapped("read-model", built).await;
+    }
+    let places = places(&world).await;
+    assert!(places.len() >= 2, "the one before is kept: {places:?}");
+    let first = rows(&world, &places[0]).await;
+    for (table, rows) in &first {
         assert!(!rows.is_empty(), "{table} is empty, so nothing is compared");
     }
-
-    let (status, answer) = world.post("/v1/projections/rebuild", &json!({})).await;
-    assert_eq!(status, 202, "{answer}");
-    world.projected().await;
-    let after = rows(&world).await;
-    for (table, rows) in &before {
-        assert_eq!(after[table], *rows, "{table}");
+    for place in &places[1..] {
+        let other = rows(&world, place).await;
+        for (table, rows) in &first {
+            assert_eq!(other[table], *rows, "{table} of {place}");
+        }
+        assert_eq!(other.len(), first.len());
     }
-    assert_eq!(after.len(), before.len());
+    let tables = world.projection("read-model").await;
+    assert_eq!(tables["unknown_types"][0]["type"], "kairo.agent.defined.v9", "{tables}");
     assert_eq!(world.dead_letters_so_far().await, 1, "a rebuild sets nothing aside anew");
+    world.end().await;
+}
+
+/// What is left when nobody builds or removes anything.
+#[tokio::test]
+async fn operators_are_told_what_cannot_be() {
+    let world = Wanted::new(EVERYTHING).start().await;
+    world.define("default").await;
+    world.ask("default", "time please").await;
+    world.projected().await;
+    let first = world.projection("read-model").await["live"].as_i64().unwrap();
+    let generation = |number: i64| format!("/v1/projections/read-model/generations/{number}");
+    let (status, problem) = world.delete(&generation(first)).await;
+    assert_eq!(status, 409, "{problem}");
+    assert_eq!(world.delete(&generation(999)).await.0, 404);
+    assert_eq!(world.delete("/v1/projections/read-model/generations/one").await.0, 400);
+    assert_eq!(world.post("/v1/projections/read-model/swap", &json!({})).await.0, 409);
+    let (status, problem) = world.post("/v1/projections/nothing/rebuild", &json!({})).await;
+    assert!(status == 404 && problem["detail"].as_str().unwrap().contains("read-model, all"), "{problem}");
+
+    // Nobody is there to build it, so it is still being built when another one is asked for.
+    world.stack.freeze(Service::Projector, 0).unwrap();
+    let second = world.begin_rebuild("all").await;
+    assert_eq!(world.post("/v1/projections/read-model/rebuild", &json!({})).await.0, 409);
+    world.stack.thaw(Service::Projector, 0).unwrap();
+    world.swapped("read-model", second).await;
+    let digests = world.digests_are_equal().await;
+    assert_eq!(digests["generations"].as_array().unwrap().len(), 2, "{digests}");
+
+    assert_eq!(world.delete(&generation(first)).await.0, 202);
+    let gone = |answer: &Value| answer["projections"].is_array();
+    world.generation_until("read-model", first, gone).await;
+    world.end().await;
+}
+
+/// Queries are answered throughout, and never by what knows less than the answer before.
+#[tokio::test]
+async fn nobody_notices_a_rebuild() {
+    let world = Wanted::new(EVERYTHING).start().await;
+    world.define("default").await;
+    for number in 0..20 {
+        world.ask("default", &format!("hello {number}")).await;
+    }
+    let mut built = world.begin_rebuild("read-model").await;
+    let (mut position, mut rebuilt) = (0, 0);
+    while rebuilt < 3 {
+        let sent = world.send("default", "hello").await;
+        let (status, answer) = world.get(&format!("/v1/threads?agent=default&at_least={}", sent.sequence)).await;
+        assert_eq!(status, 200, "{answer}");
+        assert!(answer["position"].as_u64().unwrap() >= position, "{position} before, now {answer}");
+        position = answer["position"].as_u64().unwrap();
+        let generations = world.projection("read-model").await["generations"].clone();
+        let mut generations = generations.as_array().unwrap().iter();
+        let state = generations.find(|it| it["generation"] == built).unwrap()["state"].clone();
+        assert!(state != "differing" && state != "failed", "{generations:?}");
+        if state == "live" {
+            rebuilt += 1;
+            built = world.begin_rebuild("read-model").await;
+        }
+    }
+    world.swapped("read-model", built).await;
     world.end().await;
 }

@@ -14,18 +14,25 @@ const PURE: &[&str] = &[
     "services/core/src/sealing.rs",
     "services/core/src/event_json/words.rs",
     "services/core/src/hooks.rs",
+    "services/core/src/media.rs",
     "services/core/src/subjects.rs",
+    "services/gateway/src/concern.rs",
+    "services/gateway/src/grpc/status.rs",
+    "services/gateway/src/grpc/transcode.rs",
     "services/gateway/src/http/openai/answer.rs",
+    "services/gateway/src/http/openai/content.rs",
     "services/gateway/src/http/openai/growing.rs",
     "services/gateway/src/http/openai/identity.rs",
     "services/gateway/src/http/openai/request.rs",
     "services/gateway/src/http/openai/turn.rs",
     "services/gateway/src/late.rs",
+    "services/gateway/src/prices.rs",
     "services/router/src/address.rs",
     "services/router/src/inputs.rs",
     "services/router/src/outside.rs",
     "services/agent-runtime/src/effects/plan.rs",
     "services/agent-runtime/src/mind",
+    "services/agent-runtime/src/models/parts.rs",
     "services/agent-runtime/src/models/thinking.rs",
     "services/agent-runtime/src/models/wire.rs",
     "services/tool-runner/src/plan.rs",
@@ -54,7 +61,11 @@ const PURE: &[&str] = &[
     "services/process-supervisor/src/policy.rs",
     "services/process-supervisor/src/progress.rs",
     "services/process-supervisor/src/tail.rs",
+    "services/projector/src/course.rs",
+    "services/projector/src/partition.rs",
     "services/projector/src/projections",
+    "services/projector/src/share.rs",
+    "services/projector/src/step.rs",
     "services/cli/src/chain.rs",
     "services/cli/src/example/conversation.rs",
     "services/cli/src/example/expect.rs",
@@ -70,6 +81,11 @@ const PURE: &[&str] = &[
     "services/cli/src/watch/process.rs",
     "services/cli/src/watch/report.rs",
     "services/model-sim/src/matching.rs",
+    "services/read-model/src/search/document.rs",
+    "services/read-model/src/search/filter.rs",
+    "services/read-model/src/search/highlight.rs",
+    "services/read-model/src/search/words.rs",
+    "services/projector/src/search/sending.rs",
 ];
 
 /// What a pure file may not mention: IO, clocks, chance, the environment, waiting.
@@ -126,6 +142,10 @@ fn code(path: &Path) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
+fn is_generated(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "generated")
+}
+
 fn is_test(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "tests") || path.file_name().is_some_and(|name| name == "tests.rs")
 }
@@ -147,7 +167,7 @@ fn files_fit_in_a_readers_head() {
     let mut found = Vec::new();
     for path in rust_files(&root().join("services")) {
         let lines = code(&path).lines().count();
-        if lines > LONGEST && !is_test(&path) {
+        if lines > LONGEST && !is_test(&path) && !is_generated(&path) {
             found.push(format!("{}: {lines} lines", path.display()));
         }
     }

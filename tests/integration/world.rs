@@ -4,6 +4,7 @@
 //! [`World::end`] stops it in order and checks that nothing is left over.
 
 pub mod log;
+pub mod projections;
 pub mod raw;
 pub mod scenario;
 
@@ -38,6 +39,7 @@ pub struct Wanted {
     replicas: BTreeMap<Service, usize>,
     scenario: String,
     env: Vec<(Option<Service>, String, String)>,
+    postgres: Option<PathBuf>,
 }
 
 /// A running Kairo.
@@ -49,7 +51,7 @@ pub struct World {
     pub stack: Stack,
     pub bus: Bus,
     pub log: Log,
-    http: reqwest::Client,
+    pub http: reqwest::Client,
     folder: TempDir,
 }
 
@@ -66,7 +68,7 @@ impl Wanted {
     /// One replica of each service, and this scenario for the simulator.
     pub fn new(scenario: &str) -> Self {
         let replicas = Service::ALL.into_iter().map(|service| (service, 1)).collect();
-        Self { replicas, scenario: scenario.to_owned(), env: Vec::new() }
+        Self { replicas, scenario: scenario.to_owned(), env: Vec::new(), postgres: None }
     }
 
     pub fn replicas(mut self, service: Service, count: usize) -> Self {
@@ -81,6 +83,12 @@ impl Wanted {
                 self.replicas.insert(service, count);
             }
         }
+        self
+    }
+
+    /// Where Postgres keeps its data, if not in the world's own folder.
+    pub fn postgres_in(mut self, folder: PathBuf) -> Self {
+        self.postgres = Some(folder);
         self
     }
 
@@ -99,7 +107,8 @@ impl Wanted {
         let tools = Tools::find(&PathBuf::from(env!("CARGO_MANIFEST_DIR"))).expect("run ./scripts/test");
         let folder = tempfile::tempdir().unwrap();
         let nats = NatsServer::start(NatsOptions::new(tools.nats_server().unwrap(), folder.path().join("nats")));
-        let mut options = PgOptions::new(tools.postgres_bin().unwrap(), folder.path().join("postgres"));
+        let data = self.postgres.clone().unwrap_or_else(|| folder.path().join("postgres"));
+        let mut options = PgOptions::new(tools.postgres_bin().unwrap(), data);
         options.template = Some(tools.postgres_templates());
         options.ephemeral = true;
         let (nats, postgres) = tokio::join!(nats, Postgres::start(options));
@@ -198,6 +207,11 @@ impl World {
 
     pub async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         let answer = self.http.post(self.url(path)).json(body).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap_or_default())
+    }
+
+    pub async fn delete(&self, path: &str) -> (u16, Value) {
+        let answer = self.http.delete(self.url(path)).send().await.unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap_or_default())
     }
 

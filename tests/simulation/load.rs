@@ -85,7 +85,7 @@ fn message(number: usize, chance: &mut Chance) -> UserMessage {
     };
     let user = if chance.permille(700) { USERS[0] } else { USERS[1] }.to_owned();
     let thread_id = if chance.permille(200) { format!("t-{}", chance.below(2)) } else { String::new() };
-    UserMessage { message_id: format!("m-{number}"), user, agent, text, thread_id }
+    UserMessage { message_id: format!("m-{number}"), user, agent, text, thread_id, ..Default::default() }
 }
 
 /// What the gateway, the router or tool-runner publishes of it.

@@ -30,7 +30,7 @@ type Answer = (String, Vec<CompletionToolCall>);
 
 pub fn answer(request: &ModelRequest, chance: &mut Chance) -> Answer {
     let text = |at: Option<&Message>| match at {
-        Some(Message::System { text } | Message::User { text }) => text.clone(),
+        Some(Message::System { text } | Message::User { text, .. }) => text.clone(),
         _ => String::new(),
     };
     let (first, last) = (text(request.messages.first()), text(request.messages.last()));
@@ -219,7 +219,7 @@ fn pick(ids: &[Uuid], chance: &mut Chance) -> Uuid {
 /// Ids of chains, tasks and actions that the conversation names, the last ones.
 fn ids_of(request: &ModelRequest) -> Vec<Uuid> {
     let texts = request.messages.iter().map(|message| match message {
-        Message::System { text } | Message::User { text } | Message::Tool { text, .. } => text,
+        Message::System { text } | Message::User { text, .. } | Message::Tool { text, .. } => text,
         Message::Assistant { text, .. } => text,
     });
     let ids: Vec<Uuid> = texts.flat_map(|text| ids_in(text)).collect();

@@ -9,3 +9,5 @@
 pub mod audit;
 #[path = "../chaos/mod.rs"]
 pub mod chaos;
+#[path = "../multiply.rs"]
+pub mod multiply;

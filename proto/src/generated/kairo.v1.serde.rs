@@ -1,3 +1,514 @@
+impl serde::Serialize for ActionRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if self.thread_id.is_some() {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        if !self.tool.is_empty() {
+            len += 1;
+        }
+        if self.arguments.is_some() {
+            len += 1;
+        }
+        if !self.status.is_empty() {
+            len += 1;
+        }
+        if self.decided_at.is_some() {
+            len += 1;
+        }
+        if self.invoked_at.is_some() {
+            len += 1;
+        }
+        if self.runner.is_some() {
+            len += 1;
+        }
+        if self.process_id.is_some() {
+            len += 1;
+        }
+        if self.fraction.is_some() {
+            len += 1;
+        }
+        if self.progress_message.is_some() {
+            len += 1;
+        }
+        if self.progress_at.is_some() {
+            len += 1;
+        }
+        if self.cancel_requested_at.is_some() {
+            len += 1;
+        }
+        if self.ended_at.is_some() {
+            len += 1;
+        }
+        if self.error_message.is_some() {
+            len += 1;
+        }
+        if self.verdict.is_some() {
+            len += 1;
+        }
+        if self.resolved_by.is_some() {
+            len += 1;
+        }
+        if self.resolution_note.is_some() {
+            len += 1;
+        }
+        if self.resolved_at.is_some() {
+            len += 1;
+        }
+        if self.result.is_some() {
+            len += 1;
+        }
+        if self.duration_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ActionRow", len)?;
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if let Some(v) = self.thread_id.as_ref() {
+            struct_ser.serialize_field("thread_id", v)?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        if !self.tool.is_empty() {
+            struct_ser.serialize_field("tool", &self.tool)?;
+        }
+        if let Some(v) = self.arguments.as_ref() {
+            struct_ser.serialize_field("arguments", v)?;
+        }
+        if !self.status.is_empty() {
+            struct_ser.serialize_field("status", &self.status)?;
+        }
+        if let Some(v) = self.decided_at.as_ref() {
+            struct_ser.serialize_field("decided_at", v)?;
+        }
+        if let Some(v) = self.invoked_at.as_ref() {
+            struct_ser.serialize_field("invoked_at", v)?;
+        }
+        if let Some(v) = self.runner.as_ref() {
+            struct_ser.serialize_field("runner", v)?;
+        }
+        if let Some(v) = self.process_id.as_ref() {
+            struct_ser.serialize_field("process_id", v)?;
+        }
+        if let Some(v) = self.fraction.as_ref() {
+            struct_ser.serialize_field("fraction", v)?;
+        }
+        if let Some(v) = self.progress_message.as_ref() {
+            struct_ser.serialize_field("progress_message", v)?;
+        }
+        if let Some(v) = self.progress_at.as_ref() {
+            struct_ser.serialize_field("progress_at", v)?;
+        }
+        if let Some(v) = self.cancel_requested_at.as_ref() {
+            struct_ser.serialize_field("cancel_requested_at", v)?;
+        }
+        if let Some(v) = self.ended_at.as_ref() {
+            struct_ser.serialize_field("ended_at", v)?;
+        }
+        if let Some(v) = self.error_message.as_ref() {
+            struct_ser.serialize_field("error_message", v)?;
+        }
+        if let Some(v) = self.verdict.as_ref() {
+            struct_ser.serialize_field("verdict", v)?;
+        }
+        if let Some(v) = self.resolved_by.as_ref() {
+            struct_ser.serialize_field("resolved_by", v)?;
+        }
+        if let Some(v) = self.resolution_note.as_ref() {
+            struct_ser.serialize_field("resolution_note", v)?;
+        }
+        if let Some(v) = self.resolved_at.as_ref() {
+            struct_ser.serialize_field("resolved_at", v)?;
+        }
+        if let Some(v) = self.result.as_ref() {
+            struct_ser.serialize_field("result", v)?;
+        }
+        if let Some(v) = self.duration_ms.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("duration_ms", ToString::to_string(&v).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ActionRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "action_id",
+            "actionId",
+            "sequence",
+            "agent",
+            "thread_id",
+            "threadId",
+            "correlation_id",
+            "correlationId",
+            "tool",
+            "arguments",
+            "status",
+            "decided_at",
+            "decidedAt",
+            "invoked_at",
+            "invokedAt",
+            "runner",
+            "process_id",
+            "processId",
+            "fraction",
+            "progress_message",
+            "progressMessage",
+            "progress_at",
+            "progressAt",
+            "cancel_requested_at",
+            "cancelRequestedAt",
+            "ended_at",
+            "endedAt",
+            "error_message",
+            "errorMessage",
+            "verdict",
+            "resolved_by",
+            "resolvedBy",
+            "resolution_note",
+            "resolutionNote",
+            "resolved_at",
+            "resolvedAt",
+            "result",
+            "duration_ms",
+            "durationMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ActionId,
+            Sequence,
+            Agent,
+            ThreadId,
+            CorrelationId,
+            Tool,
+            Arguments,
+            Status,
+            DecidedAt,
+            InvokedAt,
+            Runner,
+            ProcessId,
+            Fraction,
+            ProgressMessage,
+            ProgressAt,
+            CancelRequestedAt,
+            EndedAt,
+            ErrorMessage,
+            Verdict,
+            ResolvedBy,
+            ResolutionNote,
+            ResolvedAt,
+            Result,
+            DurationMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            "tool" => Ok(GeneratedField::Tool),
+                            "arguments" => Ok(GeneratedField::Arguments),
+                            "status" => Ok(GeneratedField::Status),
+                            "decidedAt" | "decided_at" => Ok(GeneratedField::DecidedAt),
+                            "invokedAt" | "invoked_at" => Ok(GeneratedField::InvokedAt),
+                            "runner" => Ok(GeneratedField::Runner),
+                            "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            "fraction" => Ok(GeneratedField::Fraction),
+                            "progressMessage" | "progress_message" => Ok(GeneratedField::ProgressMessage),
+                            "progressAt" | "progress_at" => Ok(GeneratedField::ProgressAt),
+                            "cancelRequestedAt" | "cancel_requested_at" => Ok(GeneratedField::CancelRequestedAt),
+                            "endedAt" | "ended_at" => Ok(GeneratedField::EndedAt),
+                            "errorMessage" | "error_message" => Ok(GeneratedField::ErrorMessage),
+                            "verdict" => Ok(GeneratedField::Verdict),
+                            "resolvedBy" | "resolved_by" => Ok(GeneratedField::ResolvedBy),
+                            "resolutionNote" | "resolution_note" => Ok(GeneratedField::ResolutionNote),
+                            "resolvedAt" | "resolved_at" => Ok(GeneratedField::ResolvedAt),
+                            "result" => Ok(GeneratedField::Result),
+                            "durationMs" | "duration_ms" => Ok(GeneratedField::DurationMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ActionRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ActionRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ActionRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut action_id__ = None;
+                let mut sequence__ = None;
+                let mut agent__ = None;
+                let mut thread_id__ = None;
+                let mut correlation_id__ = None;
+                let mut tool__ = None;
+                let mut arguments__ = None;
+                let mut status__ = None;
+                let mut decided_at__ = None;
+                let mut invoked_at__ = None;
+                let mut runner__ = None;
+                let mut process_id__ = None;
+                let mut fraction__ = None;
+                let mut progress_message__ = None;
+                let mut progress_at__ = None;
+                let mut cancel_requested_at__ = None;
+                let mut ended_at__ = None;
+                let mut error_message__ = None;
+                let mut verdict__ = None;
+                let mut resolved_by__ = None;
+                let mut resolution_note__ = None;
+                let mut resolved_at__ = None;
+                let mut result__ = None;
+                let mut duration_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tool => {
+                            if tool__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tool"));
+                            }
+                            tool__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Arguments => {
+                            if arguments__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("arguments"));
+                            }
+                            arguments__ = map_.next_value()?;
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::DecidedAt => {
+                            if decided_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("decidedAt"));
+                            }
+                            decided_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::InvokedAt => {
+                            if invoked_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("invokedAt"));
+                            }
+                            invoked_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Runner => {
+                            if runner__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("runner"));
+                            }
+                            runner__ = map_.next_value()?;
+                        }
+                        GeneratedField::ProcessId => {
+                            if process_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processId"));
+                            }
+                            process_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::Fraction => {
+                            if fraction__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("fraction"));
+                            }
+                            fraction__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::ProgressMessage => {
+                            if progress_message__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("progressMessage"));
+                            }
+                            progress_message__ = map_.next_value()?;
+                        }
+                        GeneratedField::ProgressAt => {
+                            if progress_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("progressAt"));
+                            }
+                            progress_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::CancelRequestedAt => {
+                            if cancel_requested_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("cancelRequestedAt"));
+                            }
+                            cancel_requested_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::EndedAt => {
+                            if ended_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("endedAt"));
+                            }
+                            ended_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::ErrorMessage => {
+                            if error_message__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("errorMessage"));
+                            }
+                            error_message__ = map_.next_value()?;
+                        }
+                        GeneratedField::Verdict => {
+                            if verdict__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("verdict"));
+                            }
+                            verdict__ = map_.next_value()?;
+                        }
+                        GeneratedField::ResolvedBy => {
+                            if resolved_by__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("resolvedBy"));
+                            }
+                            resolved_by__ = map_.next_value()?;
+                        }
+                        GeneratedField::ResolutionNote => {
+                            if resolution_note__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("resolutionNote"));
+                            }
+                            resolution_note__ = map_.next_value()?;
+                        }
+                        GeneratedField::ResolvedAt => {
+                            if resolved_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("resolvedAt"));
+                            }
+                            resolved_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Result => {
+                            if result__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("result"));
+                            }
+                            result__ = map_.next_value()?;
+                        }
+                        GeneratedField::DurationMs => {
+                            if duration_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("durationMs"));
+                            }
+                            duration_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ActionRow {
+                    action_id: action_id__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    thread_id: thread_id__,
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                    tool: tool__.unwrap_or_default(),
+                    arguments: arguments__,
+                    status: status__.unwrap_or_default(),
+                    decided_at: decided_at__,
+                    invoked_at: invoked_at__,
+                    runner: runner__,
+                    process_id: process_id__,
+                    fraction: fraction__,
+                    progress_message: progress_message__,
+                    progress_at: progress_at__,
+                    cancel_requested_at: cancel_requested_at__,
+                    ended_at: ended_at__,
+                    error_message: error_message__,
+                    verdict: verdict__,
+                    resolved_by: resolved_by__,
+                    resolution_note: resolution_note__,
+                    resolved_at: resolved_at__,
+                    result: result__,
+                    duration_ms: duration_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ActionRow", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for AgentAction {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -1231,6 +1742,9 @@ impl serde::Serialize for AgentMessage {
         if !self.thread_id.is_empty() {
             len += 1;
         }
+        if !self.parts.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentMessage", len)?;
         if !self.message_id.is_empty() {
             struct_ser.serialize_field("message_id", &self.message_id)?;
@@ -1243,6 +1757,9 @@ impl serde::Serialize for AgentMessage {
         }
         if !self.thread_id.is_empty() {
             struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.parts.is_empty() {
+            struct_ser.serialize_field("parts", &self.parts)?;
         }
         struct_ser.end()
     }
@@ -1260,6 +1777,7 @@ impl<'de> serde::Deserialize<'de> for AgentMessage {
             "text",
             "thread_id",
             "threadId",
+            "parts",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -1268,6 +1786,7 @@ impl<'de> serde::Deserialize<'de> for AgentMessage {
             User,
             Text,
             ThreadId,
+            Parts,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -1294,6 +1813,7 @@ impl<'de> serde::Deserialize<'de> for AgentMessage {
                             "user" => Ok(GeneratedField::User),
                             "text" => Ok(GeneratedField::Text),
                             "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "parts" => Ok(GeneratedField::Parts),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -1317,6 +1837,7 @@ impl<'de> serde::Deserialize<'de> for AgentMessage {
                 let mut user__ = None;
                 let mut text__ = None;
                 let mut thread_id__ = None;
+                let mut parts__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::MessageId => {
@@ -1343,6 +1864,12 @@ impl<'de> serde::Deserialize<'de> for AgentMessage {
                             }
                             thread_id__ = Some(map_.next_value()?);
                         }
+                        GeneratedField::Parts => {
+                            if parts__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("parts"));
+                            }
+                            parts__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -1353,6 +1880,7 @@ impl<'de> serde::Deserialize<'de> for AgentMessage {
                     user: user__.unwrap_or_default(),
                     text: text__.unwrap_or_default(),
                     thread_id: thread_id__.unwrap_or_default(),
+                    parts: parts__.unwrap_or_default(),
                 })
             }
         }
@@ -1632,6 +2160,157 @@ impl<'de> serde::Deserialize<'de> for AgentProfile {
         deserializer.deserialize_struct("kairo.v1.AgentProfile", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for AgentRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if self.profile.is_some() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if self.defined_at.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentRow", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if let Some(v) = self.profile.as_ref() {
+            struct_ser.serialize_field("profile", v)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if let Some(v) = self.defined_at.as_ref() {
+            struct_ser.serialize_field("defined_at", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for AgentRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "profile",
+            "sequence",
+            "defined_at",
+            "definedAt",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            Profile,
+            Sequence,
+            DefinedAt,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "profile" => Ok(GeneratedField::Profile),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "definedAt" | "defined_at" => Ok(GeneratedField::DefinedAt),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = AgentRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.AgentRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<AgentRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut profile__ = None;
+                let mut sequence__ = None;
+                let mut defined_at__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Profile => {
+                            if profile__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("profile"));
+                            }
+                            profile__ = map_.next_value()?;
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::DefinedAt => {
+                            if defined_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("definedAt"));
+                            }
+                            defined_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(AgentRow {
+                    agent: agent__.unwrap_or_default(),
+                    profile: profile__,
+                    sequence: sequence__.unwrap_or_default(),
+                    defined_at: defined_at__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.AgentRow", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for AgentThought {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -1893,6 +2572,617 @@ impl<'de> serde::Deserialize<'de> for ApprovalRequested {
         deserializer.deserialize_struct("kairo.v1.ApprovalRequested", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for ApprovalRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if self.thread_id.is_some() {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        if !self.tool.is_empty() {
+            len += 1;
+        }
+        if self.arguments.is_some() {
+            len += 1;
+        }
+        if self.chain_id.is_some() {
+            len += 1;
+        }
+        if self.step != 0 {
+            len += 1;
+        }
+        if self.requested_at.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ApprovalRow", len)?;
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if let Some(v) = self.thread_id.as_ref() {
+            struct_ser.serialize_field("thread_id", v)?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        if !self.tool.is_empty() {
+            struct_ser.serialize_field("tool", &self.tool)?;
+        }
+        if let Some(v) = self.arguments.as_ref() {
+            struct_ser.serialize_field("arguments", v)?;
+        }
+        if let Some(v) = self.chain_id.as_ref() {
+            struct_ser.serialize_field("chain_id", v)?;
+        }
+        if self.step != 0 {
+            struct_ser.serialize_field("step", &self.step)?;
+        }
+        if let Some(v) = self.requested_at.as_ref() {
+            struct_ser.serialize_field("requested_at", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ApprovalRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "action_id",
+            "actionId",
+            "sequence",
+            "agent",
+            "user",
+            "thread_id",
+            "threadId",
+            "correlation_id",
+            "correlationId",
+            "tool",
+            "arguments",
+            "chain_id",
+            "chainId",
+            "step",
+            "requested_at",
+            "requestedAt",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ActionId,
+            Sequence,
+            Agent,
+            User,
+            ThreadId,
+            CorrelationId,
+            Tool,
+            Arguments,
+            ChainId,
+            Step,
+            RequestedAt,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            "tool" => Ok(GeneratedField::Tool),
+                            "arguments" => Ok(GeneratedField::Arguments),
+                            "chainId" | "chain_id" => Ok(GeneratedField::ChainId),
+                            "step" => Ok(GeneratedField::Step),
+                            "requestedAt" | "requested_at" => Ok(GeneratedField::RequestedAt),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ApprovalRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ApprovalRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ApprovalRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut action_id__ = None;
+                let mut sequence__ = None;
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut thread_id__ = None;
+                let mut correlation_id__ = None;
+                let mut tool__ = None;
+                let mut arguments__ = None;
+                let mut chain_id__ = None;
+                let mut step__ = None;
+                let mut requested_at__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tool => {
+                            if tool__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tool"));
+                            }
+                            tool__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Arguments => {
+                            if arguments__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("arguments"));
+                            }
+                            arguments__ = map_.next_value()?;
+                        }
+                        GeneratedField::ChainId => {
+                            if chain_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainId"));
+                            }
+                            chain_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::Step => {
+                            if step__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("step"));
+                            }
+                            step__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::RequestedAt => {
+                            if requested_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("requestedAt"));
+                            }
+                            requested_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ApprovalRow {
+                    action_id: action_id__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    thread_id: thread_id__,
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                    tool: tool__.unwrap_or_default(),
+                    arguments: arguments__,
+                    chain_id: chain_id__,
+                    step: step__.unwrap_or_default(),
+                    requested_at: requested_at__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ApprovalRow", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ApproveRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.verdict.is_empty() {
+            len += 1;
+        }
+        if !self.note.is_empty() {
+            len += 1;
+        }
+        if !self.approval_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ApproveRequest", len)?;
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.verdict.is_empty() {
+            struct_ser.serialize_field("verdict", &self.verdict)?;
+        }
+        if !self.note.is_empty() {
+            struct_ser.serialize_field("note", &self.note)?;
+        }
+        if !self.approval_id.is_empty() {
+            struct_ser.serialize_field("approval_id", &self.approval_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ApproveRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "user",
+            "agent",
+            "action_id",
+            "actionId",
+            "verdict",
+            "note",
+            "approval_id",
+            "approvalId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            User,
+            Agent,
+            ActionId,
+            Verdict,
+            Note,
+            ApprovalId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "user" => Ok(GeneratedField::User),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "verdict" => Ok(GeneratedField::Verdict),
+                            "note" => Ok(GeneratedField::Note),
+                            "approvalId" | "approval_id" => Ok(GeneratedField::ApprovalId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ApproveRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ApproveRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ApproveRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut user__ = None;
+                let mut agent__ = None;
+                let mut action_id__ = None;
+                let mut verdict__ = None;
+                let mut note__ = None;
+                let mut approval_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Verdict => {
+                            if verdict__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("verdict"));
+                            }
+                            verdict__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Note => {
+                            if note__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("note"));
+                            }
+                            note__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ApprovalId => {
+                            if approval_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("approvalId"));
+                            }
+                            approval_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ApproveRequest {
+                    user: user__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    action_id: action_id__.unwrap_or_default(),
+                    verdict: verdict__.unwrap_or_default(),
+                    note: note__.unwrap_or_default(),
+                    approval_id: approval_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ApproveRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ApproveResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.approval_id.is_empty() {
+            len += 1;
+        }
+        if !self.event_id.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ApproveResponse", len)?;
+        if !self.approval_id.is_empty() {
+            struct_ser.serialize_field("approval_id", &self.approval_id)?;
+        }
+        if !self.event_id.is_empty() {
+            struct_ser.serialize_field("event_id", &self.event_id)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ApproveResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "approval_id",
+            "approvalId",
+            "event_id",
+            "eventId",
+            "sequence",
+            "correlation_id",
+            "correlationId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ApprovalId,
+            EventId,
+            Sequence,
+            CorrelationId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "approvalId" | "approval_id" => Ok(GeneratedField::ApprovalId),
+                            "eventId" | "event_id" => Ok(GeneratedField::EventId),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ApproveResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ApproveResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ApproveResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut approval_id__ = None;
+                let mut event_id__ = None;
+                let mut sequence__ = None;
+                let mut correlation_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ApprovalId => {
+                            if approval_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("approvalId"));
+                            }
+                            approval_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::EventId => {
+                            if event_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("eventId"));
+                            }
+                            event_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ApproveResponse {
+                    approval_id: approval_id__.unwrap_or_default(),
+                    event_id: event_id__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ApproveResponse", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for ChainEnded {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -2021,6 +3311,315 @@ impl<'de> serde::Deserialize<'de> for ChainEnded {
             }
         }
         deserializer.deserialize_struct("kairo.v1.ChainEnded", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ChainRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.chain_id.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if self.thread_id.is_some() {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        if !self.origin.is_empty() {
+            len += 1;
+        }
+        if self.task_id.is_some() {
+            len += 1;
+        }
+        if !self.plan.is_empty() {
+            len += 1;
+        }
+        if self.started_at.is_some() {
+            len += 1;
+        }
+        if self.ended_at.is_some() {
+            len += 1;
+        }
+        if self.outcome.is_some() {
+            len += 1;
+        }
+        if self.reason.is_some() {
+            len += 1;
+        }
+        if !self.steps.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ChainRow", len)?;
+        if !self.chain_id.is_empty() {
+            struct_ser.serialize_field("chain_id", &self.chain_id)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if let Some(v) = self.thread_id.as_ref() {
+            struct_ser.serialize_field("thread_id", v)?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        if !self.origin.is_empty() {
+            struct_ser.serialize_field("origin", &self.origin)?;
+        }
+        if let Some(v) = self.task_id.as_ref() {
+            struct_ser.serialize_field("task_id", v)?;
+        }
+        if !self.plan.is_empty() {
+            struct_ser.serialize_field("plan", &self.plan)?;
+        }
+        if let Some(v) = self.started_at.as_ref() {
+            struct_ser.serialize_field("started_at", v)?;
+        }
+        if let Some(v) = self.ended_at.as_ref() {
+            struct_ser.serialize_field("ended_at", v)?;
+        }
+        if let Some(v) = self.outcome.as_ref() {
+            struct_ser.serialize_field("outcome", v)?;
+        }
+        if let Some(v) = self.reason.as_ref() {
+            struct_ser.serialize_field("reason", v)?;
+        }
+        if !self.steps.is_empty() {
+            struct_ser.serialize_field("steps", &self.steps)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ChainRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "chain_id",
+            "chainId",
+            "sequence",
+            "agent",
+            "thread_id",
+            "threadId",
+            "correlation_id",
+            "correlationId",
+            "origin",
+            "task_id",
+            "taskId",
+            "plan",
+            "started_at",
+            "startedAt",
+            "ended_at",
+            "endedAt",
+            "outcome",
+            "reason",
+            "steps",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ChainId,
+            Sequence,
+            Agent,
+            ThreadId,
+            CorrelationId,
+            Origin,
+            TaskId,
+            Plan,
+            StartedAt,
+            EndedAt,
+            Outcome,
+            Reason,
+            Steps,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "chainId" | "chain_id" => Ok(GeneratedField::ChainId),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            "origin" => Ok(GeneratedField::Origin),
+                            "taskId" | "task_id" => Ok(GeneratedField::TaskId),
+                            "plan" => Ok(GeneratedField::Plan),
+                            "startedAt" | "started_at" => Ok(GeneratedField::StartedAt),
+                            "endedAt" | "ended_at" => Ok(GeneratedField::EndedAt),
+                            "outcome" => Ok(GeneratedField::Outcome),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "steps" => Ok(GeneratedField::Steps),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ChainRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ChainRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ChainRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut chain_id__ = None;
+                let mut sequence__ = None;
+                let mut agent__ = None;
+                let mut thread_id__ = None;
+                let mut correlation_id__ = None;
+                let mut origin__ = None;
+                let mut task_id__ = None;
+                let mut plan__ = None;
+                let mut started_at__ = None;
+                let mut ended_at__ = None;
+                let mut outcome__ = None;
+                let mut reason__ = None;
+                let mut steps__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ChainId => {
+                            if chain_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainId"));
+                            }
+                            chain_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Origin => {
+                            if origin__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("origin"));
+                            }
+                            origin__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TaskId => {
+                            if task_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskId"));
+                            }
+                            task_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::Plan => {
+                            if plan__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("plan"));
+                            }
+                            plan__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::StartedAt => {
+                            if started_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("startedAt"));
+                            }
+                            started_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::EndedAt => {
+                            if ended_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("endedAt"));
+                            }
+                            ended_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Outcome => {
+                            if outcome__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("outcome"));
+                            }
+                            outcome__ = map_.next_value()?;
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = map_.next_value()?;
+                        }
+                        GeneratedField::Steps => {
+                            if steps__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("steps"));
+                            }
+                            steps__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ChainRow {
+                    chain_id: chain_id__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    thread_id: thread_id__,
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                    origin: origin__.unwrap_or_default(),
+                    task_id: task_id__,
+                    plan: plan__.unwrap_or_default(),
+                    started_at: started_at__,
+                    ended_at: ended_at__,
+                    outcome: outcome__,
+                    reason: reason__,
+                    steps: steps__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ChainRow", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for ChainStarted {
@@ -2517,6 +4116,631 @@ impl<'de> serde::Deserialize<'de> for ChainStepEnded {
             }
         }
         deserializer.deserialize_struct("kairo.v1.ChainStepEnded", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ChainStepRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.step != 0 {
+            len += 1;
+        }
+        if self.group != 0 {
+            len += 1;
+        }
+        if !self.event.is_empty() {
+            len += 1;
+        }
+        if self.params.is_some() {
+            len += 1;
+        }
+        if self.decide.is_some() {
+            len += 1;
+        }
+        if !self.state.is_empty() {
+            len += 1;
+        }
+        if self.approval_id.is_some() {
+            len += 1;
+        }
+        if self.action_id.is_some() {
+            len += 1;
+        }
+        if self.begun_at.is_some() {
+            len += 1;
+        }
+        if self.ended_at.is_some() {
+            len += 1;
+        }
+        if self.result.is_some() {
+            len += 1;
+        }
+        if self.reason.is_some() {
+            len += 1;
+        }
+        if self.filled.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ChainStepRow", len)?;
+        if self.step != 0 {
+            struct_ser.serialize_field("step", &self.step)?;
+        }
+        if self.group != 0 {
+            struct_ser.serialize_field("group", &self.group)?;
+        }
+        if !self.event.is_empty() {
+            struct_ser.serialize_field("event", &self.event)?;
+        }
+        if let Some(v) = self.params.as_ref() {
+            struct_ser.serialize_field("params", v)?;
+        }
+        if let Some(v) = self.decide.as_ref() {
+            struct_ser.serialize_field("decide", v)?;
+        }
+        if !self.state.is_empty() {
+            struct_ser.serialize_field("state", &self.state)?;
+        }
+        if let Some(v) = self.approval_id.as_ref() {
+            struct_ser.serialize_field("approval_id", v)?;
+        }
+        if let Some(v) = self.action_id.as_ref() {
+            struct_ser.serialize_field("action_id", v)?;
+        }
+        if let Some(v) = self.begun_at.as_ref() {
+            struct_ser.serialize_field("begun_at", v)?;
+        }
+        if let Some(v) = self.ended_at.as_ref() {
+            struct_ser.serialize_field("ended_at", v)?;
+        }
+        if let Some(v) = self.result.as_ref() {
+            struct_ser.serialize_field("result", v)?;
+        }
+        if let Some(v) = self.reason.as_ref() {
+            struct_ser.serialize_field("reason", v)?;
+        }
+        if let Some(v) = self.filled.as_ref() {
+            struct_ser.serialize_field("filled", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ChainStepRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "step",
+            "group",
+            "event",
+            "params",
+            "decide",
+            "state",
+            "approval_id",
+            "approvalId",
+            "action_id",
+            "actionId",
+            "begun_at",
+            "begunAt",
+            "ended_at",
+            "endedAt",
+            "result",
+            "reason",
+            "filled",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Step,
+            Group,
+            Event,
+            Params,
+            Decide,
+            State,
+            ApprovalId,
+            ActionId,
+            BegunAt,
+            EndedAt,
+            Result,
+            Reason,
+            Filled,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "step" => Ok(GeneratedField::Step),
+                            "group" => Ok(GeneratedField::Group),
+                            "event" => Ok(GeneratedField::Event),
+                            "params" => Ok(GeneratedField::Params),
+                            "decide" => Ok(GeneratedField::Decide),
+                            "state" => Ok(GeneratedField::State),
+                            "approvalId" | "approval_id" => Ok(GeneratedField::ApprovalId),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "begunAt" | "begun_at" => Ok(GeneratedField::BegunAt),
+                            "endedAt" | "ended_at" => Ok(GeneratedField::EndedAt),
+                            "result" => Ok(GeneratedField::Result),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "filled" => Ok(GeneratedField::Filled),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ChainStepRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ChainStepRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ChainStepRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut step__ = None;
+                let mut group__ = None;
+                let mut event__ = None;
+                let mut params__ = None;
+                let mut decide__ = None;
+                let mut state__ = None;
+                let mut approval_id__ = None;
+                let mut action_id__ = None;
+                let mut begun_at__ = None;
+                let mut ended_at__ = None;
+                let mut result__ = None;
+                let mut reason__ = None;
+                let mut filled__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Step => {
+                            if step__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("step"));
+                            }
+                            step__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Group => {
+                            if group__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("group"));
+                            }
+                            group__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Event => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("event"));
+                            }
+                            event__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Params => {
+                            if params__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("params"));
+                            }
+                            params__ = map_.next_value()?;
+                        }
+                        GeneratedField::Decide => {
+                            if decide__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("decide"));
+                            }
+                            decide__ = map_.next_value()?;
+                        }
+                        GeneratedField::State => {
+                            if state__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("state"));
+                            }
+                            state__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ApprovalId => {
+                            if approval_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("approvalId"));
+                            }
+                            approval_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::BegunAt => {
+                            if begun_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("begunAt"));
+                            }
+                            begun_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::EndedAt => {
+                            if ended_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("endedAt"));
+                            }
+                            ended_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Result => {
+                            if result__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("result"));
+                            }
+                            result__ = map_.next_value()?;
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = map_.next_value()?;
+                        }
+                        GeneratedField::Filled => {
+                            if filled__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("filled"));
+                            }
+                            filled__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ChainStepRow {
+                    step: step__.unwrap_or_default(),
+                    group: group__.unwrap_or_default(),
+                    event: event__.unwrap_or_default(),
+                    params: params__,
+                    decide: decide__,
+                    state: state__.unwrap_or_default(),
+                    approval_id: approval_id__,
+                    action_id: action_id__,
+                    begun_at: begun_at__,
+                    ended_at: ended_at__,
+                    result: result__,
+                    reason: reason__,
+                    filled: filled__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ChainStepRow", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ChooseRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.offer_id.is_empty() {
+            len += 1;
+        }
+        if !self.option.is_empty() {
+            len += 1;
+        }
+        if !self.choice_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ChooseRequest", len)?;
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.offer_id.is_empty() {
+            struct_ser.serialize_field("offer_id", &self.offer_id)?;
+        }
+        if !self.option.is_empty() {
+            struct_ser.serialize_field("option", &self.option)?;
+        }
+        if !self.choice_id.is_empty() {
+            struct_ser.serialize_field("choice_id", &self.choice_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ChooseRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "user",
+            "agent",
+            "offer_id",
+            "offerId",
+            "option",
+            "choice_id",
+            "choiceId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            User,
+            Agent,
+            OfferId,
+            Option,
+            ChoiceId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "user" => Ok(GeneratedField::User),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "offerId" | "offer_id" => Ok(GeneratedField::OfferId),
+                            "option" => Ok(GeneratedField::Option),
+                            "choiceId" | "choice_id" => Ok(GeneratedField::ChoiceId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ChooseRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ChooseRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ChooseRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut user__ = None;
+                let mut agent__ = None;
+                let mut offer_id__ = None;
+                let mut option__ = None;
+                let mut choice_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::OfferId => {
+                            if offer_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("offerId"));
+                            }
+                            offer_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Option => {
+                            if option__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("option"));
+                            }
+                            option__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ChoiceId => {
+                            if choice_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("choiceId"));
+                            }
+                            choice_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ChooseRequest {
+                    user: user__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    offer_id: offer_id__.unwrap_or_default(),
+                    option: option__.unwrap_or_default(),
+                    choice_id: choice_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ChooseRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ChooseResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.choice_id.is_empty() {
+            len += 1;
+        }
+        if !self.event_id.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ChooseResponse", len)?;
+        if !self.choice_id.is_empty() {
+            struct_ser.serialize_field("choice_id", &self.choice_id)?;
+        }
+        if !self.event_id.is_empty() {
+            struct_ser.serialize_field("event_id", &self.event_id)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ChooseResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "choice_id",
+            "choiceId",
+            "event_id",
+            "eventId",
+            "sequence",
+            "correlation_id",
+            "correlationId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ChoiceId,
+            EventId,
+            Sequence,
+            CorrelationId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "choiceId" | "choice_id" => Ok(GeneratedField::ChoiceId),
+                            "eventId" | "event_id" => Ok(GeneratedField::EventId),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ChooseResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ChooseResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ChooseResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut choice_id__ = None;
+                let mut event_id__ = None;
+                let mut sequence__ = None;
+                let mut correlation_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ChoiceId => {
+                            if choice_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("choiceId"));
+                            }
+                            choice_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::EventId => {
+                            if event_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("eventId"));
+                            }
+                            event_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ChooseResponse {
+                    choice_id: choice_id__.unwrap_or_default(),
+                    event_id: event_id__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ChooseResponse", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for Completion {
@@ -3057,6 +5281,720 @@ impl<'de> serde::Deserialize<'de> for CompletionToolCall {
             }
         }
         deserializer.deserialize_struct("kairo.v1.CompletionToolCall", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ConsentRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if self.thread_id.is_some() {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        if !self.tool.is_empty() {
+            len += 1;
+        }
+        if self.arguments.is_some() {
+            len += 1;
+        }
+        if self.chain_id.is_some() {
+            len += 1;
+        }
+        if self.step != 0 {
+            len += 1;
+        }
+        if self.requested_at.is_some() {
+            len += 1;
+        }
+        if !self.status.is_empty() {
+            len += 1;
+        }
+        if self.decided_by.is_some() {
+            len += 1;
+        }
+        if self.note.is_some() {
+            len += 1;
+        }
+        if self.decided_at.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ConsentRow", len)?;
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if let Some(v) = self.thread_id.as_ref() {
+            struct_ser.serialize_field("thread_id", v)?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        if !self.tool.is_empty() {
+            struct_ser.serialize_field("tool", &self.tool)?;
+        }
+        if let Some(v) = self.arguments.as_ref() {
+            struct_ser.serialize_field("arguments", v)?;
+        }
+        if let Some(v) = self.chain_id.as_ref() {
+            struct_ser.serialize_field("chain_id", v)?;
+        }
+        if self.step != 0 {
+            struct_ser.serialize_field("step", &self.step)?;
+        }
+        if let Some(v) = self.requested_at.as_ref() {
+            struct_ser.serialize_field("requested_at", v)?;
+        }
+        if !self.status.is_empty() {
+            struct_ser.serialize_field("status", &self.status)?;
+        }
+        if let Some(v) = self.decided_by.as_ref() {
+            struct_ser.serialize_field("decided_by", v)?;
+        }
+        if let Some(v) = self.note.as_ref() {
+            struct_ser.serialize_field("note", v)?;
+        }
+        if let Some(v) = self.decided_at.as_ref() {
+            struct_ser.serialize_field("decided_at", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ConsentRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "action_id",
+            "actionId",
+            "sequence",
+            "agent",
+            "user",
+            "thread_id",
+            "threadId",
+            "correlation_id",
+            "correlationId",
+            "tool",
+            "arguments",
+            "chain_id",
+            "chainId",
+            "step",
+            "requested_at",
+            "requestedAt",
+            "status",
+            "decided_by",
+            "decidedBy",
+            "note",
+            "decided_at",
+            "decidedAt",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ActionId,
+            Sequence,
+            Agent,
+            User,
+            ThreadId,
+            CorrelationId,
+            Tool,
+            Arguments,
+            ChainId,
+            Step,
+            RequestedAt,
+            Status,
+            DecidedBy,
+            Note,
+            DecidedAt,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            "tool" => Ok(GeneratedField::Tool),
+                            "arguments" => Ok(GeneratedField::Arguments),
+                            "chainId" | "chain_id" => Ok(GeneratedField::ChainId),
+                            "step" => Ok(GeneratedField::Step),
+                            "requestedAt" | "requested_at" => Ok(GeneratedField::RequestedAt),
+                            "status" => Ok(GeneratedField::Status),
+                            "decidedBy" | "decided_by" => Ok(GeneratedField::DecidedBy),
+                            "note" => Ok(GeneratedField::Note),
+                            "decidedAt" | "decided_at" => Ok(GeneratedField::DecidedAt),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ConsentRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ConsentRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ConsentRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut action_id__ = None;
+                let mut sequence__ = None;
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut thread_id__ = None;
+                let mut correlation_id__ = None;
+                let mut tool__ = None;
+                let mut arguments__ = None;
+                let mut chain_id__ = None;
+                let mut step__ = None;
+                let mut requested_at__ = None;
+                let mut status__ = None;
+                let mut decided_by__ = None;
+                let mut note__ = None;
+                let mut decided_at__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tool => {
+                            if tool__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tool"));
+                            }
+                            tool__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Arguments => {
+                            if arguments__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("arguments"));
+                            }
+                            arguments__ = map_.next_value()?;
+                        }
+                        GeneratedField::ChainId => {
+                            if chain_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainId"));
+                            }
+                            chain_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::Step => {
+                            if step__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("step"));
+                            }
+                            step__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::RequestedAt => {
+                            if requested_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("requestedAt"));
+                            }
+                            requested_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::DecidedBy => {
+                            if decided_by__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("decidedBy"));
+                            }
+                            decided_by__ = map_.next_value()?;
+                        }
+                        GeneratedField::Note => {
+                            if note__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("note"));
+                            }
+                            note__ = map_.next_value()?;
+                        }
+                        GeneratedField::DecidedAt => {
+                            if decided_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("decidedAt"));
+                            }
+                            decided_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ConsentRow {
+                    action_id: action_id__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    thread_id: thread_id__,
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                    tool: tool__.unwrap_or_default(),
+                    arguments: arguments__,
+                    chain_id: chain_id__,
+                    step: step__.unwrap_or_default(),
+                    requested_at: requested_at__,
+                    status: status__.unwrap_or_default(),
+                    decided_by: decided_by__,
+                    note: note__,
+                    decided_at: decided_at__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ConsentRow", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ConsumerRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.name.is_empty() {
+            len += 1;
+        }
+        if self.pending != 0 {
+            len += 1;
+        }
+        if self.ack_pending != 0 {
+            len += 1;
+        }
+        if self.redelivered != 0 {
+            len += 1;
+        }
+        if self.delivered != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ConsumerRow", len)?;
+        if !self.name.is_empty() {
+            struct_ser.serialize_field("name", &self.name)?;
+        }
+        if self.pending != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("pending", ToString::to_string(&self.pending).as_str())?;
+        }
+        if self.ack_pending != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("ack_pending", ToString::to_string(&self.ack_pending).as_str())?;
+        }
+        if self.redelivered != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("redelivered", ToString::to_string(&self.redelivered).as_str())?;
+        }
+        if self.delivered != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("delivered", ToString::to_string(&self.delivered).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ConsumerRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "name",
+            "pending",
+            "ack_pending",
+            "ackPending",
+            "redelivered",
+            "delivered",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Name,
+            Pending,
+            AckPending,
+            Redelivered,
+            Delivered,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "name" => Ok(GeneratedField::Name),
+                            "pending" => Ok(GeneratedField::Pending),
+                            "ackPending" | "ack_pending" => Ok(GeneratedField::AckPending),
+                            "redelivered" => Ok(GeneratedField::Redelivered),
+                            "delivered" => Ok(GeneratedField::Delivered),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ConsumerRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ConsumerRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ConsumerRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut name__ = None;
+                let mut pending__ = None;
+                let mut ack_pending__ = None;
+                let mut redelivered__ = None;
+                let mut delivered__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Name => {
+                            if name__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("name"));
+                            }
+                            name__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Pending => {
+                            if pending__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("pending"));
+                            }
+                            pending__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AckPending => {
+                            if ack_pending__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("ackPending"));
+                            }
+                            ack_pending__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Redelivered => {
+                            if redelivered__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("redelivered"));
+                            }
+                            redelivered__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Delivered => {
+                            if delivered__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("delivered"));
+                            }
+                            delivered__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ConsumerRow {
+                    name: name__.unwrap_or_default(),
+                    pending: pending__.unwrap_or_default(),
+                    ack_pending: ack_pending__.unwrap_or_default(),
+                    redelivered: redelivered__.unwrap_or_default(),
+                    delivered: delivered__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ConsumerRow", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ConversationRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if self.last_sequence != 0 {
+            len += 1;
+        }
+        if self.last_at.is_some() {
+            len += 1;
+        }
+        if !self.last_role.is_empty() {
+            len += 1;
+        }
+        if !self.last_text.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ConversationRow", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if self.last_sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("last_sequence", ToString::to_string(&self.last_sequence).as_str())?;
+        }
+        if let Some(v) = self.last_at.as_ref() {
+            struct_ser.serialize_field("last_at", v)?;
+        }
+        if !self.last_role.is_empty() {
+            struct_ser.serialize_field("last_role", &self.last_role)?;
+        }
+        if !self.last_text.is_empty() {
+            struct_ser.serialize_field("last_text", &self.last_text)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ConversationRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "user",
+            "last_sequence",
+            "lastSequence",
+            "last_at",
+            "lastAt",
+            "last_role",
+            "lastRole",
+            "last_text",
+            "lastText",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            User,
+            LastSequence,
+            LastAt,
+            LastRole,
+            LastText,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "lastSequence" | "last_sequence" => Ok(GeneratedField::LastSequence),
+                            "lastAt" | "last_at" => Ok(GeneratedField::LastAt),
+                            "lastRole" | "last_role" => Ok(GeneratedField::LastRole),
+                            "lastText" | "last_text" => Ok(GeneratedField::LastText),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ConversationRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ConversationRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ConversationRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut last_sequence__ = None;
+                let mut last_at__ = None;
+                let mut last_role__ = None;
+                let mut last_text__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::LastSequence => {
+                            if last_sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("lastSequence"));
+                            }
+                            last_sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::LastAt => {
+                            if last_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("lastAt"));
+                            }
+                            last_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::LastRole => {
+                            if last_role__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("lastRole"));
+                            }
+                            last_role__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::LastText => {
+                            if last_text__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("lastText"));
+                            }
+                            last_text__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ConversationRow {
+                    agent: agent__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    last_sequence: last_sequence__.unwrap_or_default(),
+                    last_at: last_at__,
+                    last_role: last_role__.unwrap_or_default(),
+                    last_text: last_text__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ConversationRow", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for DeadLetter {
@@ -3661,6 +6599,395 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
         deserializer.deserialize_struct("kairo.v1.DecidedEvent", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for DefineAgentRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.description.is_empty() {
+            len += 1;
+        }
+        if !self.prompt.is_empty() {
+            len += 1;
+        }
+        if !self.tools.is_empty() {
+            len += 1;
+        }
+        if self.max_steps != 0 {
+            len += 1;
+        }
+        if self.history_limit != 0 {
+            len += 1;
+        }
+        if !self.interjection.is_empty() {
+            len += 1;
+        }
+        if !self.planning.is_empty() {
+            len += 1;
+        }
+        if !self.threads.is_empty() {
+            len += 1;
+        }
+        if !self.time_zone.is_empty() {
+            len += 1;
+        }
+        if !self.day_ends_at.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.DefineAgentRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.description.is_empty() {
+            struct_ser.serialize_field("description", &self.description)?;
+        }
+        if !self.prompt.is_empty() {
+            struct_ser.serialize_field("prompt", &self.prompt)?;
+        }
+        if !self.tools.is_empty() {
+            struct_ser.serialize_field("tools", &self.tools)?;
+        }
+        if self.max_steps != 0 {
+            struct_ser.serialize_field("max_steps", &self.max_steps)?;
+        }
+        if self.history_limit != 0 {
+            struct_ser.serialize_field("history_limit", &self.history_limit)?;
+        }
+        if !self.interjection.is_empty() {
+            struct_ser.serialize_field("interjection", &self.interjection)?;
+        }
+        if !self.planning.is_empty() {
+            struct_ser.serialize_field("planning", &self.planning)?;
+        }
+        if !self.threads.is_empty() {
+            struct_ser.serialize_field("threads", &self.threads)?;
+        }
+        if !self.time_zone.is_empty() {
+            struct_ser.serialize_field("time_zone", &self.time_zone)?;
+        }
+        if !self.day_ends_at.is_empty() {
+            struct_ser.serialize_field("day_ends_at", &self.day_ends_at)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for DefineAgentRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "description",
+            "prompt",
+            "tools",
+            "max_steps",
+            "maxSteps",
+            "history_limit",
+            "historyLimit",
+            "interjection",
+            "planning",
+            "threads",
+            "time_zone",
+            "timeZone",
+            "day_ends_at",
+            "dayEndsAt",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            Description,
+            Prompt,
+            Tools,
+            MaxSteps,
+            HistoryLimit,
+            Interjection,
+            Planning,
+            Threads,
+            TimeZone,
+            DayEndsAt,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "description" => Ok(GeneratedField::Description),
+                            "prompt" => Ok(GeneratedField::Prompt),
+                            "tools" => Ok(GeneratedField::Tools),
+                            "maxSteps" | "max_steps" => Ok(GeneratedField::MaxSteps),
+                            "historyLimit" | "history_limit" => Ok(GeneratedField::HistoryLimit),
+                            "interjection" => Ok(GeneratedField::Interjection),
+                            "planning" => Ok(GeneratedField::Planning),
+                            "threads" => Ok(GeneratedField::Threads),
+                            "timeZone" | "time_zone" => Ok(GeneratedField::TimeZone),
+                            "dayEndsAt" | "day_ends_at" => Ok(GeneratedField::DayEndsAt),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = DefineAgentRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.DefineAgentRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<DefineAgentRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut description__ = None;
+                let mut prompt__ = None;
+                let mut tools__ = None;
+                let mut max_steps__ = None;
+                let mut history_limit__ = None;
+                let mut interjection__ = None;
+                let mut planning__ = None;
+                let mut threads__ = None;
+                let mut time_zone__ = None;
+                let mut day_ends_at__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Description => {
+                            if description__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("description"));
+                            }
+                            description__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Prompt => {
+                            if prompt__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("prompt"));
+                            }
+                            prompt__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tools => {
+                            if tools__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tools"));
+                            }
+                            tools__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::MaxSteps => {
+                            if max_steps__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("maxSteps"));
+                            }
+                            max_steps__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::HistoryLimit => {
+                            if history_limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("historyLimit"));
+                            }
+                            history_limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Interjection => {
+                            if interjection__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("interjection"));
+                            }
+                            interjection__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Planning => {
+                            if planning__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("planning"));
+                            }
+                            planning__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Threads => {
+                            if threads__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threads"));
+                            }
+                            threads__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TimeZone => {
+                            if time_zone__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("timeZone"));
+                            }
+                            time_zone__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::DayEndsAt => {
+                            if day_ends_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("dayEndsAt"));
+                            }
+                            day_ends_at__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(DefineAgentRequest {
+                    agent: agent__.unwrap_or_default(),
+                    description: description__.unwrap_or_default(),
+                    prompt: prompt__.unwrap_or_default(),
+                    tools: tools__.unwrap_or_default(),
+                    max_steps: max_steps__.unwrap_or_default(),
+                    history_limit: history_limit__.unwrap_or_default(),
+                    interjection: interjection__.unwrap_or_default(),
+                    planning: planning__.unwrap_or_default(),
+                    threads: threads__.unwrap_or_default(),
+                    time_zone: time_zone__.unwrap_or_default(),
+                    day_ends_at: day_ends_at__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.DefineAgentRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for DefineAgentResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.DefineAgentResponse", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for DefineAgentResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "sequence",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            Sequence,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = DefineAgentResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.DefineAgentResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<DefineAgentResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut sequence__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(DefineAgentResponse {
+                    agent: agent__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.DefineAgentResponse", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for EmailReceived {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -3840,6 +7167,7894 @@ impl<'de> serde::Deserialize<'de> for EmailReceived {
             }
         }
         deserializer.deserialize_struct("kairo.v1.EmailReceived", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for Event {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.event_id.is_empty() {
+            len += 1;
+        }
+        if self.ts.is_some() {
+            len += 1;
+        }
+        if !self.source.is_empty() {
+            len += 1;
+        }
+        if !self.modality.is_empty() {
+            len += 1;
+        }
+        if self.payload.is_some() {
+            len += 1;
+        }
+        if self.meta.is_some() {
+            len += 1;
+        }
+        if !self.r#type.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        if !self.subject.is_empty() {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        if self.causation_id.is_some() {
+            len += 1;
+        }
+        if self.thread_id.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.Event", len)?;
+        if !self.event_id.is_empty() {
+            struct_ser.serialize_field("event_id", &self.event_id)?;
+        }
+        if let Some(v) = self.ts.as_ref() {
+            struct_ser.serialize_field("ts", v)?;
+        }
+        if !self.source.is_empty() {
+            struct_ser.serialize_field("source", &self.source)?;
+        }
+        if !self.modality.is_empty() {
+            struct_ser.serialize_field("modality", &self.modality)?;
+        }
+        if let Some(v) = self.payload.as_ref() {
+            struct_ser.serialize_field("payload", v)?;
+        }
+        if let Some(v) = self.meta.as_ref() {
+            struct_ser.serialize_field("meta", v)?;
+        }
+        if !self.r#type.is_empty() {
+            struct_ser.serialize_field("type", &self.r#type)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if self.position != 0 {
+            struct_ser.serialize_field("position", &self.position)?;
+        }
+        if !self.subject.is_empty() {
+            struct_ser.serialize_field("subject", &self.subject)?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        if let Some(v) = self.causation_id.as_ref() {
+            struct_ser.serialize_field("causation_id", v)?;
+        }
+        if let Some(v) = self.thread_id.as_ref() {
+            struct_ser.serialize_field("thread_id", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for Event {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "event_id",
+            "eventId",
+            "ts",
+            "source",
+            "modality",
+            "payload",
+            "meta",
+            "type",
+            "sequence",
+            "position",
+            "subject",
+            "correlation_id",
+            "correlationId",
+            "causation_id",
+            "causationId",
+            "thread_id",
+            "threadId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            EventId,
+            Ts,
+            Source,
+            Modality,
+            Payload,
+            Meta,
+            Type,
+            Sequence,
+            Position,
+            Subject,
+            CorrelationId,
+            CausationId,
+            ThreadId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "eventId" | "event_id" => Ok(GeneratedField::EventId),
+                            "ts" => Ok(GeneratedField::Ts),
+                            "source" => Ok(GeneratedField::Source),
+                            "modality" => Ok(GeneratedField::Modality),
+                            "payload" => Ok(GeneratedField::Payload),
+                            "meta" => Ok(GeneratedField::Meta),
+                            "type" => Ok(GeneratedField::Type),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "position" => Ok(GeneratedField::Position),
+                            "subject" => Ok(GeneratedField::Subject),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            "causationId" | "causation_id" => Ok(GeneratedField::CausationId),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = Event;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.Event")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<Event, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut event_id__ = None;
+                let mut ts__ = None;
+                let mut source__ = None;
+                let mut modality__ = None;
+                let mut payload__ = None;
+                let mut meta__ = None;
+                let mut r#type__ = None;
+                let mut sequence__ = None;
+                let mut position__ = None;
+                let mut subject__ = None;
+                let mut correlation_id__ = None;
+                let mut causation_id__ = None;
+                let mut thread_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::EventId => {
+                            if event_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("eventId"));
+                            }
+                            event_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Ts => {
+                            if ts__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("ts"));
+                            }
+                            ts__ = map_.next_value()?;
+                        }
+                        GeneratedField::Source => {
+                            if source__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("source"));
+                            }
+                            source__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Modality => {
+                            if modality__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("modality"));
+                            }
+                            modality__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Payload => {
+                            if payload__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("payload"));
+                            }
+                            payload__ = map_.next_value()?;
+                        }
+                        GeneratedField::Meta => {
+                            if meta__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("meta"));
+                            }
+                            meta__ = map_.next_value()?;
+                        }
+                        GeneratedField::Type => {
+                            if r#type__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("type"));
+                            }
+                            r#type__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Subject => {
+                            if subject__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("subject"));
+                            }
+                            subject__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::CausationId => {
+                            if causation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("causationId"));
+                            }
+                            causation_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(Event {
+                    event_id: event_id__.unwrap_or_default(),
+                    ts: ts__,
+                    source: source__.unwrap_or_default(),
+                    modality: modality__.unwrap_or_default(),
+                    payload: payload__,
+                    meta: meta__,
+                    r#type: r#type__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    position: position__.unwrap_or_default(),
+                    subject: subject__.unwrap_or_default(),
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                    causation_id: causation_id__,
+                    thread_id: thread_id__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.Event", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for EventMeta {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.tags.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.EventMeta", len)?;
+        if !self.tags.is_empty() {
+            struct_ser.serialize_field("tags", &self.tags)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for EventMeta {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "tags",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Tags,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "tags" => Ok(GeneratedField::Tags),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = EventMeta;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.EventMeta")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<EventMeta, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut tags__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Tags => {
+                            if tags__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tags"));
+                            }
+                            tags__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(EventMeta {
+                    tags: tags__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.EventMeta", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for FiringRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.event_id.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if self.fired_at.is_some() {
+            len += 1;
+        }
+        if self.occurrence.is_some() {
+            len += 1;
+        }
+        if self.due_at.is_some() {
+            len += 1;
+        }
+        if self.late {
+            len += 1;
+        }
+        if self.trigger_event_id.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.FiringRow", len)?;
+        if !self.event_id.is_empty() {
+            struct_ser.serialize_field("event_id", &self.event_id)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if let Some(v) = self.fired_at.as_ref() {
+            struct_ser.serialize_field("fired_at", v)?;
+        }
+        if let Some(v) = self.occurrence.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("occurrence", ToString::to_string(&v).as_str())?;
+        }
+        if let Some(v) = self.due_at.as_ref() {
+            struct_ser.serialize_field("due_at", v)?;
+        }
+        if self.late {
+            struct_ser.serialize_field("late", &self.late)?;
+        }
+        if let Some(v) = self.trigger_event_id.as_ref() {
+            struct_ser.serialize_field("trigger_event_id", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for FiringRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "event_id",
+            "eventId",
+            "sequence",
+            "fired_at",
+            "firedAt",
+            "occurrence",
+            "due_at",
+            "dueAt",
+            "late",
+            "trigger_event_id",
+            "triggerEventId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            EventId,
+            Sequence,
+            FiredAt,
+            Occurrence,
+            DueAt,
+            Late,
+            TriggerEventId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "eventId" | "event_id" => Ok(GeneratedField::EventId),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "firedAt" | "fired_at" => Ok(GeneratedField::FiredAt),
+                            "occurrence" => Ok(GeneratedField::Occurrence),
+                            "dueAt" | "due_at" => Ok(GeneratedField::DueAt),
+                            "late" => Ok(GeneratedField::Late),
+                            "triggerEventId" | "trigger_event_id" => Ok(GeneratedField::TriggerEventId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = FiringRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.FiringRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<FiringRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut event_id__ = None;
+                let mut sequence__ = None;
+                let mut fired_at__ = None;
+                let mut occurrence__ = None;
+                let mut due_at__ = None;
+                let mut late__ = None;
+                let mut trigger_event_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::EventId => {
+                            if event_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("eventId"));
+                            }
+                            event_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::FiredAt => {
+                            if fired_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("firedAt"));
+                            }
+                            fired_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Occurrence => {
+                            if occurrence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("occurrence"));
+                            }
+                            occurrence__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::DueAt => {
+                            if due_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("dueAt"));
+                            }
+                            due_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Late => {
+                            if late__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("late"));
+                            }
+                            late__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TriggerEventId => {
+                            if trigger_event_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("triggerEventId"));
+                            }
+                            trigger_event_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(FiringRow {
+                    event_id: event_id__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    fired_at: fired_at__,
+                    occurrence: occurrence__,
+                    due_at: due_at__,
+                    late: late__.unwrap_or_default(),
+                    trigger_event_id: trigger_event_id__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.FiringRow", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetActionRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetActionRequest", len)?;
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetActionRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "action_id",
+            "actionId",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ActionId,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetActionRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetActionRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetActionRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut action_id__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetActionRequest {
+                    action_id: action_id__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetActionRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetActionResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.action.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetActionResponse", len)?;
+        if let Some(v) = self.action.as_ref() {
+            struct_ser.serialize_field("action", v)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetActionResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "action",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Action,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "action" => Ok(GeneratedField::Action),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetActionResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetActionResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetActionResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut action__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Action => {
+                            if action__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("action"));
+                            }
+                            action__ = map_.next_value()?;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetActionResponse {
+                    action: action__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetActionResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetAgentRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetAgentRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetAgentRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetAgentRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetAgentRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetAgentRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetAgentRequest {
+                    agent: agent__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetAgentRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetAgentResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.agent.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetAgentResponse", len)?;
+        if let Some(v) = self.agent.as_ref() {
+            struct_ser.serialize_field("agent", v)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetAgentResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetAgentResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetAgentResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetAgentResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = map_.next_value()?;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetAgentResponse {
+                    agent: agent__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetAgentResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetApprovalRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetApprovalRequest", len)?;
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetApprovalRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "action_id",
+            "actionId",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ActionId,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetApprovalRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetApprovalRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetApprovalRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut action_id__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetApprovalRequest {
+                    action_id: action_id__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetApprovalRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetApprovalResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.approval.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetApprovalResponse", len)?;
+        if let Some(v) = self.approval.as_ref() {
+            struct_ser.serialize_field("approval", v)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetApprovalResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "approval",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Approval,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "approval" => Ok(GeneratedField::Approval),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetApprovalResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetApprovalResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetApprovalResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut approval__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Approval => {
+                            if approval__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("approval"));
+                            }
+                            approval__ = map_.next_value()?;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetApprovalResponse {
+                    approval: approval__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetApprovalResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetChainRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.chain_id.is_empty() {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetChainRequest", len)?;
+        if !self.chain_id.is_empty() {
+            struct_ser.serialize_field("chain_id", &self.chain_id)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetChainRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "chain_id",
+            "chainId",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ChainId,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "chainId" | "chain_id" => Ok(GeneratedField::ChainId),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetChainRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetChainRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetChainRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut chain_id__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ChainId => {
+                            if chain_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainId"));
+                            }
+                            chain_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetChainRequest {
+                    chain_id: chain_id__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetChainRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetChainResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.chain.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetChainResponse", len)?;
+        if let Some(v) = self.chain.as_ref() {
+            struct_ser.serialize_field("chain", v)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetChainResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "chain",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Chain,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "chain" => Ok(GeneratedField::Chain),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetChainResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetChainResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetChainResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut chain__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Chain => {
+                            if chain__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chain"));
+                            }
+                            chain__ = map_.next_value()?;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetChainResponse {
+                    chain: chain__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetChainResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetConversationRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if self.after.is_some() {
+            len += 1;
+        }
+        if self.latest != 0 {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetConversationRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if let Some(v) = self.after.as_ref() {
+            struct_ser.serialize_field("after", v)?;
+        }
+        if self.latest != 0 {
+            struct_ser.serialize_field("latest", &self.latest)?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetConversationRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "user",
+            "after",
+            "latest",
+            "limit",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            User,
+            After,
+            Latest,
+            Limit,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "after" => Ok(GeneratedField::After),
+                            "latest" => Ok(GeneratedField::Latest),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetConversationRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetConversationRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetConversationRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut after__ = None;
+                let mut latest__ = None;
+                let mut limit__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::After => {
+                            if after__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("after"));
+                            }
+                            after__ = map_.next_value()?;
+                        }
+                        GeneratedField::Latest => {
+                            if latest__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("latest"));
+                            }
+                            latest__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetConversationRequest {
+                    agent: agent__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    after: after__,
+                    latest: latest__.unwrap_or_default(),
+                    limit: limit__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetConversationRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetConversationResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.messages.is_empty() {
+            len += 1;
+        }
+        if self.next_after.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetConversationResponse", len)?;
+        if !self.messages.is_empty() {
+            struct_ser.serialize_field("messages", &self.messages)?;
+        }
+        if let Some(v) = self.next_after.as_ref() {
+            struct_ser.serialize_field("next_after", v)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetConversationResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "messages",
+            "next_after",
+            "nextAfter",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Messages,
+            NextAfter,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "messages" => Ok(GeneratedField::Messages),
+                            "nextAfter" | "next_after" => Ok(GeneratedField::NextAfter),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetConversationResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetConversationResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetConversationResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut messages__ = None;
+                let mut next_after__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Messages => {
+                            if messages__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messages"));
+                            }
+                            messages__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextAfter => {
+                            if next_after__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextAfter"));
+                            }
+                            next_after__ = map_.next_value()?;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetConversationResponse {
+                    messages: messages__.unwrap_or_default(),
+                    next_after: next_after__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetConversationResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetInboxRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetInboxRequest", len)?;
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetInboxRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "user",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            User,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "user" => Ok(GeneratedField::User),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetInboxRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetInboxRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetInboxRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut user__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetInboxRequest {
+                    user: user__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetInboxRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetInboxResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.offers.is_empty() {
+            len += 1;
+        }
+        if !self.approvals.is_empty() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetInboxResponse", len)?;
+        if !self.offers.is_empty() {
+            struct_ser.serialize_field("offers", &self.offers)?;
+        }
+        if !self.approvals.is_empty() {
+            struct_ser.serialize_field("approvals", &self.approvals)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetInboxResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "offers",
+            "approvals",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Offers,
+            Approvals,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "offers" => Ok(GeneratedField::Offers),
+                            "approvals" => Ok(GeneratedField::Approvals),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetInboxResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetInboxResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetInboxResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut offers__ = None;
+                let mut approvals__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Offers => {
+                            if offers__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("offers"));
+                            }
+                            offers__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Approvals => {
+                            if approvals__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("approvals"));
+                            }
+                            approvals__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetInboxResponse {
+                    offers: offers__.unwrap_or_default(),
+                    approvals: approvals__.unwrap_or_default(),
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetInboxResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetMemoryRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.memory_id.is_empty() {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetMemoryRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.memory_id.is_empty() {
+            struct_ser.serialize_field("memory_id", &self.memory_id)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetMemoryRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "memory_id",
+            "memoryId",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            MemoryId,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "memoryId" | "memory_id" => Ok(GeneratedField::MemoryId),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetMemoryRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetMemoryRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetMemoryRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut memory_id__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::MemoryId => {
+                            if memory_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("memoryId"));
+                            }
+                            memory_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetMemoryRequest {
+                    agent: agent__.unwrap_or_default(),
+                    memory_id: memory_id__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetMemoryRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetMemoryResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.memory.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetMemoryResponse", len)?;
+        if let Some(v) = self.memory.as_ref() {
+            struct_ser.serialize_field("memory", v)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetMemoryResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "memory",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Memory,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "memory" => Ok(GeneratedField::Memory),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetMemoryResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetMemoryResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetMemoryResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut memory__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Memory => {
+                            if memory__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("memory"));
+                            }
+                            memory__ = map_.next_value()?;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetMemoryResponse {
+                    memory: memory__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetMemoryResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetProcessRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.process_id.is_empty() {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetProcessRequest", len)?;
+        if !self.process_id.is_empty() {
+            struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetProcessRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "process_id",
+            "processId",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ProcessId,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetProcessRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetProcessRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetProcessRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut process_id__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ProcessId => {
+                            if process_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processId"));
+                            }
+                            process_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetProcessRequest {
+                    process_id: process_id__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetProcessRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetProcessResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.process.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetProcessResponse", len)?;
+        if let Some(v) = self.process.as_ref() {
+            struct_ser.serialize_field("process", v)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetProcessResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "process",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Process,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "process" => Ok(GeneratedField::Process),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetProcessResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetProcessResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetProcessResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut process__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Process => {
+                            if process__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("process"));
+                            }
+                            process__ = map_.next_value()?;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetProcessResponse {
+                    process: process__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetProcessResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetStatusRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let len = 0;
+        let struct_ser = serializer.serialize_struct("kairo.v1.GetStatusRequest", len)?;
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetStatusRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                            Ok(GeneratedField::__SkipField__)
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetStatusRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetStatusRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetStatusRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                while map_.next_key::<GeneratedField>()?.is_some() {
+                    let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                }
+                Ok(GetStatusRequest {
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetStatusRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetStatusResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.services.is_empty() {
+            len += 1;
+        }
+        if !self.consumers.is_empty() {
+            len += 1;
+        }
+        if self.stream.is_some() {
+            len += 1;
+        }
+        if self.projection.is_some() {
+            len += 1;
+        }
+        if self.dead_letters != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetStatusResponse", len)?;
+        if !self.services.is_empty() {
+            struct_ser.serialize_field("services", &self.services)?;
+        }
+        if !self.consumers.is_empty() {
+            struct_ser.serialize_field("consumers", &self.consumers)?;
+        }
+        if let Some(v) = self.stream.as_ref() {
+            struct_ser.serialize_field("stream", v)?;
+        }
+        if let Some(v) = self.projection.as_ref() {
+            struct_ser.serialize_field("projection", v)?;
+        }
+        if self.dead_letters != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("dead_letters", ToString::to_string(&self.dead_letters).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetStatusResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "services",
+            "consumers",
+            "stream",
+            "projection",
+            "dead_letters",
+            "deadLetters",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Services,
+            Consumers,
+            Stream,
+            Projection,
+            DeadLetters,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "services" => Ok(GeneratedField::Services),
+                            "consumers" => Ok(GeneratedField::Consumers),
+                            "stream" => Ok(GeneratedField::Stream),
+                            "projection" => Ok(GeneratedField::Projection),
+                            "deadLetters" | "dead_letters" => Ok(GeneratedField::DeadLetters),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetStatusResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetStatusResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetStatusResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut services__ = None;
+                let mut consumers__ = None;
+                let mut stream__ = None;
+                let mut projection__ = None;
+                let mut dead_letters__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Services => {
+                            if services__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("services"));
+                            }
+                            services__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Consumers => {
+                            if consumers__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("consumers"));
+                            }
+                            consumers__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Stream => {
+                            if stream__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stream"));
+                            }
+                            stream__ = map_.next_value()?;
+                        }
+                        GeneratedField::Projection => {
+                            if projection__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("projection"));
+                            }
+                            projection__ = map_.next_value()?;
+                        }
+                        GeneratedField::DeadLetters => {
+                            if dead_letters__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("deadLetters"));
+                            }
+                            dead_letters__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetStatusResponse {
+                    services: services__.unwrap_or_default(),
+                    consumers: consumers__.unwrap_or_default(),
+                    stream: stream__,
+                    projection: projection__,
+                    dead_letters: dead_letters__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetStatusResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetTaskRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.task_id.is_empty() {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetTaskRequest", len)?;
+        if !self.task_id.is_empty() {
+            struct_ser.serialize_field("task_id", &self.task_id)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetTaskRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "task_id",
+            "taskId",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            TaskId,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "taskId" | "task_id" => Ok(GeneratedField::TaskId),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetTaskRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetTaskRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetTaskRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut task_id__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::TaskId => {
+                            if task_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskId"));
+                            }
+                            task_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetTaskRequest {
+                    task_id: task_id__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetTaskRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetTaskResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.task.is_some() {
+            len += 1;
+        }
+        if !self.firings.is_empty() {
+            len += 1;
+        }
+        if !self.chains.is_empty() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetTaskResponse", len)?;
+        if let Some(v) = self.task.as_ref() {
+            struct_ser.serialize_field("task", v)?;
+        }
+        if !self.firings.is_empty() {
+            struct_ser.serialize_field("firings", &self.firings)?;
+        }
+        if !self.chains.is_empty() {
+            struct_ser.serialize_field("chains", &self.chains)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetTaskResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "task",
+            "firings",
+            "chains",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Task,
+            Firings,
+            Chains,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "task" => Ok(GeneratedField::Task),
+                            "firings" => Ok(GeneratedField::Firings),
+                            "chains" => Ok(GeneratedField::Chains),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetTaskResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetTaskResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetTaskResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut task__ = None;
+                let mut firings__ = None;
+                let mut chains__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Task => {
+                            if task__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("task"));
+                            }
+                            task__ = map_.next_value()?;
+                        }
+                        GeneratedField::Firings => {
+                            if firings__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("firings"));
+                            }
+                            firings__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Chains => {
+                            if chains__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chains"));
+                            }
+                            chains__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetTaskResponse {
+                    task: task__,
+                    firings: firings__.unwrap_or_default(),
+                    chains: chains__.unwrap_or_default(),
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetTaskResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetThreadRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if self.before.is_some() {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetThreadRequest", len)?;
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if let Some(v) = self.before.as_ref() {
+            struct_ser.serialize_field("before", v)?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetThreadRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "thread_id",
+            "threadId",
+            "agent",
+            "before",
+            "limit",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ThreadId,
+            Agent,
+            Before,
+            Limit,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "before" => Ok(GeneratedField::Before),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetThreadRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetThreadRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetThreadRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut thread_id__ = None;
+                let mut agent__ = None;
+                let mut before__ = None;
+                let mut limit__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Before => {
+                            if before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("before"));
+                            }
+                            before__ = map_.next_value()?;
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetThreadRequest {
+                    thread_id: thread_id__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    before: before__,
+                    limit: limit__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetThreadRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetThreadResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.thread.is_some() {
+            len += 1;
+        }
+        if !self.events.is_empty() {
+            len += 1;
+        }
+        if self.next_before.is_some() {
+            len += 1;
+        }
+        if !self.chains.is_empty() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetThreadResponse", len)?;
+        if let Some(v) = self.thread.as_ref() {
+            struct_ser.serialize_field("thread", v)?;
+        }
+        if !self.events.is_empty() {
+            struct_ser.serialize_field("events", &self.events)?;
+        }
+        if let Some(v) = self.next_before.as_ref() {
+            struct_ser.serialize_field("next_before", v)?;
+        }
+        if !self.chains.is_empty() {
+            struct_ser.serialize_field("chains", &self.chains)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetThreadResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "thread",
+            "events",
+            "next_before",
+            "nextBefore",
+            "chains",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Thread,
+            Events,
+            NextBefore,
+            Chains,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "thread" => Ok(GeneratedField::Thread),
+                            "events" => Ok(GeneratedField::Events),
+                            "nextBefore" | "next_before" => Ok(GeneratedField::NextBefore),
+                            "chains" => Ok(GeneratedField::Chains),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetThreadResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetThreadResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetThreadResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut thread__ = None;
+                let mut events__ = None;
+                let mut next_before__ = None;
+                let mut chains__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Thread => {
+                            if thread__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("thread"));
+                            }
+                            thread__ = map_.next_value()?;
+                        }
+                        GeneratedField::Events => {
+                            if events__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("events"));
+                            }
+                            events__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextBefore => {
+                            if next_before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextBefore"));
+                            }
+                            next_before__ = map_.next_value()?;
+                        }
+                        GeneratedField::Chains => {
+                            if chains__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chains"));
+                            }
+                            chains__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetThreadResponse {
+                    thread: thread__,
+                    events: events__.unwrap_or_default(),
+                    next_before: next_before__,
+                    chains: chains__.unwrap_or_default(),
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetThreadResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetUsageRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.by.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.thread.is_empty() {
+            len += 1;
+        }
+        if !self.model.is_empty() {
+            len += 1;
+        }
+        if !self.from.is_empty() {
+            len += 1;
+        }
+        if !self.to.is_empty() {
+            len += 1;
+        }
+        if !self.after.is_empty() {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetUsageRequest", len)?;
+        if !self.by.is_empty() {
+            struct_ser.serialize_field("by", &self.by)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.thread.is_empty() {
+            struct_ser.serialize_field("thread", &self.thread)?;
+        }
+        if !self.model.is_empty() {
+            struct_ser.serialize_field("model", &self.model)?;
+        }
+        if !self.from.is_empty() {
+            struct_ser.serialize_field("from", &self.from)?;
+        }
+        if !self.to.is_empty() {
+            struct_ser.serialize_field("to", &self.to)?;
+        }
+        if !self.after.is_empty() {
+            struct_ser.serialize_field("after", &self.after)?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetUsageRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "by",
+            "agent",
+            "user",
+            "thread",
+            "model",
+            "from",
+            "to",
+            "after",
+            "limit",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            By,
+            Agent,
+            User,
+            Thread,
+            Model,
+            From,
+            To,
+            After,
+            Limit,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "by" => Ok(GeneratedField::By),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "thread" => Ok(GeneratedField::Thread),
+                            "model" => Ok(GeneratedField::Model),
+                            "from" => Ok(GeneratedField::From),
+                            "to" => Ok(GeneratedField::To),
+                            "after" => Ok(GeneratedField::After),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetUsageRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetUsageRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetUsageRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut by__ = None;
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut thread__ = None;
+                let mut model__ = None;
+                let mut from__ = None;
+                let mut to__ = None;
+                let mut after__ = None;
+                let mut limit__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::By => {
+                            if by__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("by"));
+                            }
+                            by__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Thread => {
+                            if thread__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("thread"));
+                            }
+                            thread__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Model => {
+                            if model__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("model"));
+                            }
+                            model__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::From => {
+                            if from__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("from"));
+                            }
+                            from__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::To => {
+                            if to__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("to"));
+                            }
+                            to__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::After => {
+                            if after__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("after"));
+                            }
+                            after__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetUsageRequest {
+                    by: by__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    thread: thread__.unwrap_or_default(),
+                    model: model__.unwrap_or_default(),
+                    from: from__.unwrap_or_default(),
+                    to: to__.unwrap_or_default(),
+                    after: after__.unwrap_or_default(),
+                    limit: limit__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetUsageRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GetUsageResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.usage.is_empty() {
+            len += 1;
+        }
+        if self.total.is_some() {
+            len += 1;
+        }
+        if !self.currency.is_empty() {
+            len += 1;
+        }
+        if !self.unpriced.is_empty() {
+            len += 1;
+        }
+        if self.next_after.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GetUsageResponse", len)?;
+        if !self.usage.is_empty() {
+            struct_ser.serialize_field("usage", &self.usage)?;
+        }
+        if let Some(v) = self.total.as_ref() {
+            struct_ser.serialize_field("total", v)?;
+        }
+        if !self.currency.is_empty() {
+            struct_ser.serialize_field("currency", &self.currency)?;
+        }
+        if !self.unpriced.is_empty() {
+            struct_ser.serialize_field("unpriced", &self.unpriced)?;
+        }
+        if let Some(v) = self.next_after.as_ref() {
+            struct_ser.serialize_field("next_after", v)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GetUsageResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "usage",
+            "total",
+            "currency",
+            "unpriced",
+            "next_after",
+            "nextAfter",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Usage,
+            Total,
+            Currency,
+            Unpriced,
+            NextAfter,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "usage" => Ok(GeneratedField::Usage),
+                            "total" => Ok(GeneratedField::Total),
+                            "currency" => Ok(GeneratedField::Currency),
+                            "unpriced" => Ok(GeneratedField::Unpriced),
+                            "nextAfter" | "next_after" => Ok(GeneratedField::NextAfter),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GetUsageResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GetUsageResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GetUsageResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut usage__ = None;
+                let mut total__ = None;
+                let mut currency__ = None;
+                let mut unpriced__ = None;
+                let mut next_after__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Usage => {
+                            if usage__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("usage"));
+                            }
+                            usage__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Total => {
+                            if total__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("total"));
+                            }
+                            total__ = map_.next_value()?;
+                        }
+                        GeneratedField::Currency => {
+                            if currency__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("currency"));
+                            }
+                            currency__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Unpriced => {
+                            if unpriced__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("unpriced"));
+                            }
+                            unpriced__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextAfter => {
+                            if next_after__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextAfter"));
+                            }
+                            next_after__ = map_.next_value()?;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GetUsageResponse {
+                    usage: usage__.unwrap_or_default(),
+                    total: total__,
+                    currency: currency__.unwrap_or_default(),
+                    unpriced: unpriced__.unwrap_or_default(),
+                    next_after: next_after__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GetUsageResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GivenPart {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.digest.is_empty() {
+            len += 1;
+        }
+        if !self.media_type.is_empty() {
+            len += 1;
+        }
+        if !self.data.is_empty() {
+            len += 1;
+        }
+        if !self.name.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GivenPart", len)?;
+        if !self.digest.is_empty() {
+            struct_ser.serialize_field("digest", &self.digest)?;
+        }
+        if !self.media_type.is_empty() {
+            struct_ser.serialize_field("media_type", &self.media_type)?;
+        }
+        if !self.data.is_empty() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("data", pbjson::private::base64::encode(&self.data).as_str())?;
+        }
+        if !self.name.is_empty() {
+            struct_ser.serialize_field("name", &self.name)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GivenPart {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "digest",
+            "media_type",
+            "mediaType",
+            "data",
+            "name",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Digest,
+            MediaType,
+            Data,
+            Name,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "digest" => Ok(GeneratedField::Digest),
+                            "mediaType" | "media_type" => Ok(GeneratedField::MediaType),
+                            "data" => Ok(GeneratedField::Data),
+                            "name" => Ok(GeneratedField::Name),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GivenPart;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GivenPart")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GivenPart, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut digest__ = None;
+                let mut media_type__ = None;
+                let mut data__ = None;
+                let mut name__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Digest => {
+                            if digest__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("digest"));
+                            }
+                            digest__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::MediaType => {
+                            if media_type__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("mediaType"));
+                            }
+                            media_type__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Data => {
+                            if data__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("data"));
+                            }
+                            data__ = 
+                                Some(map_.next_value::<::pbjson::private::BytesDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Name => {
+                            if name__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("name"));
+                            }
+                            name__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GivenPart {
+                    digest: digest__.unwrap_or_default(),
+                    media_type: media_type__.unwrap_or_default(),
+                    data: data__.unwrap_or_default(),
+                    name: name__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GivenPart", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for HitRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.kind.is_empty() {
+            len += 1;
+        }
+        if !self.id.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if self.user.is_some() {
+            len += 1;
+        }
+        if !self.title.is_empty() {
+            len += 1;
+        }
+        if !self.snippet.is_empty() {
+            len += 1;
+        }
+        if !self.r#type.is_empty() {
+            len += 1;
+        }
+        if self.status.is_some() {
+            len += 1;
+        }
+        if self.updated_at.is_some() {
+            len += 1;
+        }
+        if self.score != 0. {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.HitRow", len)?;
+        if !self.kind.is_empty() {
+            struct_ser.serialize_field("kind", &self.kind)?;
+        }
+        if !self.id.is_empty() {
+            struct_ser.serialize_field("id", &self.id)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if let Some(v) = self.user.as_ref() {
+            struct_ser.serialize_field("user", v)?;
+        }
+        if !self.title.is_empty() {
+            struct_ser.serialize_field("title", &self.title)?;
+        }
+        if !self.snippet.is_empty() {
+            struct_ser.serialize_field("snippet", &self.snippet)?;
+        }
+        if !self.r#type.is_empty() {
+            struct_ser.serialize_field("type", &self.r#type)?;
+        }
+        if let Some(v) = self.status.as_ref() {
+            struct_ser.serialize_field("status", v)?;
+        }
+        if let Some(v) = self.updated_at.as_ref() {
+            struct_ser.serialize_field("updated_at", v)?;
+        }
+        if self.score != 0. {
+            struct_ser.serialize_field("score", &self.score)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for HitRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "kind",
+            "id",
+            "agent",
+            "user",
+            "title",
+            "snippet",
+            "type",
+            "status",
+            "updated_at",
+            "updatedAt",
+            "score",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Kind,
+            Id,
+            Agent,
+            User,
+            Title,
+            Snippet,
+            Type,
+            Status,
+            UpdatedAt,
+            Score,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "kind" => Ok(GeneratedField::Kind),
+                            "id" => Ok(GeneratedField::Id),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "title" => Ok(GeneratedField::Title),
+                            "snippet" => Ok(GeneratedField::Snippet),
+                            "type" => Ok(GeneratedField::Type),
+                            "status" => Ok(GeneratedField::Status),
+                            "updatedAt" | "updated_at" => Ok(GeneratedField::UpdatedAt),
+                            "score" => Ok(GeneratedField::Score),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = HitRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.HitRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<HitRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut kind__ = None;
+                let mut id__ = None;
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut title__ = None;
+                let mut snippet__ = None;
+                let mut r#type__ = None;
+                let mut status__ = None;
+                let mut updated_at__ = None;
+                let mut score__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Kind => {
+                            if kind__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("kind"));
+                            }
+                            kind__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Id => {
+                            if id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("id"));
+                            }
+                            id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = map_.next_value()?;
+                        }
+                        GeneratedField::Title => {
+                            if title__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("title"));
+                            }
+                            title__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Snippet => {
+                            if snippet__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("snippet"));
+                            }
+                            snippet__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Type => {
+                            if r#type__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("type"));
+                            }
+                            r#type__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = map_.next_value()?;
+                        }
+                        GeneratedField::UpdatedAt => {
+                            if updated_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("updatedAt"));
+                            }
+                            updated_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Score => {
+                            if score__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("score"));
+                            }
+                            score__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(HitRow {
+                    kind: kind__.unwrap_or_default(),
+                    id: id__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    user: user__,
+                    title: title__.unwrap_or_default(),
+                    snippet: snippet__.unwrap_or_default(),
+                    r#type: r#type__.unwrap_or_default(),
+                    status: status__,
+                    updated_at: updated_at__,
+                    score: score__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.HitRow", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for KeepAlive {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let len = 0;
+        let struct_ser = serializer.serialize_struct("kairo.v1.KeepAlive", len)?;
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for KeepAlive {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                            Ok(GeneratedField::__SkipField__)
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = KeepAlive;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.KeepAlive")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<KeepAlive, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                while map_.next_key::<GeneratedField>()?.is_some() {
+                    let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                }
+                Ok(KeepAlive {
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.KeepAlive", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListActionsRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.thread.is_empty() {
+            len += 1;
+        }
+        if !self.status.is_empty() {
+            len += 1;
+        }
+        if self.in_flight {
+            len += 1;
+        }
+        if self.in_doubt {
+            len += 1;
+        }
+        if self.before.is_some() {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListActionsRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.thread.is_empty() {
+            struct_ser.serialize_field("thread", &self.thread)?;
+        }
+        if !self.status.is_empty() {
+            struct_ser.serialize_field("status", &self.status)?;
+        }
+        if self.in_flight {
+            struct_ser.serialize_field("in_flight", &self.in_flight)?;
+        }
+        if self.in_doubt {
+            struct_ser.serialize_field("in_doubt", &self.in_doubt)?;
+        }
+        if let Some(v) = self.before.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("before", ToString::to_string(&v).as_str())?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListActionsRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "thread",
+            "status",
+            "in_flight",
+            "inFlight",
+            "in_doubt",
+            "inDoubt",
+            "before",
+            "limit",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            Thread,
+            Status,
+            InFlight,
+            InDoubt,
+            Before,
+            Limit,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "thread" => Ok(GeneratedField::Thread),
+                            "status" => Ok(GeneratedField::Status),
+                            "inFlight" | "in_flight" => Ok(GeneratedField::InFlight),
+                            "inDoubt" | "in_doubt" => Ok(GeneratedField::InDoubt),
+                            "before" => Ok(GeneratedField::Before),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListActionsRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListActionsRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListActionsRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut thread__ = None;
+                let mut status__ = None;
+                let mut in_flight__ = None;
+                let mut in_doubt__ = None;
+                let mut before__ = None;
+                let mut limit__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Thread => {
+                            if thread__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("thread"));
+                            }
+                            thread__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::InFlight => {
+                            if in_flight__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("inFlight"));
+                            }
+                            in_flight__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::InDoubt => {
+                            if in_doubt__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("inDoubt"));
+                            }
+                            in_doubt__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Before => {
+                            if before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("before"));
+                            }
+                            before__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListActionsRequest {
+                    agent: agent__.unwrap_or_default(),
+                    thread: thread__.unwrap_or_default(),
+                    status: status__.unwrap_or_default(),
+                    in_flight: in_flight__.unwrap_or_default(),
+                    in_doubt: in_doubt__.unwrap_or_default(),
+                    before: before__,
+                    limit: limit__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListActionsRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListActionsResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.actions.is_empty() {
+            len += 1;
+        }
+        if self.next_before.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListActionsResponse", len)?;
+        if !self.actions.is_empty() {
+            struct_ser.serialize_field("actions", &self.actions)?;
+        }
+        if let Some(v) = self.next_before.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("next_before", ToString::to_string(&v).as_str())?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListActionsResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "actions",
+            "next_before",
+            "nextBefore",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Actions,
+            NextBefore,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "actions" => Ok(GeneratedField::Actions),
+                            "nextBefore" | "next_before" => Ok(GeneratedField::NextBefore),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListActionsResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListActionsResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListActionsResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut actions__ = None;
+                let mut next_before__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Actions => {
+                            if actions__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actions"));
+                            }
+                            actions__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextBefore => {
+                            if next_before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextBefore"));
+                            }
+                            next_before__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListActionsResponse {
+                    actions: actions__.unwrap_or_default(),
+                    next_before: next_before__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListActionsResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListAgentsRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.after.is_empty() {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListAgentsRequest", len)?;
+        if !self.after.is_empty() {
+            struct_ser.serialize_field("after", &self.after)?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListAgentsRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "after",
+            "limit",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            After,
+            Limit,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "after" => Ok(GeneratedField::After),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListAgentsRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListAgentsRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListAgentsRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut after__ = None;
+                let mut limit__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::After => {
+                            if after__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("after"));
+                            }
+                            after__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListAgentsRequest {
+                    after: after__.unwrap_or_default(),
+                    limit: limit__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListAgentsRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListAgentsResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agents.is_empty() {
+            len += 1;
+        }
+        if self.next_after.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListAgentsResponse", len)?;
+        if !self.agents.is_empty() {
+            struct_ser.serialize_field("agents", &self.agents)?;
+        }
+        if let Some(v) = self.next_after.as_ref() {
+            struct_ser.serialize_field("next_after", v)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListAgentsResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agents",
+            "next_after",
+            "nextAfter",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agents,
+            NextAfter,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agents" => Ok(GeneratedField::Agents),
+                            "nextAfter" | "next_after" => Ok(GeneratedField::NextAfter),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListAgentsResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListAgentsResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListAgentsResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agents__ = None;
+                let mut next_after__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agents => {
+                            if agents__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agents"));
+                            }
+                            agents__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextAfter => {
+                            if next_after__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextAfter"));
+                            }
+                            next_after__ = map_.next_value()?;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListAgentsResponse {
+                    agents: agents__.unwrap_or_default(),
+                    next_after: next_after__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListAgentsResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListApprovalsRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.status.is_empty() {
+            len += 1;
+        }
+        if self.before.is_some() {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListApprovalsRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.status.is_empty() {
+            struct_ser.serialize_field("status", &self.status)?;
+        }
+        if let Some(v) = self.before.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("before", ToString::to_string(&v).as_str())?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListApprovalsRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "user",
+            "status",
+            "before",
+            "limit",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            User,
+            Status,
+            Before,
+            Limit,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "status" => Ok(GeneratedField::Status),
+                            "before" => Ok(GeneratedField::Before),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListApprovalsRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListApprovalsRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListApprovalsRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut status__ = None;
+                let mut before__ = None;
+                let mut limit__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Before => {
+                            if before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("before"));
+                            }
+                            before__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListApprovalsRequest {
+                    agent: agent__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    status: status__.unwrap_or_default(),
+                    before: before__,
+                    limit: limit__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListApprovalsRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListApprovalsResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.approvals.is_empty() {
+            len += 1;
+        }
+        if self.next_before.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListApprovalsResponse", len)?;
+        if !self.approvals.is_empty() {
+            struct_ser.serialize_field("approvals", &self.approvals)?;
+        }
+        if let Some(v) = self.next_before.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("next_before", ToString::to_string(&v).as_str())?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListApprovalsResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "approvals",
+            "next_before",
+            "nextBefore",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Approvals,
+            NextBefore,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "approvals" => Ok(GeneratedField::Approvals),
+                            "nextBefore" | "next_before" => Ok(GeneratedField::NextBefore),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListApprovalsResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListApprovalsResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListApprovalsResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut approvals__ = None;
+                let mut next_before__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Approvals => {
+                            if approvals__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("approvals"));
+                            }
+                            approvals__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextBefore => {
+                            if next_before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextBefore"));
+                            }
+                            next_before__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListApprovalsResponse {
+                    approvals: approvals__.unwrap_or_default(),
+                    next_before: next_before__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListApprovalsResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListConversationsRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if self.before.is_some() {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListConversationsRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if let Some(v) = self.before.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("before", ToString::to_string(&v).as_str())?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListConversationsRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "user",
+            "before",
+            "limit",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            User,
+            Before,
+            Limit,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "before" => Ok(GeneratedField::Before),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListConversationsRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListConversationsRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListConversationsRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut before__ = None;
+                let mut limit__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Before => {
+                            if before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("before"));
+                            }
+                            before__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListConversationsRequest {
+                    agent: agent__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    before: before__,
+                    limit: limit__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListConversationsRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListConversationsResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.conversations.is_empty() {
+            len += 1;
+        }
+        if self.next_before.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListConversationsResponse", len)?;
+        if !self.conversations.is_empty() {
+            struct_ser.serialize_field("conversations", &self.conversations)?;
+        }
+        if let Some(v) = self.next_before.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("next_before", ToString::to_string(&v).as_str())?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListConversationsResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "conversations",
+            "next_before",
+            "nextBefore",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Conversations,
+            NextBefore,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "conversations" => Ok(GeneratedField::Conversations),
+                            "nextBefore" | "next_before" => Ok(GeneratedField::NextBefore),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListConversationsResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListConversationsResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListConversationsResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut conversations__ = None;
+                let mut next_before__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Conversations => {
+                            if conversations__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("conversations"));
+                            }
+                            conversations__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextBefore => {
+                            if next_before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextBefore"));
+                            }
+                            next_before__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListConversationsResponse {
+                    conversations: conversations__.unwrap_or_default(),
+                    next_before: next_before__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListConversationsResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListEventsRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.thread.is_empty() {
+            len += 1;
+        }
+        if !self.correlation.is_empty() {
+            len += 1;
+        }
+        if self.after.is_some() {
+            len += 1;
+        }
+        if self.since.is_some() {
+            len += 1;
+        }
+        if self.latest != 0 {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListEventsRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.thread.is_empty() {
+            struct_ser.serialize_field("thread", &self.thread)?;
+        }
+        if !self.correlation.is_empty() {
+            struct_ser.serialize_field("correlation", &self.correlation)?;
+        }
+        if let Some(v) = self.after.as_ref() {
+            struct_ser.serialize_field("after", v)?;
+        }
+        if let Some(v) = self.since.as_ref() {
+            struct_ser.serialize_field("since", v)?;
+        }
+        if self.latest != 0 {
+            struct_ser.serialize_field("latest", &self.latest)?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListEventsRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "thread",
+            "correlation",
+            "after",
+            "since",
+            "latest",
+            "limit",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            Thread,
+            Correlation,
+            After,
+            Since,
+            Latest,
+            Limit,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "thread" => Ok(GeneratedField::Thread),
+                            "correlation" => Ok(GeneratedField::Correlation),
+                            "after" => Ok(GeneratedField::After),
+                            "since" => Ok(GeneratedField::Since),
+                            "latest" => Ok(GeneratedField::Latest),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListEventsRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListEventsRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListEventsRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut thread__ = None;
+                let mut correlation__ = None;
+                let mut after__ = None;
+                let mut since__ = None;
+                let mut latest__ = None;
+                let mut limit__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Thread => {
+                            if thread__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("thread"));
+                            }
+                            thread__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Correlation => {
+                            if correlation__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlation"));
+                            }
+                            correlation__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::After => {
+                            if after__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("after"));
+                            }
+                            after__ = map_.next_value()?;
+                        }
+                        GeneratedField::Since => {
+                            if since__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("since"));
+                            }
+                            since__ = map_.next_value()?;
+                        }
+                        GeneratedField::Latest => {
+                            if latest__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("latest"));
+                            }
+                            latest__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListEventsRequest {
+                    agent: agent__.unwrap_or_default(),
+                    thread: thread__.unwrap_or_default(),
+                    correlation: correlation__.unwrap_or_default(),
+                    after: after__,
+                    since: since__,
+                    latest: latest__.unwrap_or_default(),
+                    limit: limit__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListEventsRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListEventsResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.events.is_empty() {
+            len += 1;
+        }
+        if self.next_after.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListEventsResponse", len)?;
+        if !self.events.is_empty() {
+            struct_ser.serialize_field("events", &self.events)?;
+        }
+        if let Some(v) = self.next_after.as_ref() {
+            struct_ser.serialize_field("next_after", v)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListEventsResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "events",
+            "next_after",
+            "nextAfter",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Events,
+            NextAfter,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "events" => Ok(GeneratedField::Events),
+                            "nextAfter" | "next_after" => Ok(GeneratedField::NextAfter),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListEventsResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListEventsResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListEventsResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut events__ = None;
+                let mut next_after__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Events => {
+                            if events__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("events"));
+                            }
+                            events__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextAfter => {
+                            if next_after__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextAfter"));
+                            }
+                            next_after__ = map_.next_value()?;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListEventsResponse {
+                    events: events__.unwrap_or_default(),
+                    next_after: next_after__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListEventsResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListMemoriesRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.q.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.r#type.is_empty() {
+            len += 1;
+        }
+        if !self.memory_id.is_empty() {
+            len += 1;
+        }
+        if !self.from.is_empty() {
+            len += 1;
+        }
+        if !self.to.is_empty() {
+            len += 1;
+        }
+        if !self.scope.is_empty() {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListMemoriesRequest", len)?;
+        if !self.q.is_empty() {
+            struct_ser.serialize_field("q", &self.q)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.r#type.is_empty() {
+            struct_ser.serialize_field("type", &self.r#type)?;
+        }
+        if !self.memory_id.is_empty() {
+            struct_ser.serialize_field("memory_id", &self.memory_id)?;
+        }
+        if !self.from.is_empty() {
+            struct_ser.serialize_field("from", &self.from)?;
+        }
+        if !self.to.is_empty() {
+            struct_ser.serialize_field("to", &self.to)?;
+        }
+        if !self.scope.is_empty() {
+            struct_ser.serialize_field("scope", &self.scope)?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListMemoriesRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "q",
+            "agent",
+            "user",
+            "type",
+            "memory_id",
+            "memoryId",
+            "from",
+            "to",
+            "scope",
+            "limit",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Q,
+            Agent,
+            User,
+            Type,
+            MemoryId,
+            From,
+            To,
+            Scope,
+            Limit,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "q" => Ok(GeneratedField::Q),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "type" => Ok(GeneratedField::Type),
+                            "memoryId" | "memory_id" => Ok(GeneratedField::MemoryId),
+                            "from" => Ok(GeneratedField::From),
+                            "to" => Ok(GeneratedField::To),
+                            "scope" => Ok(GeneratedField::Scope),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListMemoriesRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListMemoriesRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListMemoriesRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut q__ = None;
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut r#type__ = None;
+                let mut memory_id__ = None;
+                let mut from__ = None;
+                let mut to__ = None;
+                let mut scope__ = None;
+                let mut limit__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Q => {
+                            if q__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("q"));
+                            }
+                            q__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Type => {
+                            if r#type__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("type"));
+                            }
+                            r#type__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::MemoryId => {
+                            if memory_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("memoryId"));
+                            }
+                            memory_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::From => {
+                            if from__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("from"));
+                            }
+                            from__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::To => {
+                            if to__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("to"));
+                            }
+                            to__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Scope => {
+                            if scope__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("scope"));
+                            }
+                            scope__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListMemoriesRequest {
+                    q: q__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    r#type: r#type__.unwrap_or_default(),
+                    memory_id: memory_id__.unwrap_or_default(),
+                    from: from__.unwrap_or_default(),
+                    to: to__.unwrap_or_default(),
+                    scope: scope__.unwrap_or_default(),
+                    limit: limit__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListMemoriesRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListMemoriesResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.memories.is_empty() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListMemoriesResponse", len)?;
+        if !self.memories.is_empty() {
+            struct_ser.serialize_field("memories", &self.memories)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListMemoriesResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "memories",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Memories,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "memories" => Ok(GeneratedField::Memories),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListMemoriesResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListMemoriesResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListMemoriesResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut memories__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Memories => {
+                            if memories__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("memories"));
+                            }
+                            memories__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListMemoriesResponse {
+                    memories: memories__.unwrap_or_default(),
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListMemoriesResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListProcessesRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if self.running.is_some() {
+            len += 1;
+        }
+        if !self.outcome.is_empty() {
+            len += 1;
+        }
+        if self.before.is_some() {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListProcessesRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if let Some(v) = self.running.as_ref() {
+            struct_ser.serialize_field("running", v)?;
+        }
+        if !self.outcome.is_empty() {
+            struct_ser.serialize_field("outcome", &self.outcome)?;
+        }
+        if let Some(v) = self.before.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("before", ToString::to_string(&v).as_str())?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListProcessesRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "running",
+            "outcome",
+            "before",
+            "limit",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            Running,
+            Outcome,
+            Before,
+            Limit,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "running" => Ok(GeneratedField::Running),
+                            "outcome" => Ok(GeneratedField::Outcome),
+                            "before" => Ok(GeneratedField::Before),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListProcessesRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListProcessesRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListProcessesRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut running__ = None;
+                let mut outcome__ = None;
+                let mut before__ = None;
+                let mut limit__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Running => {
+                            if running__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("running"));
+                            }
+                            running__ = map_.next_value()?;
+                        }
+                        GeneratedField::Outcome => {
+                            if outcome__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("outcome"));
+                            }
+                            outcome__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Before => {
+                            if before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("before"));
+                            }
+                            before__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListProcessesRequest {
+                    agent: agent__.unwrap_or_default(),
+                    running: running__,
+                    outcome: outcome__.unwrap_or_default(),
+                    before: before__,
+                    limit: limit__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListProcessesRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListProcessesResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.processes.is_empty() {
+            len += 1;
+        }
+        if self.next_before.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListProcessesResponse", len)?;
+        if !self.processes.is_empty() {
+            struct_ser.serialize_field("processes", &self.processes)?;
+        }
+        if let Some(v) = self.next_before.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("next_before", ToString::to_string(&v).as_str())?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListProcessesResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "processes",
+            "next_before",
+            "nextBefore",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Processes,
+            NextBefore,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "processes" => Ok(GeneratedField::Processes),
+                            "nextBefore" | "next_before" => Ok(GeneratedField::NextBefore),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListProcessesResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListProcessesResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListProcessesResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut processes__ = None;
+                let mut next_before__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Processes => {
+                            if processes__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processes"));
+                            }
+                            processes__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextBefore => {
+                            if next_before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextBefore"));
+                            }
+                            next_before__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListProcessesResponse {
+                    processes: processes__.unwrap_or_default(),
+                    next_before: next_before__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListProcessesResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListTasksRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.status.is_empty() {
+            len += 1;
+        }
+        if !self.kind.is_empty() {
+            len += 1;
+        }
+        if self.before.is_some() {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListTasksRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.status.is_empty() {
+            struct_ser.serialize_field("status", &self.status)?;
+        }
+        if !self.kind.is_empty() {
+            struct_ser.serialize_field("kind", &self.kind)?;
+        }
+        if let Some(v) = self.before.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("before", ToString::to_string(&v).as_str())?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListTasksRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "user",
+            "status",
+            "kind",
+            "before",
+            "limit",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            User,
+            Status,
+            Kind,
+            Before,
+            Limit,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "status" => Ok(GeneratedField::Status),
+                            "kind" => Ok(GeneratedField::Kind),
+                            "before" => Ok(GeneratedField::Before),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListTasksRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListTasksRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListTasksRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut status__ = None;
+                let mut kind__ = None;
+                let mut before__ = None;
+                let mut limit__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Kind => {
+                            if kind__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("kind"));
+                            }
+                            kind__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Before => {
+                            if before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("before"));
+                            }
+                            before__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListTasksRequest {
+                    agent: agent__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    status: status__.unwrap_or_default(),
+                    kind: kind__.unwrap_or_default(),
+                    before: before__,
+                    limit: limit__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListTasksRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListTasksResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.tasks.is_empty() {
+            len += 1;
+        }
+        if self.next_before.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListTasksResponse", len)?;
+        if !self.tasks.is_empty() {
+            struct_ser.serialize_field("tasks", &self.tasks)?;
+        }
+        if let Some(v) = self.next_before.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("next_before", ToString::to_string(&v).as_str())?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListTasksResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "tasks",
+            "next_before",
+            "nextBefore",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Tasks,
+            NextBefore,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "tasks" => Ok(GeneratedField::Tasks),
+                            "nextBefore" | "next_before" => Ok(GeneratedField::NextBefore),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListTasksResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListTasksResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListTasksResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut tasks__ = None;
+                let mut next_before__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Tasks => {
+                            if tasks__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tasks"));
+                            }
+                            tasks__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextBefore => {
+                            if next_before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextBefore"));
+                            }
+                            next_before__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListTasksResponse {
+                    tasks: tasks__.unwrap_or_default(),
+                    next_before: next_before__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListTasksResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListThreadsRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.status.is_empty() {
+            len += 1;
+        }
+        if self.before.is_some() {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListThreadsRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.status.is_empty() {
+            struct_ser.serialize_field("status", &self.status)?;
+        }
+        if let Some(v) = self.before.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("before", ToString::to_string(&v).as_str())?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListThreadsRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "user",
+            "status",
+            "before",
+            "limit",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            User,
+            Status,
+            Before,
+            Limit,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "status" => Ok(GeneratedField::Status),
+                            "before" => Ok(GeneratedField::Before),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListThreadsRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListThreadsRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListThreadsRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut status__ = None;
+                let mut before__ = None;
+                let mut limit__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Before => {
+                            if before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("before"));
+                            }
+                            before__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListThreadsRequest {
+                    agent: agent__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    status: status__.unwrap_or_default(),
+                    before: before__,
+                    limit: limit__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListThreadsRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ListThreadsResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.threads.is_empty() {
+            len += 1;
+        }
+        if self.next_before.is_some() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ListThreadsResponse", len)?;
+        if !self.threads.is_empty() {
+            struct_ser.serialize_field("threads", &self.threads)?;
+        }
+        if let Some(v) = self.next_before.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("next_before", ToString::to_string(&v).as_str())?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ListThreadsResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "threads",
+            "next_before",
+            "nextBefore",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Threads,
+            NextBefore,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "threads" => Ok(GeneratedField::Threads),
+                            "nextBefore" | "next_before" => Ok(GeneratedField::NextBefore),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ListThreadsResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ListThreadsResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ListThreadsResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut threads__ = None;
+                let mut next_before__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Threads => {
+                            if threads__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threads"));
+                            }
+                            threads__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::NextBefore => {
+                            if next_before__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextBefore"));
+                            }
+                            next_before__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ListThreadsResponse {
+                    threads: threads__.unwrap_or_default(),
+                    next_before: next_before__,
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ListThreadsResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for Live {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.name.is_empty() {
+            len += 1;
+        }
+        if self.data.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.Live", len)?;
+        if !self.name.is_empty() {
+            struct_ser.serialize_field("name", &self.name)?;
+        }
+        if let Some(v) = self.data.as_ref() {
+            struct_ser.serialize_field("data", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for Live {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "name",
+            "data",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Name,
+            Data,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "name" => Ok(GeneratedField::Name),
+                            "data" => Ok(GeneratedField::Data),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = Live;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.Live")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<Live, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut name__ = None;
+                let mut data__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Name => {
+                            if name__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("name"));
+                            }
+                            name__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Data => {
+                            if data__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("data"));
+                            }
+                            data__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(Live {
+                    name: name__.unwrap_or_default(),
+                    data: data__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.Live", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for LiveOutput {
@@ -4160,6 +15375,148 @@ impl<'de> serde::Deserialize<'de> for LiveToken {
         deserializer.deserialize_struct("kairo.v1.LiveToken", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for LogRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.messages != 0 {
+            len += 1;
+        }
+        if self.bytes != 0 {
+            len += 1;
+        }
+        if self.last_sequence != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.LogRow", len)?;
+        if self.messages != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("messages", ToString::to_string(&self.messages).as_str())?;
+        }
+        if self.bytes != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("bytes", ToString::to_string(&self.bytes).as_str())?;
+        }
+        if self.last_sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("last_sequence", ToString::to_string(&self.last_sequence).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for LogRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "messages",
+            "bytes",
+            "last_sequence",
+            "lastSequence",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Messages,
+            Bytes,
+            LastSequence,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "messages" => Ok(GeneratedField::Messages),
+                            "bytes" => Ok(GeneratedField::Bytes),
+                            "lastSequence" | "last_sequence" => Ok(GeneratedField::LastSequence),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = LogRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.LogRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<LogRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut messages__ = None;
+                let mut bytes__ = None;
+                let mut last_sequence__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Messages => {
+                            if messages__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messages"));
+                            }
+                            messages__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Bytes => {
+                            if bytes__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("bytes"));
+                            }
+                            bytes__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::LastSequence => {
+                            if last_sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("lastSequence"));
+                            }
+                            last_sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(LogRow {
+                    messages: messages__.unwrap_or_default(),
+                    bytes: bytes__.unwrap_or_default(),
+                    last_sequence: last_sequence__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.LogRow", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for MemoryAppended {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -4391,6 +15748,1491 @@ impl<'de> serde::Deserialize<'de> for MemoryAppended {
             }
         }
         deserializer.deserialize_struct("kairo.v1.MemoryAppended", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for MemoryRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.memory_id.is_empty() {
+            len += 1;
+        }
+        if self.user.is_some() {
+            len += 1;
+        }
+        if !self.r#type.is_empty() {
+            len += 1;
+        }
+        if !self.subject.is_empty() {
+            len += 1;
+        }
+        if !self.content.is_empty() {
+            len += 1;
+        }
+        if !self.keywords.is_empty() {
+            len += 1;
+        }
+        if self.day.is_some() {
+            len += 1;
+        }
+        if self.thread_id.is_some() {
+            len += 1;
+        }
+        if !self.source_event_ids.is_empty() {
+            len += 1;
+        }
+        if !self.secrets.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if self.updated_at.is_some() {
+            len += 1;
+        }
+        if self.score != 0. {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.MemoryRow", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.memory_id.is_empty() {
+            struct_ser.serialize_field("memory_id", &self.memory_id)?;
+        }
+        if let Some(v) = self.user.as_ref() {
+            struct_ser.serialize_field("user", v)?;
+        }
+        if !self.r#type.is_empty() {
+            struct_ser.serialize_field("type", &self.r#type)?;
+        }
+        if !self.subject.is_empty() {
+            struct_ser.serialize_field("subject", &self.subject)?;
+        }
+        if !self.content.is_empty() {
+            struct_ser.serialize_field("content", &self.content)?;
+        }
+        if !self.keywords.is_empty() {
+            struct_ser.serialize_field("keywords", &self.keywords)?;
+        }
+        if let Some(v) = self.day.as_ref() {
+            struct_ser.serialize_field("day", v)?;
+        }
+        if let Some(v) = self.thread_id.as_ref() {
+            struct_ser.serialize_field("thread_id", v)?;
+        }
+        if !self.source_event_ids.is_empty() {
+            struct_ser.serialize_field("source_event_ids", &self.source_event_ids)?;
+        }
+        if !self.secrets.is_empty() {
+            struct_ser.serialize_field("secrets", &self.secrets)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if let Some(v) = self.updated_at.as_ref() {
+            struct_ser.serialize_field("updated_at", v)?;
+        }
+        if self.score != 0. {
+            struct_ser.serialize_field("score", &self.score)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for MemoryRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "memory_id",
+            "memoryId",
+            "user",
+            "type",
+            "subject",
+            "content",
+            "keywords",
+            "day",
+            "thread_id",
+            "threadId",
+            "source_event_ids",
+            "sourceEventIds",
+            "secrets",
+            "sequence",
+            "updated_at",
+            "updatedAt",
+            "score",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            MemoryId,
+            User,
+            Type,
+            Subject,
+            Content,
+            Keywords,
+            Day,
+            ThreadId,
+            SourceEventIds,
+            Secrets,
+            Sequence,
+            UpdatedAt,
+            Score,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "memoryId" | "memory_id" => Ok(GeneratedField::MemoryId),
+                            "user" => Ok(GeneratedField::User),
+                            "type" => Ok(GeneratedField::Type),
+                            "subject" => Ok(GeneratedField::Subject),
+                            "content" => Ok(GeneratedField::Content),
+                            "keywords" => Ok(GeneratedField::Keywords),
+                            "day" => Ok(GeneratedField::Day),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "sourceEventIds" | "source_event_ids" => Ok(GeneratedField::SourceEventIds),
+                            "secrets" => Ok(GeneratedField::Secrets),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "updatedAt" | "updated_at" => Ok(GeneratedField::UpdatedAt),
+                            "score" => Ok(GeneratedField::Score),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = MemoryRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.MemoryRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<MemoryRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut memory_id__ = None;
+                let mut user__ = None;
+                let mut r#type__ = None;
+                let mut subject__ = None;
+                let mut content__ = None;
+                let mut keywords__ = None;
+                let mut day__ = None;
+                let mut thread_id__ = None;
+                let mut source_event_ids__ = None;
+                let mut secrets__ = None;
+                let mut sequence__ = None;
+                let mut updated_at__ = None;
+                let mut score__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::MemoryId => {
+                            if memory_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("memoryId"));
+                            }
+                            memory_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = map_.next_value()?;
+                        }
+                        GeneratedField::Type => {
+                            if r#type__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("type"));
+                            }
+                            r#type__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Subject => {
+                            if subject__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("subject"));
+                            }
+                            subject__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Content => {
+                            if content__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("content"));
+                            }
+                            content__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Keywords => {
+                            if keywords__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("keywords"));
+                            }
+                            keywords__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Day => {
+                            if day__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("day"));
+                            }
+                            day__ = map_.next_value()?;
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::SourceEventIds => {
+                            if source_event_ids__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sourceEventIds"));
+                            }
+                            source_event_ids__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Secrets => {
+                            if secrets__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("secrets"));
+                            }
+                            secrets__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::UpdatedAt => {
+                            if updated_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("updatedAt"));
+                            }
+                            updated_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Score => {
+                            if score__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("score"));
+                            }
+                            score__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(MemoryRow {
+                    agent: agent__.unwrap_or_default(),
+                    memory_id: memory_id__.unwrap_or_default(),
+                    user: user__,
+                    r#type: r#type__.unwrap_or_default(),
+                    subject: subject__.unwrap_or_default(),
+                    content: content__.unwrap_or_default(),
+                    keywords: keywords__.unwrap_or_default(),
+                    day: day__,
+                    thread_id: thread_id__,
+                    source_event_ids: source_event_ids__.unwrap_or_default(),
+                    secrets: secrets__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    updated_at: updated_at__,
+                    score: score__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.MemoryRow", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for MessageRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        if !self.event_id.is_empty() {
+            len += 1;
+        }
+        if self.ts.is_some() {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        if !self.role.is_empty() {
+            len += 1;
+        }
+        if self.agent.is_some() {
+            len += 1;
+        }
+        if self.user.is_some() {
+            len += 1;
+        }
+        if self.thread_id.is_some() {
+            len += 1;
+        }
+        if self.message_id.is_some() {
+            len += 1;
+        }
+        if !self.text.is_empty() {
+            len += 1;
+        }
+        if self.r#final {
+            len += 1;
+        }
+        if !self.parts.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.MessageRow", len)?;
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if self.position != 0 {
+            struct_ser.serialize_field("position", &self.position)?;
+        }
+        if !self.event_id.is_empty() {
+            struct_ser.serialize_field("event_id", &self.event_id)?;
+        }
+        if let Some(v) = self.ts.as_ref() {
+            struct_ser.serialize_field("ts", v)?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        if !self.role.is_empty() {
+            struct_ser.serialize_field("role", &self.role)?;
+        }
+        if let Some(v) = self.agent.as_ref() {
+            struct_ser.serialize_field("agent", v)?;
+        }
+        if let Some(v) = self.user.as_ref() {
+            struct_ser.serialize_field("user", v)?;
+        }
+        if let Some(v) = self.thread_id.as_ref() {
+            struct_ser.serialize_field("thread_id", v)?;
+        }
+        if let Some(v) = self.message_id.as_ref() {
+            struct_ser.serialize_field("message_id", v)?;
+        }
+        if !self.text.is_empty() {
+            struct_ser.serialize_field("text", &self.text)?;
+        }
+        if self.r#final {
+            struct_ser.serialize_field("final", &self.r#final)?;
+        }
+        if !self.parts.is_empty() {
+            struct_ser.serialize_field("parts", &self.parts)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for MessageRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "sequence",
+            "position",
+            "event_id",
+            "eventId",
+            "ts",
+            "correlation_id",
+            "correlationId",
+            "role",
+            "agent",
+            "user",
+            "thread_id",
+            "threadId",
+            "message_id",
+            "messageId",
+            "text",
+            "final",
+            "parts",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Sequence,
+            Position,
+            EventId,
+            Ts,
+            CorrelationId,
+            Role,
+            Agent,
+            User,
+            ThreadId,
+            MessageId,
+            Text,
+            Final,
+            Parts,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "position" => Ok(GeneratedField::Position),
+                            "eventId" | "event_id" => Ok(GeneratedField::EventId),
+                            "ts" => Ok(GeneratedField::Ts),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            "role" => Ok(GeneratedField::Role),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "messageId" | "message_id" => Ok(GeneratedField::MessageId),
+                            "text" => Ok(GeneratedField::Text),
+                            "final" => Ok(GeneratedField::Final),
+                            "parts" => Ok(GeneratedField::Parts),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = MessageRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.MessageRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<MessageRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut sequence__ = None;
+                let mut position__ = None;
+                let mut event_id__ = None;
+                let mut ts__ = None;
+                let mut correlation_id__ = None;
+                let mut role__ = None;
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut thread_id__ = None;
+                let mut message_id__ = None;
+                let mut text__ = None;
+                let mut r#final__ = None;
+                let mut parts__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::EventId => {
+                            if event_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("eventId"));
+                            }
+                            event_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Ts => {
+                            if ts__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("ts"));
+                            }
+                            ts__ = map_.next_value()?;
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Role => {
+                            if role__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("role"));
+                            }
+                            role__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = map_.next_value()?;
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = map_.next_value()?;
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::MessageId => {
+                            if message_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messageId"));
+                            }
+                            message_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::Text => {
+                            if text__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("text"));
+                            }
+                            text__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Final => {
+                            if r#final__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("final"));
+                            }
+                            r#final__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Parts => {
+                            if parts__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("parts"));
+                            }
+                            parts__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(MessageRow {
+                    sequence: sequence__.unwrap_or_default(),
+                    position: position__.unwrap_or_default(),
+                    event_id: event_id__.unwrap_or_default(),
+                    ts: ts__,
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                    role: role__.unwrap_or_default(),
+                    agent: agent__,
+                    user: user__,
+                    thread_id: thread_id__,
+                    message_id: message_id__,
+                    text: text__.unwrap_or_default(),
+                    r#final: r#final__.unwrap_or_default(),
+                    parts: parts__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.MessageRow", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for OfferRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.offer_id.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        if self.message_id.is_some() {
+            len += 1;
+        }
+        if self.message.is_some() {
+            len += 1;
+        }
+        if !self.action.is_empty() {
+            len += 1;
+        }
+        if self.thread_id.is_some() {
+            len += 1;
+        }
+        if self.current_thread_id.is_some() {
+            len += 1;
+        }
+        if !self.reason.is_empty() {
+            len += 1;
+        }
+        if !self.summary.is_empty() {
+            len += 1;
+        }
+        if self.offered_at.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.OfferRow", len)?;
+        if !self.offer_id.is_empty() {
+            struct_ser.serialize_field("offer_id", &self.offer_id)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        if let Some(v) = self.message_id.as_ref() {
+            struct_ser.serialize_field("message_id", v)?;
+        }
+        if let Some(v) = self.message.as_ref() {
+            struct_ser.serialize_field("message", v)?;
+        }
+        if !self.action.is_empty() {
+            struct_ser.serialize_field("action", &self.action)?;
+        }
+        if let Some(v) = self.thread_id.as_ref() {
+            struct_ser.serialize_field("thread_id", v)?;
+        }
+        if let Some(v) = self.current_thread_id.as_ref() {
+            struct_ser.serialize_field("current_thread_id", v)?;
+        }
+        if !self.reason.is_empty() {
+            struct_ser.serialize_field("reason", &self.reason)?;
+        }
+        if !self.summary.is_empty() {
+            struct_ser.serialize_field("summary", &self.summary)?;
+        }
+        if let Some(v) = self.offered_at.as_ref() {
+            struct_ser.serialize_field("offered_at", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for OfferRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "offer_id",
+            "offerId",
+            "sequence",
+            "agent",
+            "user",
+            "correlation_id",
+            "correlationId",
+            "message_id",
+            "messageId",
+            "message",
+            "action",
+            "thread_id",
+            "threadId",
+            "current_thread_id",
+            "currentThreadId",
+            "reason",
+            "summary",
+            "offered_at",
+            "offeredAt",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            OfferId,
+            Sequence,
+            Agent,
+            User,
+            CorrelationId,
+            MessageId,
+            Message,
+            Action,
+            ThreadId,
+            CurrentThreadId,
+            Reason,
+            Summary,
+            OfferedAt,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "offerId" | "offer_id" => Ok(GeneratedField::OfferId),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            "messageId" | "message_id" => Ok(GeneratedField::MessageId),
+                            "message" => Ok(GeneratedField::Message),
+                            "action" => Ok(GeneratedField::Action),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "currentThreadId" | "current_thread_id" => Ok(GeneratedField::CurrentThreadId),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "summary" => Ok(GeneratedField::Summary),
+                            "offeredAt" | "offered_at" => Ok(GeneratedField::OfferedAt),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = OfferRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.OfferRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<OfferRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut offer_id__ = None;
+                let mut sequence__ = None;
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut correlation_id__ = None;
+                let mut message_id__ = None;
+                let mut message__ = None;
+                let mut action__ = None;
+                let mut thread_id__ = None;
+                let mut current_thread_id__ = None;
+                let mut reason__ = None;
+                let mut summary__ = None;
+                let mut offered_at__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::OfferId => {
+                            if offer_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("offerId"));
+                            }
+                            offer_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::MessageId => {
+                            if message_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messageId"));
+                            }
+                            message_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::Message => {
+                            if message__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("message"));
+                            }
+                            message__ = map_.next_value()?;
+                        }
+                        GeneratedField::Action => {
+                            if action__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("action"));
+                            }
+                            action__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::CurrentThreadId => {
+                            if current_thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("currentThreadId"));
+                            }
+                            current_thread_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Summary => {
+                            if summary__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("summary"));
+                            }
+                            summary__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::OfferedAt => {
+                            if offered_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("offeredAt"));
+                            }
+                            offered_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(OfferRow {
+                    offer_id: offer_id__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                    message_id: message_id__,
+                    message: message__,
+                    action: action__.unwrap_or_default(),
+                    thread_id: thread_id__,
+                    current_thread_id: current_thread_id__,
+                    reason: reason__.unwrap_or_default(),
+                    summary: summary__.unwrap_or_default(),
+                    offered_at: offered_at__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.OfferRow", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for OrderRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.command.is_empty() {
+            len += 1;
+        }
+        if !self.action_id.is_empty() {
+            len += 1;
+        }
+        if !self.process_id.is_empty() {
+            len += 1;
+        }
+        if !self.chain_id.is_empty() {
+            len += 1;
+        }
+        if !self.task_id.is_empty() {
+            len += 1;
+        }
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        if !self.command_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.OrderRequest", len)?;
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.command.is_empty() {
+            struct_ser.serialize_field("command", &self.command)?;
+        }
+        if !self.action_id.is_empty() {
+            struct_ser.serialize_field("action_id", &self.action_id)?;
+        }
+        if !self.process_id.is_empty() {
+            struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        if !self.chain_id.is_empty() {
+            struct_ser.serialize_field("chain_id", &self.chain_id)?;
+        }
+        if !self.task_id.is_empty() {
+            struct_ser.serialize_field("task_id", &self.task_id)?;
+        }
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.command_id.is_empty() {
+            struct_ser.serialize_field("command_id", &self.command_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for OrderRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "user",
+            "agent",
+            "command",
+            "action_id",
+            "actionId",
+            "process_id",
+            "processId",
+            "chain_id",
+            "chainId",
+            "task_id",
+            "taskId",
+            "thread_id",
+            "threadId",
+            "command_id",
+            "commandId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            User,
+            Agent,
+            Command,
+            ActionId,
+            ProcessId,
+            ChainId,
+            TaskId,
+            ThreadId,
+            CommandId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "user" => Ok(GeneratedField::User),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "command" => Ok(GeneratedField::Command),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            "chainId" | "chain_id" => Ok(GeneratedField::ChainId),
+                            "taskId" | "task_id" => Ok(GeneratedField::TaskId),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "commandId" | "command_id" => Ok(GeneratedField::CommandId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = OrderRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.OrderRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<OrderRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut user__ = None;
+                let mut agent__ = None;
+                let mut command__ = None;
+                let mut action_id__ = None;
+                let mut process_id__ = None;
+                let mut chain_id__ = None;
+                let mut task_id__ = None;
+                let mut thread_id__ = None;
+                let mut command_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Command => {
+                            if command__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("command"));
+                            }
+                            command__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ProcessId => {
+                            if process_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processId"));
+                            }
+                            process_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ChainId => {
+                            if chain_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainId"));
+                            }
+                            chain_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TaskId => {
+                            if task_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskId"));
+                            }
+                            task_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::CommandId => {
+                            if command_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("commandId"));
+                            }
+                            command_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(OrderRequest {
+                    user: user__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    command: command__.unwrap_or_default(),
+                    action_id: action_id__.unwrap_or_default(),
+                    process_id: process_id__.unwrap_or_default(),
+                    chain_id: chain_id__.unwrap_or_default(),
+                    task_id: task_id__.unwrap_or_default(),
+                    thread_id: thread_id__.unwrap_or_default(),
+                    command_id: command_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.OrderRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for OrderResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.command_id.is_empty() {
+            len += 1;
+        }
+        if !self.event_id.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.OrderResponse", len)?;
+        if !self.command_id.is_empty() {
+            struct_ser.serialize_field("command_id", &self.command_id)?;
+        }
+        if !self.event_id.is_empty() {
+            struct_ser.serialize_field("event_id", &self.event_id)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for OrderResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "command_id",
+            "commandId",
+            "event_id",
+            "eventId",
+            "sequence",
+            "correlation_id",
+            "correlationId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            CommandId,
+            EventId,
+            Sequence,
+            CorrelationId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "commandId" | "command_id" => Ok(GeneratedField::CommandId),
+                            "eventId" | "event_id" => Ok(GeneratedField::EventId),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = OrderResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.OrderResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<OrderResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut command_id__ = None;
+                let mut event_id__ = None;
+                let mut sequence__ = None;
+                let mut correlation_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::CommandId => {
+                            if command_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("commandId"));
+                            }
+                            command_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::EventId => {
+                            if event_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("eventId"));
+                            }
+                            event_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(OrderResponse {
+                    command_id: command_id__.unwrap_or_default(),
+                    event_id: event_id__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.OrderResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for Part {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.media_type.is_empty() {
+            len += 1;
+        }
+        if !self.digest.is_empty() {
+            len += 1;
+        }
+        if self.size != 0 {
+            len += 1;
+        }
+        if !self.name.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.Part", len)?;
+        if !self.media_type.is_empty() {
+            struct_ser.serialize_field("media_type", &self.media_type)?;
+        }
+        if !self.digest.is_empty() {
+            struct_ser.serialize_field("digest", &self.digest)?;
+        }
+        if self.size != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("size", ToString::to_string(&self.size).as_str())?;
+        }
+        if !self.name.is_empty() {
+            struct_ser.serialize_field("name", &self.name)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for Part {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "media_type",
+            "mediaType",
+            "digest",
+            "size",
+            "name",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            MediaType,
+            Digest,
+            Size,
+            Name,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "mediaType" | "media_type" => Ok(GeneratedField::MediaType),
+                            "digest" => Ok(GeneratedField::Digest),
+                            "size" => Ok(GeneratedField::Size),
+                            "name" => Ok(GeneratedField::Name),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = Part;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.Part")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<Part, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut media_type__ = None;
+                let mut digest__ = None;
+                let mut size__ = None;
+                let mut name__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::MediaType => {
+                            if media_type__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("mediaType"));
+                            }
+                            media_type__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Digest => {
+                            if digest__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("digest"));
+                            }
+                            digest__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Size => {
+                            if size__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("size"));
+                            }
+                            size__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Name => {
+                            if name__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("name"));
+                            }
+                            name__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(Part {
+                    media_type: media_type__.unwrap_or_default(),
+                    digest: digest__.unwrap_or_default(),
+                    size: size__.unwrap_or_default(),
+                    name: name__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.Part", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for ProcessAnswer {
@@ -5647,6 +18489,648 @@ impl<'de> serde::Deserialize<'de> for ProcessRequest {
         deserializer.deserialize_struct("kairo.v1.ProcessRequest", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for ProcessRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.process_id.is_empty() {
+            len += 1;
+        }
+        if self.action_id.is_some() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.supervisor.is_empty() {
+            len += 1;
+        }
+        if self.tool.is_some() {
+            len += 1;
+        }
+        if self.background {
+            len += 1;
+        }
+        if self.program.is_some() {
+            len += 1;
+        }
+        if self.arguments.is_some() {
+            len += 1;
+        }
+        if self.pid.is_some() {
+            len += 1;
+        }
+        if self.started_at.is_some() {
+            len += 1;
+        }
+        if self.fraction.is_some() {
+            len += 1;
+        }
+        if self.progress_message.is_some() {
+            len += 1;
+        }
+        if self.progress_at.is_some() {
+            len += 1;
+        }
+        if self.tail.is_some() {
+            len += 1;
+        }
+        if self.cancel_requested_at.is_some() {
+            len += 1;
+        }
+        if self.cancel_requested_by.is_some() {
+            len += 1;
+        }
+        if self.ended_at.is_some() {
+            len += 1;
+        }
+        if self.outcome.is_some() {
+            len += 1;
+        }
+        if self.code.is_some() {
+            len += 1;
+        }
+        if self.signal.is_some() {
+            len += 1;
+        }
+        if self.reason.is_some() {
+            len += 1;
+        }
+        if self.wall_ms.is_some() {
+            len += 1;
+        }
+        if self.user_ms.is_some() {
+            len += 1;
+        }
+        if self.system_ms.is_some() {
+            len += 1;
+        }
+        if self.max_rss_bytes.is_some() {
+            len += 1;
+        }
+        if self.stdout_tail.is_some() {
+            len += 1;
+        }
+        if self.stderr_tail.is_some() {
+            len += 1;
+        }
+        if self.stdout_bytes.is_some() {
+            len += 1;
+        }
+        if self.stderr_bytes.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProcessRow", len)?;
+        if !self.process_id.is_empty() {
+            struct_ser.serialize_field("process_id", &self.process_id)?;
+        }
+        if let Some(v) = self.action_id.as_ref() {
+            struct_ser.serialize_field("action_id", v)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.supervisor.is_empty() {
+            struct_ser.serialize_field("supervisor", &self.supervisor)?;
+        }
+        if let Some(v) = self.tool.as_ref() {
+            struct_ser.serialize_field("tool", v)?;
+        }
+        if self.background {
+            struct_ser.serialize_field("background", &self.background)?;
+        }
+        if let Some(v) = self.program.as_ref() {
+            struct_ser.serialize_field("program", v)?;
+        }
+        if let Some(v) = self.arguments.as_ref() {
+            struct_ser.serialize_field("arguments", v)?;
+        }
+        if let Some(v) = self.pid.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("pid", ToString::to_string(&v).as_str())?;
+        }
+        if let Some(v) = self.started_at.as_ref() {
+            struct_ser.serialize_field("started_at", v)?;
+        }
+        if let Some(v) = self.fraction.as_ref() {
+            struct_ser.serialize_field("fraction", v)?;
+        }
+        if let Some(v) = self.progress_message.as_ref() {
+            struct_ser.serialize_field("progress_message", v)?;
+        }
+        if let Some(v) = self.progress_at.as_ref() {
+            struct_ser.serialize_field("progress_at", v)?;
+        }
+        if let Some(v) = self.tail.as_ref() {
+            struct_ser.serialize_field("tail", v)?;
+        }
+        if let Some(v) = self.cancel_requested_at.as_ref() {
+            struct_ser.serialize_field("cancel_requested_at", v)?;
+        }
+        if let Some(v) = self.cancel_requested_by.as_ref() {
+            struct_ser.serialize_field("cancel_requested_by", v)?;
+        }
+        if let Some(v) = self.ended_at.as_ref() {
+            struct_ser.serialize_field("ended_at", v)?;
+        }
+        if let Some(v) = self.outcome.as_ref() {
+            struct_ser.serialize_field("outcome", v)?;
+        }
+        if let Some(v) = self.code.as_ref() {
+            struct_ser.serialize_field("code", v)?;
+        }
+        if let Some(v) = self.signal.as_ref() {
+            struct_ser.serialize_field("signal", v)?;
+        }
+        if let Some(v) = self.reason.as_ref() {
+            struct_ser.serialize_field("reason", v)?;
+        }
+        if let Some(v) = self.wall_ms.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("wall_ms", ToString::to_string(&v).as_str())?;
+        }
+        if let Some(v) = self.user_ms.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("user_ms", ToString::to_string(&v).as_str())?;
+        }
+        if let Some(v) = self.system_ms.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("system_ms", ToString::to_string(&v).as_str())?;
+        }
+        if let Some(v) = self.max_rss_bytes.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("max_rss_bytes", ToString::to_string(&v).as_str())?;
+        }
+        if let Some(v) = self.stdout_tail.as_ref() {
+            struct_ser.serialize_field("stdout_tail", v)?;
+        }
+        if let Some(v) = self.stderr_tail.as_ref() {
+            struct_ser.serialize_field("stderr_tail", v)?;
+        }
+        if let Some(v) = self.stdout_bytes.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("stdout_bytes", ToString::to_string(&v).as_str())?;
+        }
+        if let Some(v) = self.stderr_bytes.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("stderr_bytes", ToString::to_string(&v).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProcessRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "process_id",
+            "processId",
+            "action_id",
+            "actionId",
+            "sequence",
+            "agent",
+            "supervisor",
+            "tool",
+            "background",
+            "program",
+            "arguments",
+            "pid",
+            "started_at",
+            "startedAt",
+            "fraction",
+            "progress_message",
+            "progressMessage",
+            "progress_at",
+            "progressAt",
+            "tail",
+            "cancel_requested_at",
+            "cancelRequestedAt",
+            "cancel_requested_by",
+            "cancelRequestedBy",
+            "ended_at",
+            "endedAt",
+            "outcome",
+            "code",
+            "signal",
+            "reason",
+            "wall_ms",
+            "wallMs",
+            "user_ms",
+            "userMs",
+            "system_ms",
+            "systemMs",
+            "max_rss_bytes",
+            "maxRssBytes",
+            "stdout_tail",
+            "stdoutTail",
+            "stderr_tail",
+            "stderrTail",
+            "stdout_bytes",
+            "stdoutBytes",
+            "stderr_bytes",
+            "stderrBytes",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            ProcessId,
+            ActionId,
+            Sequence,
+            Agent,
+            Supervisor,
+            Tool,
+            Background,
+            Program,
+            Arguments,
+            Pid,
+            StartedAt,
+            Fraction,
+            ProgressMessage,
+            ProgressAt,
+            Tail,
+            CancelRequestedAt,
+            CancelRequestedBy,
+            EndedAt,
+            Outcome,
+            Code,
+            Signal,
+            Reason,
+            WallMs,
+            UserMs,
+            SystemMs,
+            MaxRssBytes,
+            StdoutTail,
+            StderrTail,
+            StdoutBytes,
+            StderrBytes,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "processId" | "process_id" => Ok(GeneratedField::ProcessId),
+                            "actionId" | "action_id" => Ok(GeneratedField::ActionId),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "supervisor" => Ok(GeneratedField::Supervisor),
+                            "tool" => Ok(GeneratedField::Tool),
+                            "background" => Ok(GeneratedField::Background),
+                            "program" => Ok(GeneratedField::Program),
+                            "arguments" => Ok(GeneratedField::Arguments),
+                            "pid" => Ok(GeneratedField::Pid),
+                            "startedAt" | "started_at" => Ok(GeneratedField::StartedAt),
+                            "fraction" => Ok(GeneratedField::Fraction),
+                            "progressMessage" | "progress_message" => Ok(GeneratedField::ProgressMessage),
+                            "progressAt" | "progress_at" => Ok(GeneratedField::ProgressAt),
+                            "tail" => Ok(GeneratedField::Tail),
+                            "cancelRequestedAt" | "cancel_requested_at" => Ok(GeneratedField::CancelRequestedAt),
+                            "cancelRequestedBy" | "cancel_requested_by" => Ok(GeneratedField::CancelRequestedBy),
+                            "endedAt" | "ended_at" => Ok(GeneratedField::EndedAt),
+                            "outcome" => Ok(GeneratedField::Outcome),
+                            "code" => Ok(GeneratedField::Code),
+                            "signal" => Ok(GeneratedField::Signal),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "wallMs" | "wall_ms" => Ok(GeneratedField::WallMs),
+                            "userMs" | "user_ms" => Ok(GeneratedField::UserMs),
+                            "systemMs" | "system_ms" => Ok(GeneratedField::SystemMs),
+                            "maxRssBytes" | "max_rss_bytes" => Ok(GeneratedField::MaxRssBytes),
+                            "stdoutTail" | "stdout_tail" => Ok(GeneratedField::StdoutTail),
+                            "stderrTail" | "stderr_tail" => Ok(GeneratedField::StderrTail),
+                            "stdoutBytes" | "stdout_bytes" => Ok(GeneratedField::StdoutBytes),
+                            "stderrBytes" | "stderr_bytes" => Ok(GeneratedField::StderrBytes),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProcessRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProcessRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProcessRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut process_id__ = None;
+                let mut action_id__ = None;
+                let mut sequence__ = None;
+                let mut agent__ = None;
+                let mut supervisor__ = None;
+                let mut tool__ = None;
+                let mut background__ = None;
+                let mut program__ = None;
+                let mut arguments__ = None;
+                let mut pid__ = None;
+                let mut started_at__ = None;
+                let mut fraction__ = None;
+                let mut progress_message__ = None;
+                let mut progress_at__ = None;
+                let mut tail__ = None;
+                let mut cancel_requested_at__ = None;
+                let mut cancel_requested_by__ = None;
+                let mut ended_at__ = None;
+                let mut outcome__ = None;
+                let mut code__ = None;
+                let mut signal__ = None;
+                let mut reason__ = None;
+                let mut wall_ms__ = None;
+                let mut user_ms__ = None;
+                let mut system_ms__ = None;
+                let mut max_rss_bytes__ = None;
+                let mut stdout_tail__ = None;
+                let mut stderr_tail__ = None;
+                let mut stdout_bytes__ = None;
+                let mut stderr_bytes__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::ProcessId => {
+                            if process_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("processId"));
+                            }
+                            process_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ActionId => {
+                            if action_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("actionId"));
+                            }
+                            action_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Supervisor => {
+                            if supervisor__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("supervisor"));
+                            }
+                            supervisor__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Tool => {
+                            if tool__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tool"));
+                            }
+                            tool__ = map_.next_value()?;
+                        }
+                        GeneratedField::Background => {
+                            if background__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("background"));
+                            }
+                            background__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Program => {
+                            if program__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("program"));
+                            }
+                            program__ = map_.next_value()?;
+                        }
+                        GeneratedField::Arguments => {
+                            if arguments__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("arguments"));
+                            }
+                            arguments__ = map_.next_value()?;
+                        }
+                        GeneratedField::Pid => {
+                            if pid__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("pid"));
+                            }
+                            pid__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::StartedAt => {
+                            if started_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("startedAt"));
+                            }
+                            started_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Fraction => {
+                            if fraction__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("fraction"));
+                            }
+                            fraction__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::ProgressMessage => {
+                            if progress_message__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("progressMessage"));
+                            }
+                            progress_message__ = map_.next_value()?;
+                        }
+                        GeneratedField::ProgressAt => {
+                            if progress_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("progressAt"));
+                            }
+                            progress_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Tail => {
+                            if tail__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tail"));
+                            }
+                            tail__ = map_.next_value()?;
+                        }
+                        GeneratedField::CancelRequestedAt => {
+                            if cancel_requested_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("cancelRequestedAt"));
+                            }
+                            cancel_requested_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::CancelRequestedBy => {
+                            if cancel_requested_by__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("cancelRequestedBy"));
+                            }
+                            cancel_requested_by__ = map_.next_value()?;
+                        }
+                        GeneratedField::EndedAt => {
+                            if ended_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("endedAt"));
+                            }
+                            ended_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Outcome => {
+                            if outcome__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("outcome"));
+                            }
+                            outcome__ = map_.next_value()?;
+                        }
+                        GeneratedField::Code => {
+                            if code__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("code"));
+                            }
+                            code__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Signal => {
+                            if signal__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("signal"));
+                            }
+                            signal__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = map_.next_value()?;
+                        }
+                        GeneratedField::WallMs => {
+                            if wall_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("wallMs"));
+                            }
+                            wall_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::UserMs => {
+                            if user_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("userMs"));
+                            }
+                            user_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::SystemMs => {
+                            if system_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("systemMs"));
+                            }
+                            system_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::MaxRssBytes => {
+                            if max_rss_bytes__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("maxRssBytes"));
+                            }
+                            max_rss_bytes__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::StdoutTail => {
+                            if stdout_tail__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stdoutTail"));
+                            }
+                            stdout_tail__ = map_.next_value()?;
+                        }
+                        GeneratedField::StderrTail => {
+                            if stderr_tail__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stderrTail"));
+                            }
+                            stderr_tail__ = map_.next_value()?;
+                        }
+                        GeneratedField::StdoutBytes => {
+                            if stdout_bytes__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stdoutBytes"));
+                            }
+                            stdout_bytes__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::StderrBytes => {
+                            if stderr_bytes__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("stderrBytes"));
+                            }
+                            stderr_bytes__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProcessRow {
+                    process_id: process_id__.unwrap_or_default(),
+                    action_id: action_id__,
+                    sequence: sequence__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    supervisor: supervisor__.unwrap_or_default(),
+                    tool: tool__,
+                    background: background__.unwrap_or_default(),
+                    program: program__,
+                    arguments: arguments__,
+                    pid: pid__,
+                    started_at: started_at__,
+                    fraction: fraction__,
+                    progress_message: progress_message__,
+                    progress_at: progress_at__,
+                    tail: tail__,
+                    cancel_requested_at: cancel_requested_at__,
+                    cancel_requested_by: cancel_requested_by__,
+                    ended_at: ended_at__,
+                    outcome: outcome__,
+                    code: code__,
+                    signal: signal__,
+                    reason: reason__,
+                    wall_ms: wall_ms__,
+                    user_ms: user_ms__,
+                    system_ms: system_ms__,
+                    max_rss_bytes: max_rss_bytes__,
+                    stdout_tail: stdout_tail__,
+                    stderr_tail: stderr_tail__,
+                    stdout_bytes: stdout_bytes__,
+                    stderr_bytes: stderr_bytes__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProcessRow", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for ProcessSignal {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -6649,6 +20133,312 @@ impl<'de> serde::Deserialize<'de> for ProcessWrite {
         deserializer.deserialize_struct("kairo.v1.ProcessWrite", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for ProjectionRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.position != 0 {
+            len += 1;
+        }
+        if self.lag != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ProjectionRow", len)?;
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        if self.lag != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("lag", ToString::to_string(&self.lag).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ProjectionRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "position",
+            "lag",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Position,
+            Lag,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "position" => Ok(GeneratedField::Position),
+                            "lag" => Ok(GeneratedField::Lag),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ProjectionRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ProjectionRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ProjectionRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut position__ = None;
+                let mut lag__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Lag => {
+                            if lag__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("lag"));
+                            }
+                            lag__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ProjectionRow {
+                    position: position__.unwrap_or_default(),
+                    lag: lag__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ProjectionRow", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ReplicaRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.service.is_empty() {
+            len += 1;
+        }
+        if !self.instance.is_empty() {
+            len += 1;
+        }
+        if !self.version.is_empty() {
+            len += 1;
+        }
+        if self.uptime_s != 0 {
+            len += 1;
+        }
+        if self.ready {
+            len += 1;
+        }
+        if !self.health_url.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ReplicaRow", len)?;
+        if !self.service.is_empty() {
+            struct_ser.serialize_field("service", &self.service)?;
+        }
+        if !self.instance.is_empty() {
+            struct_ser.serialize_field("instance", &self.instance)?;
+        }
+        if !self.version.is_empty() {
+            struct_ser.serialize_field("version", &self.version)?;
+        }
+        if self.uptime_s != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("uptime_s", ToString::to_string(&self.uptime_s).as_str())?;
+        }
+        if self.ready {
+            struct_ser.serialize_field("ready", &self.ready)?;
+        }
+        if !self.health_url.is_empty() {
+            struct_ser.serialize_field("health_url", &self.health_url)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ReplicaRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "service",
+            "instance",
+            "version",
+            "uptime_s",
+            "uptimeS",
+            "ready",
+            "health_url",
+            "healthUrl",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Service,
+            Instance,
+            Version,
+            UptimeS,
+            Ready,
+            HealthUrl,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "service" => Ok(GeneratedField::Service),
+                            "instance" => Ok(GeneratedField::Instance),
+                            "version" => Ok(GeneratedField::Version),
+                            "uptimeS" | "uptime_s" => Ok(GeneratedField::UptimeS),
+                            "ready" => Ok(GeneratedField::Ready),
+                            "healthUrl" | "health_url" => Ok(GeneratedField::HealthUrl),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ReplicaRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ReplicaRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ReplicaRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut service__ = None;
+                let mut instance__ = None;
+                let mut version__ = None;
+                let mut uptime_s__ = None;
+                let mut ready__ = None;
+                let mut health_url__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Service => {
+                            if service__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("service"));
+                            }
+                            service__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Instance => {
+                            if instance__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("instance"));
+                            }
+                            instance__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Version => {
+                            if version__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("version"));
+                            }
+                            version__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::UptimeS => {
+                            if uptime_s__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("uptimeS"));
+                            }
+                            uptime_s__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Ready => {
+                            if ready__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("ready"));
+                            }
+                            ready__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::HealthUrl => {
+                            if health_url__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("healthUrl"));
+                            }
+                            health_url__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ReplicaRow {
+                    service: service__.unwrap_or_default(),
+                    instance: instance__.unwrap_or_default(),
+                    version: version__.unwrap_or_default(),
+                    uptime_s: uptime_s__.unwrap_or_default(),
+                    ready: ready__.unwrap_or_default(),
+                    health_url: health_url__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ReplicaRow", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for Say {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -6912,6 +20702,989 @@ impl<'de> serde::Deserialize<'de> for SealedSecret {
         deserializer.deserialize_struct("kairo.v1.SealedSecret", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for SearchFacets {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.kind.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.r#type.is_empty() {
+            len += 1;
+        }
+        if !self.status.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.SearchFacets", len)?;
+        if !self.kind.is_empty() {
+            let v: std::collections::HashMap<_, _> = self.kind.iter()
+                .map(|(k, v)| (k, v.to_string())).collect();
+            struct_ser.serialize_field("kind", &v)?;
+        }
+        if !self.agent.is_empty() {
+            let v: std::collections::HashMap<_, _> = self.agent.iter()
+                .map(|(k, v)| (k, v.to_string())).collect();
+            struct_ser.serialize_field("agent", &v)?;
+        }
+        if !self.r#type.is_empty() {
+            let v: std::collections::HashMap<_, _> = self.r#type.iter()
+                .map(|(k, v)| (k, v.to_string())).collect();
+            struct_ser.serialize_field("type", &v)?;
+        }
+        if !self.status.is_empty() {
+            let v: std::collections::HashMap<_, _> = self.status.iter()
+                .map(|(k, v)| (k, v.to_string())).collect();
+            struct_ser.serialize_field("status", &v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for SearchFacets {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "kind",
+            "agent",
+            "type",
+            "status",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Kind,
+            Agent,
+            Type,
+            Status,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "kind" => Ok(GeneratedField::Kind),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "type" => Ok(GeneratedField::Type),
+                            "status" => Ok(GeneratedField::Status),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = SearchFacets;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.SearchFacets")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<SearchFacets, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut kind__ = None;
+                let mut agent__ = None;
+                let mut r#type__ = None;
+                let mut status__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Kind => {
+                            if kind__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("kind"));
+                            }
+                            kind__ = Some(
+                                map_.next_value::<std::collections::HashMap<_, ::pbjson::private::NumberDeserialize<u64>>>()?
+                                    .into_iter().map(|(k,v)| (k, v.0)).collect()
+                            );
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(
+                                map_.next_value::<std::collections::HashMap<_, ::pbjson::private::NumberDeserialize<u64>>>()?
+                                    .into_iter().map(|(k,v)| (k, v.0)).collect()
+                            );
+                        }
+                        GeneratedField::Type => {
+                            if r#type__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("type"));
+                            }
+                            r#type__ = Some(
+                                map_.next_value::<std::collections::HashMap<_, ::pbjson::private::NumberDeserialize<u64>>>()?
+                                    .into_iter().map(|(k,v)| (k, v.0)).collect()
+                            );
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = Some(
+                                map_.next_value::<std::collections::HashMap<_, ::pbjson::private::NumberDeserialize<u64>>>()?
+                                    .into_iter().map(|(k,v)| (k, v.0)).collect()
+                            );
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(SearchFacets {
+                    kind: kind__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    r#type: r#type__.unwrap_or_default(),
+                    status: status__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.SearchFacets", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for SearchRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.q.is_empty() {
+            len += 1;
+        }
+        if !self.r#in.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.r#type.is_empty() {
+            len += 1;
+        }
+        if !self.status.is_empty() {
+            len += 1;
+        }
+        if !self.from.is_empty() {
+            len += 1;
+        }
+        if !self.to.is_empty() {
+            len += 1;
+        }
+        if self.facets {
+            len += 1;
+        }
+        if self.limit != 0 {
+            len += 1;
+        }
+        if self.page != 0 {
+            len += 1;
+        }
+        if self.at_least != 0 {
+            len += 1;
+        }
+        if self.wait_ms.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.SearchRequest", len)?;
+        if !self.q.is_empty() {
+            struct_ser.serialize_field("q", &self.q)?;
+        }
+        if !self.r#in.is_empty() {
+            struct_ser.serialize_field("in", &self.r#in)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.r#type.is_empty() {
+            struct_ser.serialize_field("type", &self.r#type)?;
+        }
+        if !self.status.is_empty() {
+            struct_ser.serialize_field("status", &self.status)?;
+        }
+        if !self.from.is_empty() {
+            struct_ser.serialize_field("from", &self.from)?;
+        }
+        if !self.to.is_empty() {
+            struct_ser.serialize_field("to", &self.to)?;
+        }
+        if self.facets {
+            struct_ser.serialize_field("facets", &self.facets)?;
+        }
+        if self.limit != 0 {
+            struct_ser.serialize_field("limit", &self.limit)?;
+        }
+        if self.page != 0 {
+            struct_ser.serialize_field("page", &self.page)?;
+        }
+        if self.at_least != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("at_least", ToString::to_string(&self.at_least).as_str())?;
+        }
+        if let Some(v) = self.wait_ms.as_ref() {
+            struct_ser.serialize_field("wait_ms", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for SearchRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "q",
+            "in",
+            "agent",
+            "user",
+            "type",
+            "status",
+            "from",
+            "to",
+            "facets",
+            "limit",
+            "page",
+            "at_least",
+            "atLeast",
+            "wait_ms",
+            "waitMs",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Q,
+            In,
+            Agent,
+            User,
+            Type,
+            Status,
+            From,
+            To,
+            Facets,
+            Limit,
+            Page,
+            AtLeast,
+            WaitMs,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "q" => Ok(GeneratedField::Q),
+                            "in" => Ok(GeneratedField::In),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "type" => Ok(GeneratedField::Type),
+                            "status" => Ok(GeneratedField::Status),
+                            "from" => Ok(GeneratedField::From),
+                            "to" => Ok(GeneratedField::To),
+                            "facets" => Ok(GeneratedField::Facets),
+                            "limit" => Ok(GeneratedField::Limit),
+                            "page" => Ok(GeneratedField::Page),
+                            "atLeast" | "at_least" => Ok(GeneratedField::AtLeast),
+                            "waitMs" | "wait_ms" => Ok(GeneratedField::WaitMs),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = SearchRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.SearchRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<SearchRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut q__ = None;
+                let mut r#in__ = None;
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut r#type__ = None;
+                let mut status__ = None;
+                let mut from__ = None;
+                let mut to__ = None;
+                let mut facets__ = None;
+                let mut limit__ = None;
+                let mut page__ = None;
+                let mut at_least__ = None;
+                let mut wait_ms__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Q => {
+                            if q__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("q"));
+                            }
+                            q__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::In => {
+                            if r#in__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("in"));
+                            }
+                            r#in__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Type => {
+                            if r#type__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("type"));
+                            }
+                            r#type__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::From => {
+                            if from__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("from"));
+                            }
+                            from__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::To => {
+                            if to__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("to"));
+                            }
+                            to__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Facets => {
+                            if facets__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("facets"));
+                            }
+                            facets__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Limit => {
+                            if limit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("limit"));
+                            }
+                            limit__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Page => {
+                            if page__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("page"));
+                            }
+                            page__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::AtLeast => {
+                            if at_least__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("atLeast"));
+                            }
+                            at_least__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::WaitMs => {
+                            if wait_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waitMs"));
+                            }
+                            wait_ms__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(SearchRequest {
+                    q: q__.unwrap_or_default(),
+                    r#in: r#in__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    r#type: r#type__.unwrap_or_default(),
+                    status: status__.unwrap_or_default(),
+                    from: from__.unwrap_or_default(),
+                    to: to__.unwrap_or_default(),
+                    facets: facets__.unwrap_or_default(),
+                    limit: limit__.unwrap_or_default(),
+                    page: page__.unwrap_or_default(),
+                    at_least: at_least__.unwrap_or_default(),
+                    wait_ms: wait_ms__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.SearchRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for SearchResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.hits.is_empty() {
+            len += 1;
+        }
+        if self.total != 0 {
+            len += 1;
+        }
+        if self.facets.is_some() {
+            len += 1;
+        }
+        if !self.backend.is_empty() {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.SearchResponse", len)?;
+        if !self.hits.is_empty() {
+            struct_ser.serialize_field("hits", &self.hits)?;
+        }
+        if self.total != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("total", ToString::to_string(&self.total).as_str())?;
+        }
+        if let Some(v) = self.facets.as_ref() {
+            struct_ser.serialize_field("facets", v)?;
+        }
+        if !self.backend.is_empty() {
+            struct_ser.serialize_field("backend", &self.backend)?;
+        }
+        if self.position != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("position", ToString::to_string(&self.position).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for SearchResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "hits",
+            "total",
+            "facets",
+            "backend",
+            "position",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Hits,
+            Total,
+            Facets,
+            Backend,
+            Position,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "hits" => Ok(GeneratedField::Hits),
+                            "total" => Ok(GeneratedField::Total),
+                            "facets" => Ok(GeneratedField::Facets),
+                            "backend" => Ok(GeneratedField::Backend),
+                            "position" => Ok(GeneratedField::Position),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = SearchResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.SearchResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<SearchResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut hits__ = None;
+                let mut total__ = None;
+                let mut facets__ = None;
+                let mut backend__ = None;
+                let mut position__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Hits => {
+                            if hits__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("hits"));
+                            }
+                            hits__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Total => {
+                            if total__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("total"));
+                            }
+                            total__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Facets => {
+                            if facets__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("facets"));
+                            }
+                            facets__ = map_.next_value()?;
+                        }
+                        GeneratedField::Backend => {
+                            if backend__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("backend"));
+                            }
+                            backend__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(SearchResponse {
+                    hits: hits__.unwrap_or_default(),
+                    total: total__.unwrap_or_default(),
+                    facets: facets__,
+                    backend: backend__.unwrap_or_default(),
+                    position: position__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.SearchResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for SendMessageRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.text.is_empty() {
+            len += 1;
+        }
+        if !self.message_id.is_empty() {
+            len += 1;
+        }
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        if !self.parts.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.SendMessageRequest", len)?;
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.text.is_empty() {
+            struct_ser.serialize_field("text", &self.text)?;
+        }
+        if !self.message_id.is_empty() {
+            struct_ser.serialize_field("message_id", &self.message_id)?;
+        }
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.parts.is_empty() {
+            struct_ser.serialize_field("parts", &self.parts)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for SendMessageRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "user",
+            "agent",
+            "text",
+            "message_id",
+            "messageId",
+            "thread_id",
+            "threadId",
+            "parts",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            User,
+            Agent,
+            Text,
+            MessageId,
+            ThreadId,
+            Parts,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "user" => Ok(GeneratedField::User),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "text" => Ok(GeneratedField::Text),
+                            "messageId" | "message_id" => Ok(GeneratedField::MessageId),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "parts" => Ok(GeneratedField::Parts),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = SendMessageRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.SendMessageRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<SendMessageRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut user__ = None;
+                let mut agent__ = None;
+                let mut text__ = None;
+                let mut message_id__ = None;
+                let mut thread_id__ = None;
+                let mut parts__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Text => {
+                            if text__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("text"));
+                            }
+                            text__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::MessageId => {
+                            if message_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messageId"));
+                            }
+                            message_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Parts => {
+                            if parts__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("parts"));
+                            }
+                            parts__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(SendMessageRequest {
+                    user: user__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    text: text__.unwrap_or_default(),
+                    message_id: message_id__.unwrap_or_default(),
+                    thread_id: thread_id__.unwrap_or_default(),
+                    parts: parts__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.SendMessageRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for SendMessageResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.message_id.is_empty() {
+            len += 1;
+        }
+        if !self.event_id.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.SendMessageResponse", len)?;
+        if !self.message_id.is_empty() {
+            struct_ser.serialize_field("message_id", &self.message_id)?;
+        }
+        if !self.event_id.is_empty() {
+            struct_ser.serialize_field("event_id", &self.event_id)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for SendMessageResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "message_id",
+            "messageId",
+            "event_id",
+            "eventId",
+            "sequence",
+            "correlation_id",
+            "correlationId",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            MessageId,
+            EventId,
+            Sequence,
+            CorrelationId,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "messageId" | "message_id" => Ok(GeneratedField::MessageId),
+                            "eventId" | "event_id" => Ok(GeneratedField::EventId),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = SendMessageResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.SendMessageResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<SendMessageResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut message_id__ = None;
+                let mut event_id__ = None;
+                let mut sequence__ = None;
+                let mut correlation_id__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::MessageId => {
+                            if message_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("messageId"));
+                            }
+                            message_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::EventId => {
+                            if event_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("eventId"));
+                            }
+                            event_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(SendMessageResponse {
+                    message_id: message_id__.unwrap_or_default(),
+                    event_id: event_id__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.SendMessageResponse", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for ServiceStatus {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -7096,6 +21869,309 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
             }
         }
         deserializer.deserialize_struct("kairo.v1.ServiceStatus", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for StreamRequest {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.thread.is_empty() {
+            len += 1;
+        }
+        if !self.correlation.is_empty() {
+            len += 1;
+        }
+        if self.after.is_some() {
+            len += 1;
+        }
+        if self.live {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.StreamRequest", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.thread.is_empty() {
+            struct_ser.serialize_field("thread", &self.thread)?;
+        }
+        if !self.correlation.is_empty() {
+            struct_ser.serialize_field("correlation", &self.correlation)?;
+        }
+        if let Some(v) = self.after.as_ref() {
+            struct_ser.serialize_field("after", v)?;
+        }
+        if self.live {
+            struct_ser.serialize_field("live", &self.live)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for StreamRequest {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "thread",
+            "correlation",
+            "after",
+            "live",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            Thread,
+            Correlation,
+            After,
+            Live,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "thread" => Ok(GeneratedField::Thread),
+                            "correlation" => Ok(GeneratedField::Correlation),
+                            "after" => Ok(GeneratedField::After),
+                            "live" => Ok(GeneratedField::Live),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = StreamRequest;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.StreamRequest")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<StreamRequest, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut thread__ = None;
+                let mut correlation__ = None;
+                let mut after__ = None;
+                let mut live__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Thread => {
+                            if thread__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("thread"));
+                            }
+                            thread__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Correlation => {
+                            if correlation__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlation"));
+                            }
+                            correlation__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::After => {
+                            if after__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("after"));
+                            }
+                            after__ = map_.next_value()?;
+                        }
+                        GeneratedField::Live => {
+                            if live__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("live"));
+                            }
+                            live__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(StreamRequest {
+                    agent: agent__.unwrap_or_default(),
+                    thread: thread__.unwrap_or_default(),
+                    correlation: correlation__.unwrap_or_default(),
+                    after: after__,
+                    live: live__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.StreamRequest", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for StreamResponse {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.shown.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.StreamResponse", len)?;
+        if let Some(v) = self.shown.as_ref() {
+            match v {
+                stream_response::Shown::Start(v) => {
+                    struct_ser.serialize_field("start", v)?;
+                }
+                stream_response::Shown::Event(v) => {
+                    struct_ser.serialize_field("event", v)?;
+                }
+                stream_response::Shown::Live(v) => {
+                    struct_ser.serialize_field("live", v)?;
+                }
+                stream_response::Shown::KeepAlive(v) => {
+                    struct_ser.serialize_field("keep_alive", v)?;
+                }
+            }
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for StreamResponse {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "start",
+            "event",
+            "live",
+            "keep_alive",
+            "keepAlive",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Start,
+            Event,
+            Live,
+            KeepAlive,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "start" => Ok(GeneratedField::Start),
+                            "event" => Ok(GeneratedField::Event),
+                            "live" => Ok(GeneratedField::Live),
+                            "keepAlive" | "keep_alive" => Ok(GeneratedField::KeepAlive),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = StreamResponse;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.StreamResponse")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<StreamResponse, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut shown__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Start => {
+                            if shown__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("start"));
+                            }
+                            shown__ = map_.next_value::<::std::option::Option<_>>()?.map(stream_response::Shown::Start)
+;
+                        }
+                        GeneratedField::Event => {
+                            if shown__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("event"));
+                            }
+                            shown__ = map_.next_value::<::std::option::Option<_>>()?.map(stream_response::Shown::Event)
+;
+                        }
+                        GeneratedField::Live => {
+                            if shown__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("live"));
+                            }
+                            shown__ = map_.next_value::<::std::option::Option<_>>()?.map(stream_response::Shown::Live)
+;
+                        }
+                        GeneratedField::KeepAlive => {
+                            if shown__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("keepAlive"));
+                            }
+                            shown__ = map_.next_value::<::std::option::Option<_>>()?.map(stream_response::Shown::KeepAlive)
+;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(StreamResponse {
+                    shown: shown__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.StreamResponse", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for TailRequest {
@@ -8094,6 +23170,564 @@ impl<'de> serde::Deserialize<'de> for TaskFired {
         deserializer.deserialize_struct("kairo.v1.TaskFired", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for TaskRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.task_id.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if self.user.is_some() {
+            len += 1;
+        }
+        if self.thread_id.is_some() {
+            len += 1;
+        }
+        if !self.kind.is_empty() {
+            len += 1;
+        }
+        if !self.title.is_empty() {
+            len += 1;
+        }
+        if self.r#type.is_some() {
+            len += 1;
+        }
+        if self.at.is_some() {
+            len += 1;
+        }
+        if self.interval.is_some() {
+            len += 1;
+        }
+        if self.cron.is_some() {
+            len += 1;
+        }
+        if self.rrule.is_some() {
+            len += 1;
+        }
+        if self.time_zone.is_some() {
+            len += 1;
+        }
+        if self.trigger.is_some() {
+            len += 1;
+        }
+        if self.condition.is_some() {
+            len += 1;
+        }
+        if self.action.is_some() {
+            len += 1;
+        }
+        if !self.source.is_empty() {
+            len += 1;
+        }
+        if !self.status.is_empty() {
+            len += 1;
+        }
+        if self.reason.is_some() {
+            len += 1;
+        }
+        if self.created_at.is_some() {
+            len += 1;
+        }
+        if self.changed_at.is_some() {
+            len += 1;
+        }
+        if self.next_at.is_some() {
+            len += 1;
+        }
+        if self.occurrence.is_some() {
+            len += 1;
+        }
+        if self.fired != 0 {
+            len += 1;
+        }
+        if self.last_fired_at.is_some() {
+            len += 1;
+        }
+        if self.last_late.is_some() {
+            len += 1;
+        }
+        if self.ended_at.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.TaskRow", len)?;
+        if !self.task_id.is_empty() {
+            struct_ser.serialize_field("task_id", &self.task_id)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if let Some(v) = self.user.as_ref() {
+            struct_ser.serialize_field("user", v)?;
+        }
+        if let Some(v) = self.thread_id.as_ref() {
+            struct_ser.serialize_field("thread_id", v)?;
+        }
+        if !self.kind.is_empty() {
+            struct_ser.serialize_field("kind", &self.kind)?;
+        }
+        if !self.title.is_empty() {
+            struct_ser.serialize_field("title", &self.title)?;
+        }
+        if let Some(v) = self.r#type.as_ref() {
+            struct_ser.serialize_field("type", v)?;
+        }
+        if let Some(v) = self.at.as_ref() {
+            struct_ser.serialize_field("at", v)?;
+        }
+        if let Some(v) = self.interval.as_ref() {
+            struct_ser.serialize_field("interval", v)?;
+        }
+        if let Some(v) = self.cron.as_ref() {
+            struct_ser.serialize_field("cron", v)?;
+        }
+        if let Some(v) = self.rrule.as_ref() {
+            struct_ser.serialize_field("rrule", v)?;
+        }
+        if let Some(v) = self.time_zone.as_ref() {
+            struct_ser.serialize_field("time_zone", v)?;
+        }
+        if let Some(v) = self.trigger.as_ref() {
+            struct_ser.serialize_field("trigger", v)?;
+        }
+        if let Some(v) = self.condition.as_ref() {
+            struct_ser.serialize_field("condition", v)?;
+        }
+        if let Some(v) = self.action.as_ref() {
+            struct_ser.serialize_field("action", v)?;
+        }
+        if !self.source.is_empty() {
+            struct_ser.serialize_field("source", &self.source)?;
+        }
+        if !self.status.is_empty() {
+            struct_ser.serialize_field("status", &self.status)?;
+        }
+        if let Some(v) = self.reason.as_ref() {
+            struct_ser.serialize_field("reason", v)?;
+        }
+        if let Some(v) = self.created_at.as_ref() {
+            struct_ser.serialize_field("created_at", v)?;
+        }
+        if let Some(v) = self.changed_at.as_ref() {
+            struct_ser.serialize_field("changed_at", v)?;
+        }
+        if let Some(v) = self.next_at.as_ref() {
+            struct_ser.serialize_field("next_at", v)?;
+        }
+        if let Some(v) = self.occurrence.as_ref() {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("occurrence", ToString::to_string(&v).as_str())?;
+        }
+        if self.fired != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("fired", ToString::to_string(&self.fired).as_str())?;
+        }
+        if let Some(v) = self.last_fired_at.as_ref() {
+            struct_ser.serialize_field("last_fired_at", v)?;
+        }
+        if let Some(v) = self.last_late.as_ref() {
+            struct_ser.serialize_field("last_late", v)?;
+        }
+        if let Some(v) = self.ended_at.as_ref() {
+            struct_ser.serialize_field("ended_at", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for TaskRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "task_id",
+            "taskId",
+            "sequence",
+            "agent",
+            "user",
+            "thread_id",
+            "threadId",
+            "kind",
+            "title",
+            "type",
+            "at",
+            "interval",
+            "cron",
+            "rrule",
+            "time_zone",
+            "timeZone",
+            "trigger",
+            "condition",
+            "action",
+            "source",
+            "status",
+            "reason",
+            "created_at",
+            "createdAt",
+            "changed_at",
+            "changedAt",
+            "next_at",
+            "nextAt",
+            "occurrence",
+            "fired",
+            "last_fired_at",
+            "lastFiredAt",
+            "last_late",
+            "lastLate",
+            "ended_at",
+            "endedAt",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            TaskId,
+            Sequence,
+            Agent,
+            User,
+            ThreadId,
+            Kind,
+            Title,
+            Type,
+            At,
+            Interval,
+            Cron,
+            Rrule,
+            TimeZone,
+            Trigger,
+            Condition,
+            Action,
+            Source,
+            Status,
+            Reason,
+            CreatedAt,
+            ChangedAt,
+            NextAt,
+            Occurrence,
+            Fired,
+            LastFiredAt,
+            LastLate,
+            EndedAt,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "taskId" | "task_id" => Ok(GeneratedField::TaskId),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "kind" => Ok(GeneratedField::Kind),
+                            "title" => Ok(GeneratedField::Title),
+                            "type" => Ok(GeneratedField::Type),
+                            "at" => Ok(GeneratedField::At),
+                            "interval" => Ok(GeneratedField::Interval),
+                            "cron" => Ok(GeneratedField::Cron),
+                            "rrule" => Ok(GeneratedField::Rrule),
+                            "timeZone" | "time_zone" => Ok(GeneratedField::TimeZone),
+                            "trigger" => Ok(GeneratedField::Trigger),
+                            "condition" => Ok(GeneratedField::Condition),
+                            "action" => Ok(GeneratedField::Action),
+                            "source" => Ok(GeneratedField::Source),
+                            "status" => Ok(GeneratedField::Status),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "createdAt" | "created_at" => Ok(GeneratedField::CreatedAt),
+                            "changedAt" | "changed_at" => Ok(GeneratedField::ChangedAt),
+                            "nextAt" | "next_at" => Ok(GeneratedField::NextAt),
+                            "occurrence" => Ok(GeneratedField::Occurrence),
+                            "fired" => Ok(GeneratedField::Fired),
+                            "lastFiredAt" | "last_fired_at" => Ok(GeneratedField::LastFiredAt),
+                            "lastLate" | "last_late" => Ok(GeneratedField::LastLate),
+                            "endedAt" | "ended_at" => Ok(GeneratedField::EndedAt),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = TaskRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.TaskRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<TaskRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut task_id__ = None;
+                let mut sequence__ = None;
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut thread_id__ = None;
+                let mut kind__ = None;
+                let mut title__ = None;
+                let mut r#type__ = None;
+                let mut at__ = None;
+                let mut interval__ = None;
+                let mut cron__ = None;
+                let mut rrule__ = None;
+                let mut time_zone__ = None;
+                let mut trigger__ = None;
+                let mut condition__ = None;
+                let mut action__ = None;
+                let mut source__ = None;
+                let mut status__ = None;
+                let mut reason__ = None;
+                let mut created_at__ = None;
+                let mut changed_at__ = None;
+                let mut next_at__ = None;
+                let mut occurrence__ = None;
+                let mut fired__ = None;
+                let mut last_fired_at__ = None;
+                let mut last_late__ = None;
+                let mut ended_at__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::TaskId => {
+                            if task_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("taskId"));
+                            }
+                            task_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = map_.next_value()?;
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::Kind => {
+                            if kind__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("kind"));
+                            }
+                            kind__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Title => {
+                            if title__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("title"));
+                            }
+                            title__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Type => {
+                            if r#type__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("type"));
+                            }
+                            r#type__ = map_.next_value()?;
+                        }
+                        GeneratedField::At => {
+                            if at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("at"));
+                            }
+                            at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Interval => {
+                            if interval__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("interval"));
+                            }
+                            interval__ = map_.next_value()?;
+                        }
+                        GeneratedField::Cron => {
+                            if cron__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("cron"));
+                            }
+                            cron__ = map_.next_value()?;
+                        }
+                        GeneratedField::Rrule => {
+                            if rrule__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("rrule"));
+                            }
+                            rrule__ = map_.next_value()?;
+                        }
+                        GeneratedField::TimeZone => {
+                            if time_zone__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("timeZone"));
+                            }
+                            time_zone__ = map_.next_value()?;
+                        }
+                        GeneratedField::Trigger => {
+                            if trigger__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("trigger"));
+                            }
+                            trigger__ = map_.next_value()?;
+                        }
+                        GeneratedField::Condition => {
+                            if condition__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("condition"));
+                            }
+                            condition__ = map_.next_value()?;
+                        }
+                        GeneratedField::Action => {
+                            if action__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("action"));
+                            }
+                            action__ = map_.next_value()?;
+                        }
+                        GeneratedField::Source => {
+                            if source__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("source"));
+                            }
+                            source__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = map_.next_value()?;
+                        }
+                        GeneratedField::CreatedAt => {
+                            if created_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("createdAt"));
+                            }
+                            created_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::ChangedAt => {
+                            if changed_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("changedAt"));
+                            }
+                            changed_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::NextAt => {
+                            if next_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("nextAt"));
+                            }
+                            next_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::Occurrence => {
+                            if occurrence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("occurrence"));
+                            }
+                            occurrence__ = 
+                                map_.next_value::<::std::option::Option<::pbjson::private::NumberDeserialize<_>>>()?.map(|x| x.0)
+                            ;
+                        }
+                        GeneratedField::Fired => {
+                            if fired__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("fired"));
+                            }
+                            fired__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::LastFiredAt => {
+                            if last_fired_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("lastFiredAt"));
+                            }
+                            last_fired_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::LastLate => {
+                            if last_late__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("lastLate"));
+                            }
+                            last_late__ = map_.next_value()?;
+                        }
+                        GeneratedField::EndedAt => {
+                            if ended_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("endedAt"));
+                            }
+                            ended_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(TaskRow {
+                    task_id: task_id__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    agent: agent__.unwrap_or_default(),
+                    user: user__,
+                    thread_id: thread_id__,
+                    kind: kind__.unwrap_or_default(),
+                    title: title__.unwrap_or_default(),
+                    r#type: r#type__,
+                    at: at__,
+                    interval: interval__,
+                    cron: cron__,
+                    rrule: rrule__,
+                    time_zone: time_zone__,
+                    trigger: trigger__,
+                    condition: condition__,
+                    action: action__,
+                    source: source__.unwrap_or_default(),
+                    status: status__.unwrap_or_default(),
+                    reason: reason__,
+                    created_at: created_at__,
+                    changed_at: changed_at__,
+                    next_at: next_at__,
+                    occurrence: occurrence__,
+                    fired: fired__.unwrap_or_default(),
+                    last_fired_at: last_fired_at__,
+                    last_late: last_late__,
+                    ended_at: ended_at__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.TaskRow", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for TaskScheduled {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -8596,6 +24230,245 @@ impl<'de> serde::Deserialize<'de> for ThreadCreated {
         deserializer.deserialize_struct("kairo.v1.ThreadCreated", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for ThreadEventRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if self.position != 0 {
+            len += 1;
+        }
+        if !self.event_id.is_empty() {
+            len += 1;
+        }
+        if !self.correlation_id.is_empty() {
+            len += 1;
+        }
+        if !self.event.is_empty() {
+            len += 1;
+        }
+        if self.params.is_some() {
+            len += 1;
+        }
+        if self.status.is_some() {
+            len += 1;
+        }
+        if self.result.is_some() {
+            len += 1;
+        }
+        if self.timestamp.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ThreadEventRow", len)?;
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if self.position != 0 {
+            struct_ser.serialize_field("position", &self.position)?;
+        }
+        if !self.event_id.is_empty() {
+            struct_ser.serialize_field("event_id", &self.event_id)?;
+        }
+        if !self.correlation_id.is_empty() {
+            struct_ser.serialize_field("correlation_id", &self.correlation_id)?;
+        }
+        if !self.event.is_empty() {
+            struct_ser.serialize_field("event", &self.event)?;
+        }
+        if let Some(v) = self.params.as_ref() {
+            struct_ser.serialize_field("params", v)?;
+        }
+        if let Some(v) = self.status.as_ref() {
+            struct_ser.serialize_field("status", v)?;
+        }
+        if let Some(v) = self.result.as_ref() {
+            struct_ser.serialize_field("result", v)?;
+        }
+        if let Some(v) = self.timestamp.as_ref() {
+            struct_ser.serialize_field("timestamp", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ThreadEventRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "sequence",
+            "position",
+            "event_id",
+            "eventId",
+            "correlation_id",
+            "correlationId",
+            "event",
+            "params",
+            "status",
+            "result",
+            "timestamp",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Sequence,
+            Position,
+            EventId,
+            CorrelationId,
+            Event,
+            Params,
+            Status,
+            Result,
+            Timestamp,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "position" => Ok(GeneratedField::Position),
+                            "eventId" | "event_id" => Ok(GeneratedField::EventId),
+                            "correlationId" | "correlation_id" => Ok(GeneratedField::CorrelationId),
+                            "event" => Ok(GeneratedField::Event),
+                            "params" => Ok(GeneratedField::Params),
+                            "status" => Ok(GeneratedField::Status),
+                            "result" => Ok(GeneratedField::Result),
+                            "timestamp" => Ok(GeneratedField::Timestamp),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ThreadEventRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ThreadEventRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ThreadEventRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut sequence__ = None;
+                let mut position__ = None;
+                let mut event_id__ = None;
+                let mut correlation_id__ = None;
+                let mut event__ = None;
+                let mut params__ = None;
+                let mut status__ = None;
+                let mut result__ = None;
+                let mut timestamp__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Position => {
+                            if position__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("position"));
+                            }
+                            position__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::EventId => {
+                            if event_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("eventId"));
+                            }
+                            event_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::CorrelationId => {
+                            if correlation_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("correlationId"));
+                            }
+                            correlation_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Event => {
+                            if event__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("event"));
+                            }
+                            event__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Params => {
+                            if params__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("params"));
+                            }
+                            params__ = map_.next_value()?;
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = map_.next_value()?;
+                        }
+                        GeneratedField::Result => {
+                            if result__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("result"));
+                            }
+                            result__ = map_.next_value()?;
+                        }
+                        GeneratedField::Timestamp => {
+                            if timestamp__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("timestamp"));
+                            }
+                            timestamp__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ThreadEventRow {
+                    sequence: sequence__.unwrap_or_default(),
+                    position: position__.unwrap_or_default(),
+                    event_id: event_id__.unwrap_or_default(),
+                    correlation_id: correlation_id__.unwrap_or_default(),
+                    event: event__.unwrap_or_default(),
+                    params: params__,
+                    status: status__,
+                    result: result__,
+                    timestamp: timestamp__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ThreadEventRow", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for ThreadMatched {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -8759,6 +24632,262 @@ impl<'de> serde::Deserialize<'de> for ThreadMatched {
             }
         }
         deserializer.deserialize_struct("kairo.v1.ThreadMatched", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for ThreadRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if !self.thread_id.is_empty() {
+            len += 1;
+        }
+        if !self.user.is_empty() {
+            len += 1;
+        }
+        if !self.kind.is_empty() {
+            len += 1;
+        }
+        if !self.status.is_empty() {
+            len += 1;
+        }
+        if !self.title.is_empty() {
+            len += 1;
+        }
+        if !self.summary.is_empty() {
+            len += 1;
+        }
+        if self.created_at.is_some() {
+            len += 1;
+        }
+        if self.updated_at.is_some() {
+            len += 1;
+        }
+        if self.last_sequence != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ThreadRow", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if !self.thread_id.is_empty() {
+            struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.user.is_empty() {
+            struct_ser.serialize_field("user", &self.user)?;
+        }
+        if !self.kind.is_empty() {
+            struct_ser.serialize_field("kind", &self.kind)?;
+        }
+        if !self.status.is_empty() {
+            struct_ser.serialize_field("status", &self.status)?;
+        }
+        if !self.title.is_empty() {
+            struct_ser.serialize_field("title", &self.title)?;
+        }
+        if !self.summary.is_empty() {
+            struct_ser.serialize_field("summary", &self.summary)?;
+        }
+        if let Some(v) = self.created_at.as_ref() {
+            struct_ser.serialize_field("created_at", v)?;
+        }
+        if let Some(v) = self.updated_at.as_ref() {
+            struct_ser.serialize_field("updated_at", v)?;
+        }
+        if self.last_sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("last_sequence", ToString::to_string(&self.last_sequence).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ThreadRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "thread_id",
+            "threadId",
+            "user",
+            "kind",
+            "status",
+            "title",
+            "summary",
+            "created_at",
+            "createdAt",
+            "updated_at",
+            "updatedAt",
+            "last_sequence",
+            "lastSequence",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            ThreadId,
+            User,
+            Kind,
+            Status,
+            Title,
+            Summary,
+            CreatedAt,
+            UpdatedAt,
+            LastSequence,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "user" => Ok(GeneratedField::User),
+                            "kind" => Ok(GeneratedField::Kind),
+                            "status" => Ok(GeneratedField::Status),
+                            "title" => Ok(GeneratedField::Title),
+                            "summary" => Ok(GeneratedField::Summary),
+                            "createdAt" | "created_at" => Ok(GeneratedField::CreatedAt),
+                            "updatedAt" | "updated_at" => Ok(GeneratedField::UpdatedAt),
+                            "lastSequence" | "last_sequence" => Ok(GeneratedField::LastSequence),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ThreadRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ThreadRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ThreadRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut thread_id__ = None;
+                let mut user__ = None;
+                let mut kind__ = None;
+                let mut status__ = None;
+                let mut title__ = None;
+                let mut summary__ = None;
+                let mut created_at__ = None;
+                let mut updated_at__ = None;
+                let mut last_sequence__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Kind => {
+                            if kind__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("kind"));
+                            }
+                            kind__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Status => {
+                            if status__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("status"));
+                            }
+                            status__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Title => {
+                            if title__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("title"));
+                            }
+                            title__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Summary => {
+                            if summary__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("summary"));
+                            }
+                            summary__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::CreatedAt => {
+                            if created_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("createdAt"));
+                            }
+                            created_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::UpdatedAt => {
+                            if updated_at__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("updatedAt"));
+                            }
+                            updated_at__ = map_.next_value()?;
+                        }
+                        GeneratedField::LastSequence => {
+                            if last_sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("lastSequence"));
+                            }
+                            last_sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ThreadRow {
+                    agent: agent__.unwrap_or_default(),
+                    thread_id: thread_id__.unwrap_or_default(),
+                    user: user__.unwrap_or_default(),
+                    kind: kind__.unwrap_or_default(),
+                    status: status__.unwrap_or_default(),
+                    title: title__.unwrap_or_default(),
+                    summary: summary__.unwrap_or_default(),
+                    created_at: created_at__,
+                    updated_at: updated_at__,
+                    last_sequence: last_sequence__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ThreadRow", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for ThreadSuggested {
@@ -10449,6 +26578,498 @@ impl<'de> serde::Deserialize<'de> for ToolSpec {
         deserializer.deserialize_struct("kairo.v1.ToolSpec", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for UsageRow {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.day.is_some() {
+            len += 1;
+        }
+        if self.agent.is_some() {
+            len += 1;
+        }
+        if self.user.is_some() {
+            len += 1;
+        }
+        if self.thread_id.is_some() {
+            len += 1;
+        }
+        if self.model.is_some() {
+            len += 1;
+        }
+        if self.calls != 0 {
+            len += 1;
+        }
+        if self.failed != 0 {
+            len += 1;
+        }
+        if self.input_tokens != 0 {
+            len += 1;
+        }
+        if self.output_tokens != 0 {
+            len += 1;
+        }
+        if self.latency_ms != 0 {
+            len += 1;
+        }
+        if self.cost.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.UsageRow", len)?;
+        if let Some(v) = self.day.as_ref() {
+            struct_ser.serialize_field("day", v)?;
+        }
+        if let Some(v) = self.agent.as_ref() {
+            struct_ser.serialize_field("agent", v)?;
+        }
+        if let Some(v) = self.user.as_ref() {
+            struct_ser.serialize_field("user", v)?;
+        }
+        if let Some(v) = self.thread_id.as_ref() {
+            struct_ser.serialize_field("thread_id", v)?;
+        }
+        if let Some(v) = self.model.as_ref() {
+            struct_ser.serialize_field("model", v)?;
+        }
+        if self.calls != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("calls", ToString::to_string(&self.calls).as_str())?;
+        }
+        if self.failed != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("failed", ToString::to_string(&self.failed).as_str())?;
+        }
+        if self.input_tokens != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("input_tokens", ToString::to_string(&self.input_tokens).as_str())?;
+        }
+        if self.output_tokens != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("output_tokens", ToString::to_string(&self.output_tokens).as_str())?;
+        }
+        if self.latency_ms != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("latency_ms", ToString::to_string(&self.latency_ms).as_str())?;
+        }
+        if let Some(v) = self.cost.as_ref() {
+            struct_ser.serialize_field("cost", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for UsageRow {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "day",
+            "agent",
+            "user",
+            "thread_id",
+            "threadId",
+            "model",
+            "calls",
+            "failed",
+            "input_tokens",
+            "inputTokens",
+            "output_tokens",
+            "outputTokens",
+            "latency_ms",
+            "latencyMs",
+            "cost",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Day,
+            Agent,
+            User,
+            ThreadId,
+            Model,
+            Calls,
+            Failed,
+            InputTokens,
+            OutputTokens,
+            LatencyMs,
+            Cost,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "day" => Ok(GeneratedField::Day),
+                            "agent" => Ok(GeneratedField::Agent),
+                            "user" => Ok(GeneratedField::User),
+                            "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "model" => Ok(GeneratedField::Model),
+                            "calls" => Ok(GeneratedField::Calls),
+                            "failed" => Ok(GeneratedField::Failed),
+                            "inputTokens" | "input_tokens" => Ok(GeneratedField::InputTokens),
+                            "outputTokens" | "output_tokens" => Ok(GeneratedField::OutputTokens),
+                            "latencyMs" | "latency_ms" => Ok(GeneratedField::LatencyMs),
+                            "cost" => Ok(GeneratedField::Cost),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = UsageRow;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.UsageRow")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<UsageRow, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut day__ = None;
+                let mut agent__ = None;
+                let mut user__ = None;
+                let mut thread_id__ = None;
+                let mut model__ = None;
+                let mut calls__ = None;
+                let mut failed__ = None;
+                let mut input_tokens__ = None;
+                let mut output_tokens__ = None;
+                let mut latency_ms__ = None;
+                let mut cost__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Day => {
+                            if day__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("day"));
+                            }
+                            day__ = map_.next_value()?;
+                        }
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = map_.next_value()?;
+                        }
+                        GeneratedField::User => {
+                            if user__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("user"));
+                            }
+                            user__ = map_.next_value()?;
+                        }
+                        GeneratedField::ThreadId => {
+                            if thread_id__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("threadId"));
+                            }
+                            thread_id__ = map_.next_value()?;
+                        }
+                        GeneratedField::Model => {
+                            if model__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("model"));
+                            }
+                            model__ = map_.next_value()?;
+                        }
+                        GeneratedField::Calls => {
+                            if calls__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("calls"));
+                            }
+                            calls__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Failed => {
+                            if failed__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("failed"));
+                            }
+                            failed__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::InputTokens => {
+                            if input_tokens__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("inputTokens"));
+                            }
+                            input_tokens__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::OutputTokens => {
+                            if output_tokens__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("outputTokens"));
+                            }
+                            output_tokens__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::LatencyMs => {
+                            if latency_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("latencyMs"));
+                            }
+                            latency_ms__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Cost => {
+                            if cost__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("cost"));
+                            }
+                            cost__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(UsageRow {
+                    day: day__,
+                    agent: agent__,
+                    user: user__,
+                    thread_id: thread_id__,
+                    model: model__,
+                    calls: calls__.unwrap_or_default(),
+                    failed: failed__.unwrap_or_default(),
+                    input_tokens: input_tokens__.unwrap_or_default(),
+                    output_tokens: output_tokens__.unwrap_or_default(),
+                    latency_ms: latency_ms__.unwrap_or_default(),
+                    cost: cost__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.UsageRow", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for UsageSum {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.calls != 0 {
+            len += 1;
+        }
+        if self.failed != 0 {
+            len += 1;
+        }
+        if self.input_tokens != 0 {
+            len += 1;
+        }
+        if self.output_tokens != 0 {
+            len += 1;
+        }
+        if self.latency_ms != 0 {
+            len += 1;
+        }
+        if self.cost.is_some() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.UsageSum", len)?;
+        if self.calls != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("calls", ToString::to_string(&self.calls).as_str())?;
+        }
+        if self.failed != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("failed", ToString::to_string(&self.failed).as_str())?;
+        }
+        if self.input_tokens != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("input_tokens", ToString::to_string(&self.input_tokens).as_str())?;
+        }
+        if self.output_tokens != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("output_tokens", ToString::to_string(&self.output_tokens).as_str())?;
+        }
+        if self.latency_ms != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("latency_ms", ToString::to_string(&self.latency_ms).as_str())?;
+        }
+        if let Some(v) = self.cost.as_ref() {
+            struct_ser.serialize_field("cost", v)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for UsageSum {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "calls",
+            "failed",
+            "input_tokens",
+            "inputTokens",
+            "output_tokens",
+            "outputTokens",
+            "latency_ms",
+            "latencyMs",
+            "cost",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Calls,
+            Failed,
+            InputTokens,
+            OutputTokens,
+            LatencyMs,
+            Cost,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "calls" => Ok(GeneratedField::Calls),
+                            "failed" => Ok(GeneratedField::Failed),
+                            "inputTokens" | "input_tokens" => Ok(GeneratedField::InputTokens),
+                            "outputTokens" | "output_tokens" => Ok(GeneratedField::OutputTokens),
+                            "latencyMs" | "latency_ms" => Ok(GeneratedField::LatencyMs),
+                            "cost" => Ok(GeneratedField::Cost),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = UsageSum;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.UsageSum")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<UsageSum, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut calls__ = None;
+                let mut failed__ = None;
+                let mut input_tokens__ = None;
+                let mut output_tokens__ = None;
+                let mut latency_ms__ = None;
+                let mut cost__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Calls => {
+                            if calls__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("calls"));
+                            }
+                            calls__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Failed => {
+                            if failed__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("failed"));
+                            }
+                            failed__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::InputTokens => {
+                            if input_tokens__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("inputTokens"));
+                            }
+                            input_tokens__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::OutputTokens => {
+                            if output_tokens__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("outputTokens"));
+                            }
+                            output_tokens__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::LatencyMs => {
+                            if latency_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("latencyMs"));
+                            }
+                            latency_ms__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Cost => {
+                            if cost__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("cost"));
+                            }
+                            cost__ = map_.next_value()?;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(UsageSum {
+                    calls: calls__.unwrap_or_default(),
+                    failed: failed__.unwrap_or_default(),
+                    input_tokens: input_tokens__.unwrap_or_default(),
+                    output_tokens: output_tokens__.unwrap_or_default(),
+                    latency_ms: latency_ms__.unwrap_or_default(),
+                    cost: cost__,
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.UsageSum", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for UserApproval {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -11056,6 +27677,9 @@ impl serde::Serialize for UserMessage {
         if !self.thread_id.is_empty() {
             len += 1;
         }
+        if !self.parts.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.UserMessage", len)?;
         if !self.message_id.is_empty() {
             struct_ser.serialize_field("message_id", &self.message_id)?;
@@ -11071,6 +27695,9 @@ impl serde::Serialize for UserMessage {
         }
         if !self.thread_id.is_empty() {
             struct_ser.serialize_field("thread_id", &self.thread_id)?;
+        }
+        if !self.parts.is_empty() {
+            struct_ser.serialize_field("parts", &self.parts)?;
         }
         struct_ser.end()
     }
@@ -11089,6 +27716,7 @@ impl<'de> serde::Deserialize<'de> for UserMessage {
             "text",
             "thread_id",
             "threadId",
+            "parts",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -11098,6 +27726,7 @@ impl<'de> serde::Deserialize<'de> for UserMessage {
             Agent,
             Text,
             ThreadId,
+            Parts,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -11125,6 +27754,7 @@ impl<'de> serde::Deserialize<'de> for UserMessage {
                             "agent" => Ok(GeneratedField::Agent),
                             "text" => Ok(GeneratedField::Text),
                             "threadId" | "thread_id" => Ok(GeneratedField::ThreadId),
+                            "parts" => Ok(GeneratedField::Parts),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -11149,6 +27779,7 @@ impl<'de> serde::Deserialize<'de> for UserMessage {
                 let mut agent__ = None;
                 let mut text__ = None;
                 let mut thread_id__ = None;
+                let mut parts__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::MessageId => {
@@ -11181,6 +27812,12 @@ impl<'de> serde::Deserialize<'de> for UserMessage {
                             }
                             thread_id__ = Some(map_.next_value()?);
                         }
+                        GeneratedField::Parts => {
+                            if parts__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("parts"));
+                            }
+                            parts__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -11192,6 +27829,7 @@ impl<'de> serde::Deserialize<'de> for UserMessage {
                     agent: agent__.unwrap_or_default(),
                     text: text__.unwrap_or_default(),
                     thread_id: thread_id__.unwrap_or_default(),
+                    parts: parts__.unwrap_or_default(),
                 })
             }
         }

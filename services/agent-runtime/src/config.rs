@@ -41,6 +41,9 @@ pub struct AgentRuntimeConfig {
     /// Times one decision is begun again because another message came, for agents that want that; what comes after
     /// waits for its turn. Default 3.
     pub restarts: u32,
+    /// Images and audio that are held in memory at once while models are sent them, in bytes, as they are stored; on its
+    /// way each byte takes about three more. What does not fit waits. Default 134217728.
+    pub max_loaded_bytes: u64,
     /// Key under which secrets that agents are told are kept in their memory: 64 hexadecimal digits, or base64 of 32
     /// bytes. Empty: secrets are not kept. Whoever has it can read them with `kairo memories reveal`. Default empty.
     pub secret_key: Secret,
@@ -75,6 +78,16 @@ pub struct ModelConfig {
     pub max_output_tokens: u32,
     /// Calls this replica makes at once; more wait. Default 256.
     pub max_in_flight: usize,
+    /// Whether it is sent images; in their place it is told of them. One that refuses a request with images or audio is
+    /// asked once more without. Default true.
+    pub images: bool,
+    /// Whether it is sent audio, as `input_audio`. Default true.
+    pub audio: bool,
+    /// Images and pieces of audio that one request shows, the newest of the conversation; it is told of those before.
+    /// Default 16.
+    pub max_parts: usize,
+    /// Bytes of them, as they are stored; on its way a byte takes a third more. Default 20971520.
+    pub max_parts_bytes: u64,
 }
 
 impl Default for AgentRuntimeConfig {
@@ -88,6 +101,7 @@ impl Default for AgentRuntimeConfig {
             cached_agents: 10_000,
             snapshot_every: 64,
             restarts: 3,
+            max_loaded_bytes: 128 * 1024 * 1024,
             secret_key: Secret::default(),
         }
     }
@@ -103,6 +117,10 @@ impl Default for ModelConfig {
             timeout_ms: 120_000,
             max_output_tokens: 0,
             max_in_flight: 256,
+            images: true,
+            audio: true,
+            max_parts: 16,
+            max_parts_bytes: 20 * 1024 * 1024,
         }
     }
 }
@@ -135,6 +153,7 @@ impl Validate for AgentRuntimeConfig {
         check(&mut mistakes, "cached_agents", self.cached_agents, 1..=10_000_000, "agents");
         check(&mut mistakes, "snapshot_every", self.snapshot_every, 1..=100_000, "decisions");
         check(&mut mistakes, "restarts", self.restarts, 0..=100, "times");
+        check(&mut mistakes, "max_loaded_bytes", self.max_loaded_bytes, 1_048_576..=1_000_000_000_000, "bytes");
         if !self.secret_key.is_empty() && self.secret_key_bytes().is_none() {
             let problem = "expected 64 hexadecimal digits, or base64 of 32 bytes";
             mistakes.push(Mistake::new("secret_key", problem, "make one with: openssl rand -hex 32"));
@@ -161,6 +180,8 @@ impl Validate for ModelConfig {
         let mut mistakes = Vec::new();
         check(&mut mistakes, "timeout_ms", self.timeout_ms, 100..=3_600_000, "milliseconds");
         check(&mut mistakes, "max_in_flight", self.max_in_flight, 1..=100_000, "calls");
+        check(&mut mistakes, "max_parts", self.max_parts, 0..=1_000, "images and pieces of audio");
+        check(&mut mistakes, "max_parts_bytes", self.max_parts_bytes, 0..=1_000_000_000, "bytes");
         if !self.base_url.starts_with("http://") && !self.base_url.starts_with("https://") {
             let advice = "give the endpoint's address, such as https://api.openai.com/v1";
             mistakes.push(Mistake::new("base_url", "expected an http or https URL", advice));

@@ -31,3 +31,4 @@ pub mod tasks;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+pub mod words;

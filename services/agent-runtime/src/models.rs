@@ -1,5 +1,6 @@
 //! Calling a model. Whatever happens, the outcome is a completion: a failure is one too.
 
+mod parts;
 mod thinking;
 mod wire;
 
@@ -7,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use async_openai::{Client, config::OpenAIConfig, error::OpenAIError, middleware::ReqwestService};
 use futures::StreamExt;
+use kairo_core::bus::objects::Objects;
 use kairo_proto::v1::{Completion, CompletionError};
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
+use self::parts::Shown;
 use crate::{
     config::{ModelConfig, ModelsConfig},
     live::Live,
@@ -23,6 +26,10 @@ pub struct Models {
     /// None where the heavier one serves.
     fast: Option<Model>,
     light: Option<Model>,
+    objects: Objects,
+    /// Room for images and audio while they are being sent, in kilobytes.
+    room: Semaphore,
+    room_kb: u32,
 }
 
 struct Model {
@@ -32,9 +39,18 @@ struct Model {
 }
 
 impl Models {
-    pub fn new(config: &ModelsConfig) -> Self {
+    /// `room` is what images and audio may take of memory while they are being sent, in bytes.
+    pub fn new(config: &ModelsConfig, objects: Objects, room: u64) -> Self {
         let model = |config: &Option<ModelConfig>| config.as_ref().map(Model::new);
-        Self { heavy: Model::new(&config.heavy), fast: model(&config.fast), light: model(&config.light) }
+        let room_kb = kilobytes(room);
+        Self {
+            heavy: Model::new(&config.heavy),
+            fast: model(&config.fast),
+            light: model(&config.light),
+            objects,
+            room: Semaphore::new(usize::try_from(room_kb).unwrap_or(Semaphore::MAX_PERMITS)),
+            room_kb,
+        }
     }
 
     /// Asks the model of the request's tier. `live` is given each piece as it arrives, if the endpoint streams.
@@ -45,8 +61,40 @@ impl Models {
             "fast" => fast,
             _ => &self.heavy,
         };
-        model.complete(request, live).await
+        model.complete(self, request, live).await
     }
+
+    /// The images and audio of a request, with the room they take. One that is gone is told of in words.
+    async fn load(
+        &self,
+        request: &ModelRequest,
+        config: &ModelConfig,
+    ) -> Result<(Vec<Shown>, Option<SemaphorePermit<'_>>), CompletionError> {
+        let chosen = parts::chosen(request.parts(), config);
+        let bytes = parts::bytes(&chosen);
+        let room = match bytes {
+            0 => None,
+            // One that is larger than all the room there is takes all of it.
+            bytes => self.room.acquire_many(kilobytes(bytes).min(self.room_kb)).await.ok(),
+        };
+        let mut shown = Vec::with_capacity(chosen.len());
+        for (part, why_not) in chosen {
+            shown.push(match why_not {
+                Some(why_not) => Shown::Told(why_not),
+                None => match self.objects.get(&part.digest, part.size).await {
+                    Ok(Some((stored, bytes))) => Shown::data(stored.media_type, &bytes),
+                    Ok(None) => Shown::Told("it is no longer stored"),
+                    Err(cause) => return Err(error("model_unavailable", format!("nothing to show: {cause}"), true)),
+                },
+            });
+        }
+        Ok((shown, room))
+    }
+}
+
+/// Rounded up: something takes room, however small.
+fn kilobytes(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
 }
 
 impl Model {
@@ -60,13 +108,16 @@ impl Model {
         }
     }
 
-    async fn complete(&self, request: &ModelRequest, live: Option<Live<'_>>) -> Completion {
+    async fn complete(&self, models: &Models, request: &ModelRequest, live: Option<Live<'_>>) -> Completion {
         let _permit = self.permits.acquire().await;
         let started = Instant::now();
         let limit = Duration::from_millis(self.config.timeout_ms);
-        let outcome = match tokio::time::timeout(limit, self.call(request, live)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(error("model_timeout", format!("no answer within {} ms", limit.as_millis()), true)),
+        let outcome = match models.load(request, &self.config).await {
+            Err(error) => Err(error),
+            Ok((shown, _room)) => match tokio::time::timeout(limit, self.call(request, &shown, live)).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(error("model_timeout", format!("no answer within {} ms", limit.as_millis()), true)),
+            },
         };
         let completion = outcome.unwrap_or_else(|error| Completion { error: Some(error), ..Default::default() });
         Completion {
@@ -78,8 +129,13 @@ impl Model {
         }
     }
 
-    async fn call(&self, request: &ModelRequest, mut live: Option<Live<'_>>) -> Result<Completion, CompletionError> {
-        let body = wire::request(request, &self.config);
+    async fn call(
+        &self,
+        request: &ModelRequest,
+        shown: &[Shown],
+        mut live: Option<Live<'_>>,
+    ) -> Result<Completion, CompletionError> {
+        let body = wire::request(request, shown, &self.config);
         let mut growing = wire::Growing::default();
         if self.config.stream {
             let mut chunks =

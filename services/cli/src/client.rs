@@ -14,13 +14,18 @@ use url::{Host, Url};
 pub use error::{ClientError, Problem, WrongField};
 pub use follow::{Follow, Told};
 pub use messages::{
-    Accepted, EventFilter, EventPage, NewApproval, NewChoice, NewCommand, NewMessage, Ordered, Profile,
+    Accepted, EventFilter, EventPage, NewApproval, NewChoice, NewCommand, NewMessage, NewPart, Ordered, Profile,
+    StoredObject,
 };
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 
 /// How long an answer other than a stream may take.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
+/// How long storing an image or a piece of audio may take.
+const UPLOAD_DEADLINE: Duration = Duration::from_secs(300);
+/// How long one may take that reads all of the read models.
+const PATIENT_DEADLINE: Duration = Duration::from_secs(900);
 
 /// One gateway.
 #[derive(Clone, Debug)]
@@ -67,6 +72,12 @@ impl Client {
         self.post("v1/messages", message).await
     }
 
+    /// Stores an image or a piece of audio for a message.
+    pub async fn store(&self, media_type: &'static str, bytes: Vec<u8>) -> Result<StoredObject, ClientError> {
+        let request = self.request(Method::POST, "v1/objects", &[])?.header(header::CONTENT_TYPE, media_type);
+        self.read(request.body(bytes).timeout(UPLOAD_DEADLINE)).await
+    }
+
     /// Events that are in the log, oldest first.
     pub async fn events(&self, filter: &EventFilter) -> Result<EventPage, ClientError> {
         self.get("v1/events", &filter.query()).await
@@ -84,6 +95,12 @@ impl Client {
             request = request.header("Kairo-At-Least", sequence);
         }
         self.answer(request).await
+    }
+
+    /// GET of what takes long to find out.
+    pub async fn get_patiently<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        let request = self.request(Method::GET, path, &[])?.timeout(PATIENT_DEADLINE);
+        self.read(request).await
     }
 
     /// POST of a JSON body.
@@ -112,7 +129,11 @@ impl Client {
     }
 
     async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
-        let request = request.timeout(ANSWER_DEADLINE).header(header::ACCEPT, "application/json");
+        self.read(request.timeout(ANSWER_DEADLINE)).await
+    }
+
+    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        let request = request.header(header::ACCEPT, "application/json");
         let response = self.accepted(request).await?;
         let body = response.bytes().await.map_err(|source| self.unreachable(source))?;
         serde_json::from_slice(&body)

@@ -34,6 +34,8 @@ pub struct Step {
     pub group: u32,
     pub event: String,
     pub params: Value,
+    /// The same with references filled in, where that was done.
+    pub filled: Option<Value>,
     pub decide: Option<String>,
     pub state: String,
     pub begun_at: Option<Timestamp>,
@@ -88,7 +90,7 @@ fn of(origin: &str) -> &str {
 
 fn line(step: &Step, now: Timestamp) -> String {
     let took = step.begun_at.map(|begun| format!(" {}", lapse::between(begun, step.ended_at.unwrap_or(now))));
-    let params = match &step.params {
+    let params = match step.filled.as_ref().unwrap_or(&step.params) {
         Value::Object(fields) if fields.is_empty() => String::new(),
         Value::Null => String::new(),
         params => format!(" {}", truncate_str(&one_line(&params.to_string()), PARAMS, "…")),
@@ -139,6 +141,8 @@ mod tests {
         ];
         steps[0]["result"] = json!("{\"date\":\n\"2026-01-01\"}");
         steps[1]["params"] = json!({"date": "{tools.now.date}"});
+        steps[2]["params"] = json!({"from": "{tools.now.date}"});
+        steps[2]["filled"] = json!({"from": "2026-01-01"});
         steps[1]["begun_at"] = json!("2026-01-01T00:00:02Z");
         steps[2]["decide"] = json!("if urgent");
         serde_json::from_value(json!({
@@ -160,7 +164,7 @@ mod tests {
                 "├─ ✓ 1. tools.now  [done]: {\"date\": \"2026-01-01\"}",
                 "├─ at once",
                 "│  ├─ ▶ 2. calendar.search {\"date\":\"{tools.now.date}\"}  [running 1m 3s]",
-                "│  └─ ? 3. email.search if \"if urgent\"  [asked]",
+                "│  └─ ? 3. email.search {\"from\":\"2026-01-01\"} if \"if urgent\"  [asked]",
                 "└─ ○ 4. agent.think  [pending]",
             ]
         );

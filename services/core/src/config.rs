@@ -46,6 +46,7 @@ pub const SECTIONS: &[&str] = &[
     "process_supervisor",
     "projector",
     "router",
+    "search",
     "telemetry",
     "tool_runner",
 ];

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::{envelope::Origin, ids, record::Record};
+use crate::{envelope::Origin, ids, media, record::Record};
 
 /// An event in seed 002's form, with its place in the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,8 +51,20 @@ pub fn invocation_id(action: Uuid) -> Uuid {
     ids::derived(action, "invoke")
 }
 
-/// The events of a record, in order.
-pub fn events(record: &Record) -> Vec<EventJson> {
+/// What tells an event from others, without what it says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heading {
+    /// Position of the event within its message, from 0.
+    pub position: u32,
+    pub event_id: Uuid,
+    pub type_name: &'static str,
+    pub correlation_id: Uuid,
+    pub causation_id: Option<Uuid>,
+    pub thread_id: Option<String>,
+}
+
+/// What the events of a record are, in order; cheap, as nothing of what they say is read.
+pub fn headings(record: &Record) -> Vec<Heading> {
     match &record.body {
         Body::AgentDecision(decision) => {
             let events = decision.events.iter().zip(0..);
@@ -60,35 +72,92 @@ pub fn events(record: &Record) -> Vec<EventJson> {
         }
         Body::ToolInvoke(invoke) => {
             let actions = invoke.actions.iter().zip(0..);
-            actions.map(|(action, position)| invoked(record, invoke, action, position)).collect()
+            actions.map(|(action, position)| invoked(record, action, position)).collect()
         }
-        body => vec![whole(record, body)],
+        body => vec![whole(record, body.type_name())],
     }
 }
 
+/// The events of a record, in order.
+pub fn events(record: &Record) -> Vec<EventJson> {
+    headings(record).into_iter().map(|heading| shown(record, heading)).collect()
+}
+
 /// A message that is one event.
-fn whole(record: &Record, body: &Body) -> EventJson {
+fn whole(record: &Record, type_name: &'static str) -> Heading {
     let envelope = &record.envelope;
-    EventJson {
-        event_id: envelope.id,
-        ts: envelope.time,
-        source: envelope.origin.as_str().to_owned(),
-        modality: envelope.modality.as_str().to_owned(),
-        payload: payload(body),
-        meta: Meta { tags: envelope.tags.clone() },
-        type_name: body.type_name().to_owned(),
-        sequence: record.sequence,
+    Heading {
         position: 0,
-        subject: record.subject.clone(),
+        event_id: envelope.id,
+        type_name,
         correlation_id: envelope.correlation_id,
         causation_id: envelope.causation_id,
         thread_id: envelope.thread_id.clone(),
     }
 }
 
-fn decided(record: &Record, event: &v1::DecidedEvent, position: u32) -> Option<EventJson> {
-    let body = Body::from(event.event.clone()?);
-    let tag = match &body {
+fn decided(record: &Record, event: &v1::DecidedEvent, position: u32) -> Option<Heading> {
+    Some(Heading {
+        position,
+        event_id: Uuid::parse_str(&event.event_id).unwrap_or_default(),
+        correlation_id: Uuid::parse_str(&event.correlation_id).unwrap_or(record.envelope.correlation_id),
+        thread_id: (!event.thread_id.is_empty()).then(|| event.thread_id.clone()),
+        ..whole(record, event.event.as_ref()?.type_name())
+    })
+}
+
+fn invoked(record: &Record, action: &v1::ToolInvocation, position: u32) -> Heading {
+    let action_id = Uuid::parse_str(&action.action_id).unwrap_or_default();
+    Heading {
+        position,
+        event_id: invocation_id(action_id),
+        causation_id: Some(action_id),
+        thread_id: (!action.thread_id.is_empty()).then(|| action.thread_id.clone()),
+        ..whole(record, record.body.type_name())
+    }
+}
+
+fn shown(record: &Record, heading: Heading) -> EventJson {
+    let envelope = &record.envelope;
+    let (payload, tags, origin) = said(record, heading.position);
+    EventJson {
+        event_id: heading.event_id,
+        ts: envelope.time,
+        source: origin.as_str().to_owned(),
+        modality: envelope.modality.as_str().to_owned(),
+        payload,
+        meta: Meta { tags },
+        type_name: heading.type_name.to_owned(),
+        sequence: record.sequence,
+        position: heading.position,
+        subject: record.subject.clone(),
+        correlation_id: heading.correlation_id,
+        causation_id: heading.causation_id,
+        thread_id: heading.thread_id,
+    }
+}
+
+/// What the event at a position says, its tags, and who it comes from.
+fn said(record: &Record, position: u32) -> (Value, Vec<String>, Origin) {
+    let envelope = &record.envelope;
+    let at = usize::try_from(position).unwrap_or(usize::MAX);
+    match &record.body {
+        Body::AgentDecision(decision) => {
+            let body = decision.events.get(at).and_then(|event| event.event.clone()).map(Body::from);
+            let tags = vec!["decision".to_owned(), body.as_ref().map_or("thread", tag).to_owned()];
+            (body.as_ref().map(payload).unwrap_or_default(), tags, envelope.origin)
+        }
+        Body::ToolInvoke(invoke) => {
+            let action = invoke.actions.get(at).map(|action| invocation(invoke, action));
+            (action.unwrap_or_default(), envelope.tags.clone(), Origin::Tool)
+        }
+        body => (payload(body), envelope.tags.clone(), envelope.origin),
+    }
+}
+
+/// What kind of thing was decided.
+fn tag(body: &Body) -> &'static str {
+    match body {
         Body::AgentThought(_) => "thought",
         Body::AgentAction(_) => "action",
         Body::AgentFailed(_) => "failure",
@@ -98,35 +167,18 @@ fn decided(record: &Record, event: &v1::DecidedEvent, position: u32) -> Option<E
         Body::TaskScheduled(_) | Body::TaskFired(_) | Body::TaskChanged(_) => "task",
         Body::MemoryAppended(_) => "memory",
         _ => "thread",
-    };
-    Some(EventJson {
-        event_id: Uuid::parse_str(&event.event_id).unwrap_or_default(),
-        meta: Meta { tags: vec!["decision".to_owned(), tag.to_owned()] },
-        position,
-        correlation_id: Uuid::parse_str(&event.correlation_id).unwrap_or(record.envelope.correlation_id),
-        thread_id: (!event.thread_id.is_empty()).then(|| event.thread_id.clone()),
-        ..whole(record, &body)
-    })
+    }
 }
 
-fn invoked(record: &Record, invoke: &v1::ToolInvoke, action: &v1::ToolInvocation, position: u32) -> EventJson {
-    let action_id = Uuid::parse_str(&action.action_id).unwrap_or_default();
-    EventJson {
-        event_id: invocation_id(action_id),
-        payload: json!({
-            "text": format!("{} {}", action.tool, action.arguments),
-            "action_id": action.action_id,
-            "tool": action.tool,
-            "args": nested(&action.arguments),
-            "executor": action.executor,
-            "runner": invoke.runner,
-        }),
-        position,
-        causation_id: Some(action_id),
-        thread_id: (!action.thread_id.is_empty()).then(|| action.thread_id.clone()),
-        source: Origin::Tool.as_str().to_owned(),
-        ..whole(record, &record.body)
-    }
+fn invocation(invoke: &v1::ToolInvoke, action: &v1::ToolInvocation) -> Value {
+    json!({
+        "text": format!("{} {}", action.tool, action.arguments),
+        "action_id": action.action_id,
+        "tool": action.tool,
+        "args": nested(&action.arguments),
+        "executor": action.executor,
+        "runner": invoke.runner,
+    })
 }
 
 fn payload(body: &Body) -> Value {
@@ -192,6 +244,9 @@ fn with_text(body: &Body) -> Value {
 
 fn text(body: &Body) -> String {
     match body {
+        Body::UserMessage(v1::UserMessage { parts, .. }) | Body::AgentMessage(v1::AgentMessage { parts, .. }) => {
+            media::in_words("", parts)
+        }
         Body::AgentFailed(failed) => format!("{}: {}", failed.kind, failed.message),
         Body::UserMessageUndelivered(undelivered) => undelivered.reason.clone(),
         Body::AgentDefined(v1::AgentDefined { profile }) => {

@@ -10,6 +10,7 @@ pub mod envelope;
 pub mod event_json;
 pub mod hooks;
 pub mod ids;
+pub mod media;
 pub mod record;
 pub mod schema;
 pub mod sealing;

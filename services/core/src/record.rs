@@ -80,6 +80,19 @@ impl Raw {
         self.headers.get(name).map(|value| value.as_str())
     }
 
+    /// The headers as text, one a line, in alphabetical order; [`read_headers`] reads them again.
+    pub fn header_lines(&self) -> String {
+        let mut lines = String::with_capacity(512);
+        let mut headers: Vec<(&str, _)> = self.headers.iter().map(|(name, values)| (name.as_ref(), values)).collect();
+        headers.sort_unstable_by_key(|(name, _)| *name);
+        for (name, values) in headers {
+            for value in values {
+                lines.extend([name, ": ", value.as_str(), "\n"]);
+            }
+        }
+        lines
+    }
+
     /// Reads it whole. `max_body` is in bytes.
     pub fn read(&self, max_body: usize) -> Result<Record, Unreadable> {
         if self.payload.len() > max_body {
@@ -99,6 +112,15 @@ impl Raw {
         }
         Ok(Record { sequence: self.sequence, subject: self.subject.clone(), envelope, body })
     }
+}
+
+/// Headers that were written one a line. A line that is no header is passed over.
+pub fn read_headers(lines: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines.lines().filter_map(|line| line.split_once(": ")) {
+        headers.append(name, value);
+    }
+    headers
 }
 
 /// A server's time, in nanoseconds since the epoch; what does not fit counts as the epoch.

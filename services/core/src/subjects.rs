@@ -113,6 +113,10 @@ pub const SNAPSHOTS_BUCKET: &str = "KAIRO_SNAPSHOTS";
 pub const CLAIMS_BUCKET: &str = "KAIRO_CLAIMS";
 /// API keys of the gateway, hashed: revocable at once and no facts of agents, so not in the log.
 pub const KEYS_BUCKET: &str = "KAIRO_KEYS";
+/// What stands for an API key in one URL, hashed, for a moment.
+pub const TICKETS_BUCKET: &str = "KAIRO_TICKETS";
+/// Images and audio of messages, by the digest of their bytes; events only name them.
+pub const OBJECTS_BUCKET: &str = "KAIRO_OBJECTS";
 /// Where every replica answers who is there (core NATS request with many replies).
 pub const STATUS_PING: &str = "kairo.live.status.ping";
 

@@ -1,11 +1,13 @@
 //! Who asks: API keys, what they allow, and the caller of a request.
 //!
 //! A key says what its holder may do ([`Scope`]), and may be limited to some agents and to one user. Keys are kept
-//! hashed in a bucket that every gateway watches ([`store`]); how often they are used is limited ([`limits`]).
+//! hashed in a bucket that every gateway watches ([`store`]); how often they are used is limited ([`limits`]). Where a
+//! browser cannot send one, a ticket stands for it ([`tickets`]).
 
 pub mod limits;
 pub mod secret;
 pub mod store;
+pub mod tickets;
 
 use std::{future::pending, sync::Arc, time::Duration};
 
@@ -68,6 +70,12 @@ pub struct Held {
     pub key: Key,
     hash: Hash,
     revoked: CancellationToken,
+}
+
+impl Held {
+    fn is_in_force(&self, now: Timestamp) -> bool {
+        self.key.expires_at.is_none_or(|at| now < at) && !self.revoked.is_cancelled()
+    }
 }
 
 /// Who sent a request.

@@ -6,9 +6,11 @@ use kairo_core::{
     config::{Mistake, Secret, Validate, check},
     service_config,
 };
-use kairo_read_model::{MAX_ROWS, PostgresConfig};
+use kairo_read_model::{MAX_ROWS, PostgresConfig, search::SearchConfig};
 use serde::{Deserialize, Serialize};
 use url::Url;
+
+use crate::prices::Prices;
 
 service_config! {
     /// Everything the gateway is configured with.
@@ -17,6 +19,8 @@ service_config! {
         gateway: GatewayConfig,
         /// The read model that queries are answered from.
         postgres: PostgresConfig,
+        /// The search engine, if there is one.
+        search: SearchConfig,
     }
 }
 
@@ -38,6 +42,11 @@ pub struct GatewayConfig {
     pub rate_per_s: u32,
     /// Requests that may come at once before that counts. Default 400.
     pub rate_burst: u32,
+    /// How long a ticket, which stands for a key in a URL, is good for its first use, in milliseconds. Default 30000.
+    pub ticket_ttl_ms: u64,
+    /// How long after its last connection an event stream that was opened with a ticket can come back, in milliseconds.
+    /// Default 60000.
+    pub ticket_reconnect_ms: u64,
     /// Origins whose web pages may use the gateway, such as `https://app.example.com`. Default none.
     pub cors_origins: Vec<String>,
     /// Longest text of a message, in bytes. Default 65536.
@@ -46,6 +55,12 @@ pub struct GatewayConfig {
     pub max_prompt_bytes: usize,
     /// Largest body of a request, in bytes. Default 524288: JSON may write a byte of text as six.
     pub max_body_bytes: usize,
+    /// Largest image or piece of audio of a message, in bytes. Default 10485760.
+    pub max_part_bytes: usize,
+    /// Images and pieces of audio of one message. Default 8.
+    pub max_parts: usize,
+    /// Images and pieces of audio on their way to and from clients at once; more are refused. Default 32.
+    pub max_transfers: usize,
     /// Rows of an answer where the client does not say. Default 100.
     pub default_limit: u32,
     /// Rows of an answer at most. Default 1000.
@@ -76,13 +91,26 @@ pub struct GatewayConfig {
     pub status_wait_ms: u64,
     /// Longest answer of the read model, in milliseconds. Default 5000.
     pub query_timeout_ms: u64,
+    /// Longest digest of the read models, which reads all their rows, in milliseconds. Default 600000.
+    pub digest_timeout_ms: u64,
     /// How long a query waits at most for the read model to be as fresh as it asks for, in milliseconds. A request may
     /// say less. Default 2000.
     pub freshness_wait_ms: u64,
     /// Longest answer of the read model where the client can be answered without it, in milliseconds: whether a
     /// message is known, and how far the read model is. Default 250.
     pub lookup_timeout_ms: u64,
+    /// What models cost, by name, or by the beginning of names followed by `*`: `{ input, output }`, in units of `currency`
+    /// for a million tokens, with at most 6 decimal places. Default none: usage is told without cost.
+    pub prices: Prices,
+    /// What the prices are in. Default USD.
+    pub currency: String,
 }
+
+/// What a currency is called unless it is said.
+const CURRENCY: &str = "USD";
+/// Longest name of a currency, and of a model that has a price, in bytes.
+const MAX_CURRENCY: usize = 16;
+const MAX_MODEL: usize = 200;
 
 /// When callers must bring an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,10 +138,15 @@ impl Default for GatewayConfig {
             admin_key: Secret::default(),
             rate_per_s: 200,
             rate_burst: 400,
+            ticket_ttl_ms: 30_000,
+            ticket_reconnect_ms: 60_000,
             cors_origins: Vec::new(),
             max_text_bytes: 64 * 1024,
             max_prompt_bytes: 64 * 1024,
             max_body_bytes: 512 * 1024,
+            max_part_bytes: 10 * 1024 * 1024,
+            max_parts: 8,
+            max_transfers: 32,
             default_limit: 100,
             max_limit: MAX_ROWS,
             max_streams: 1_000,
@@ -127,8 +160,11 @@ impl Default for GatewayConfig {
             openai_max_body_bytes: 8 * 1024 * 1024,
             status_wait_ms: 300,
             query_timeout_ms: 5_000,
+            digest_timeout_ms: 600_000,
             freshness_wait_ms: 2_000,
             lookup_timeout_ms: 250,
+            prices: Prices::new(),
+            currency: CURRENCY.to_owned(),
         }
     }
 }
@@ -139,9 +175,14 @@ impl Validate for GatewayConfig {
         let found = &mut mistakes;
         check(found, "rate_per_s", self.rate_per_s, 1..=1_000_000, "requests per second");
         check(found, "rate_burst", self.rate_burst, 1..=1_000_000, "requests");
+        check(found, "ticket_ttl_ms", self.ticket_ttl_ms, 1_000..=600_000, "milliseconds");
+        check(found, "ticket_reconnect_ms", self.ticket_reconnect_ms, 1_000..=3_600_000, "milliseconds");
         check(found, "max_text_bytes", self.max_text_bytes, 1..=262_144, "bytes");
         check(found, "max_prompt_bytes", self.max_prompt_bytes, 1..=262_144, "bytes");
         check(found, "max_body_bytes", self.max_body_bytes, 1_024..=16_777_216, "bytes");
+        check(found, "max_part_bytes", self.max_part_bytes, 1_024..=67_108_864, "bytes");
+        check(found, "max_parts", self.max_parts, 0..=64, "parts");
+        check(found, "max_transfers", self.max_transfers, 1..=10_000, "objects");
         check(found, "max_limit", self.max_limit, 1..=MAX_ROWS, "rows");
         check(found, "default_limit", self.default_limit, 1..=self.max_limit, "rows (at most max_limit)");
         check(found, "max_streams", self.max_streams, 1..=100_000, "streams");
@@ -155,8 +196,18 @@ impl Validate for GatewayConfig {
         check(found, "openai_max_body_bytes", self.openai_max_body_bytes, 1_024..=67_108_864, "bytes");
         check(found, "status_wait_ms", self.status_wait_ms, 10..=10_000, "milliseconds");
         check(found, "query_timeout_ms", self.query_timeout_ms, 10..=60_000, "milliseconds");
+        check(found, "digest_timeout_ms", self.digest_timeout_ms, 100..=86_400_000, "milliseconds");
         check(found, "freshness_wait_ms", self.freshness_wait_ms, 0..=60_000, "milliseconds");
         check(found, "lookup_timeout_ms", self.lookup_timeout_ms, 1..=10_000, "milliseconds");
+        for model in self.prices.keys().filter(|model| !is_priced(model)) {
+            let advice = "name a model, or the beginning of names followed by *";
+            found.push(Mistake::new("prices", format!("{model:?} can be no model"), advice));
+        }
+        let named = (1..=MAX_CURRENCY).contains(&self.currency.len());
+        if !named || !self.currency.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let advice = "say 1 to 16 printable characters, such as EUR";
+            found.push(Mistake::new("currency", format!("{:?} is no currency", self.currency), advice));
+        }
         if !self.listen.ip().is_loopback() && !self.allow_remote {
             let problem = format!("{} is reached by other machines", self.listen);
             let advice = "listen on 127.0.0.1, or set allow_remote = true, which requires API keys";
@@ -177,6 +228,11 @@ impl Validate for GatewayConfig {
     }
 }
 
+/// Whether this may have a price: a star stands only at the end.
+fn is_priced(model: &str) -> bool {
+    (1..=MAX_MODEL).contains(&model.len()) && !model.strip_suffix('*').unwrap_or(model).contains('*')
+}
+
 /// Whether a browser may send this as the origin of a page.
 fn is_origin(text: &str) -> bool {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
@@ -194,6 +250,22 @@ mod tests {
         assert_eq!(mistakes.iter().map(|mistake| mistake.key.as_str()).collect::<Vec<_>>(), ["listen"]);
         assert!(GatewayConfig { allow_remote: true, ..open }.mistakes().is_empty());
         assert!(GatewayConfig::default().mistakes().is_empty());
+    }
+
+    #[test]
+    fn prices_are_of_names_and_of_beginnings_of_names() {
+        let config = |model: &str, currency: &str| {
+            let prices =
+                serde_json::json!({ "prices": { model: { "input": 0.15, "output": "2" } }, "currency": currency });
+            serde_json::from_value::<GatewayConfig>(prices).unwrap().mistakes()
+        };
+        assert!(config("gpt-*", "EUR").is_empty() && config("*", "USD").is_empty());
+        for (model, currency, key) in
+            [("", "EUR", "prices"), ("a*b", "EUR", "prices"), ("a**", "EUR", "prices"), ("a", "", "currency")]
+        {
+            let mistakes = config(model, currency);
+            assert_eq!(mistakes.iter().map(|mistake| mistake.key.as_str()).collect::<Vec<_>>(), [key], "{model}");
+        }
     }
 
     #[test]

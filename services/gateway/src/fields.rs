@@ -35,6 +35,25 @@ impl Fields<Value> {
     }
 }
 
+impl Fields<Value> {
+    /// The fields of an object that is the value of a field.
+    pub fn within(value: &Value) -> Result<Self, Problem> {
+        match value {
+            Value::Object(fields) => {
+                let given = fields.iter().filter(|(_, value)| !value.is_null());
+                Ok(Self::of(given.map(|(field, value)| (field.clone(), value.clone())).collect(), Vec::new()))
+            }
+            other => Err(Problem::invalid(vec![wrong("", "a JSON object", Some(other.to_string()))])),
+        }
+    }
+
+    /// Adds what is wrong with such an object, which stands at this place.
+    pub fn adopt(&mut self, place: &str, problem: Problem) {
+        let at = |field: String| if field.is_empty() { place.to_owned() } else { format!("{place}.{field}") };
+        self.errors.extend(problem.errors.into_iter().map(|error| FieldError { field: at(error.field), ..error }));
+    }
+}
+
 impl Fields<String> {
     /// A URL's query. A field that is empty is as good as absent; one given twice is wrong.
     pub fn from_query(query: Option<&str>) -> Self {

@@ -2,18 +2,22 @@
 //!
 //! Who asks is told by an API key ([`auth`]), and what they may do by the table of endpoints ([`http::access`]).
 //! What clients ask for over HTTP is checked ([`fields`]) and becomes an event or a query, one file an endpoint
-//! ([`http`]); what is wrong is answered as a [`problem`]. What clients [`watch`], as server-sent events or over a
+//! ([`http`]), which answer what is asked over gRPC, too ([`grpc`]); what is wrong is answered as a [`problem`]. What clients [`watch`], as server-sent events or over a
 //! WebSocket, comes straight from the log ([`tail`], [`follow`]), pieces of answers from those who are writing them
 //! ([`live`]), and for those who come [`late`] what processes wrote before.
 
 mod auth;
+mod concern;
 mod config;
 mod fields;
 mod follow;
+mod grpc;
 mod http;
 mod late;
 mod live;
+mod own;
 mod place;
+mod prices;
 mod problem;
 mod server;
 mod state;

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use kairo_core::bus::BusError;
+use kairo_core::{bus::BusError, media};
 use serde::Serialize;
 
 use crate::http::POSITION;
@@ -83,6 +83,19 @@ impl Problem {
         let (kind, title) = ("urn:kairo:problem:unsupported-media-type", "unsupported media type");
         let detail = "send the header content-type: application/json";
         Self::new(kind, title, StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+    }
+
+    /// What is sent is neither an image nor audio of a kind that is taken.
+    pub fn unsupported_part_type() -> Self {
+        let detail = format!("send the header content-type: one of {}", media::TYPES.join(", "));
+        Self { detail, ..Self::unsupported_media_type() }
+    }
+
+    /// The object store holds what it may.
+    pub fn full() -> Self {
+        let (kind, title) = ("urn:kairo:problem:full", "no room");
+        let detail = "the object store holds as many bytes as it may (nats.objects_max_bytes)";
+        Self::new(kind, title, StatusCode::INSUFFICIENT_STORAGE, detail)
     }
 
     pub fn too_large(detail: impl Into<String>) -> Self {
@@ -169,6 +182,12 @@ impl Problem {
         Self { position: Some(position), ..self }
     }
 
+    /// When to try again, if that is worth it.
+    pub fn retry_after(&self) -> Option<NonZeroU32> {
+        let unavailable = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER);
+        self.retry_after.or(unavailable)
+    }
+
     /// A defect, of the gateway or of what it works with.
     pub fn internal(error: &impl std::error::Error) -> Self {
         tracing::error!(%error, "a request could not be answered");
@@ -192,8 +211,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = (self.status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
-        let unavailable = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER);
-        if let Some(seconds) = self.retry_after.or(unavailable) {
+        if let Some(seconds) = self.retry_after() {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.get()));
         }
         if let Some(position) = self.position {

@@ -2,12 +2,15 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use kairo_core::service::{Context, ServiceError};
-use kairo_read_model::ReadModel;
+use kairo_core::{
+    bus::objects::Objects,
+    service::{Context, ServiceError},
+};
+use kairo_read_model::{ReadModel, search::Search};
 use tokio::{net::TcpListener, sync::Semaphore};
 
 use crate::{
-    auth::{limits::Limits, store::Keys},
+    auth::{limits::Limits, store::Keys, tickets::Tickets},
     config::Config,
     http::{self, Gateway},
     tail::Tail,
@@ -16,6 +19,8 @@ use crate::{
 /// Serves until shutdown, then takes no more and finishes what was begun, for `bus.drain_ms` at most.
 pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError> {
     let read_model = ReadModel::open(&config.postgres).map_err(|error| ServiceError::Other(error.to_string()))?;
+    let search = Search::open(read_model.clone(), &config.postgres, &config.search);
+    let search = search.map_err(|error| ServiceError::Other(error.to_string()))?;
     let listen = config.gateway.listen;
     let listener = TcpListener::bind(listen).await.map_err(|error| {
         ServiceError::Other(format!("gateway.listen: cannot listen on {listen}: {error}; choose another address"))
@@ -30,14 +35,18 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let gateway = Gateway {
         keys,
         limits: Arc::new(limits),
+        tickets: Tickets::new(&context.bus, &config.gateway),
         tail: Tail::new(&context.bus, config.gateway.stream_buffer, config.gateway.shared_messages),
+        objects: Objects::new(&context.bus),
+        transfers: Arc::new(Semaphore::new(config.gateway.max_transfers)),
         bus: context.bus,
         read_model,
+        search,
         streams: streams.clone(),
         config: Arc::new(config.gateway),
         shutdown: context.shutdown.clone(),
     };
-    let app = http::routes(gateway, context.readiness.routes());
+    let app = http::routes(gateway, &context.readiness);
     let app = app.into_make_service_with_connect_info::<SocketAddr>();
     context.readiness.announce(&format!("url=http://{address}"));
 

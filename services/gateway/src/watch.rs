@@ -17,9 +17,12 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
+    auth::Caller,
+    concern::{Happened, owner},
     fields::Fields,
     follow,
     live::{self, Piece},
+    own::Own,
     place::Place,
     problem::Problem,
     state::Gateway,
@@ -64,23 +67,26 @@ pub struct Watch<T> {
 }
 
 impl<T: Send + 'static> Watch<T> {
-    /// Begins. `frame` puts what is shown into the client's form.
+    /// Begins. Where the caller's key is limited to a user, what does not concern that user is left out. `frame` puts
+    /// what is shown into the client's form.
     pub async fn begin(
         gateway: &Gateway,
+        caller: &Caller,
         wish: Wish,
         frame: impl Fn(Shown<'_>) -> T + Clone + Send + 'static,
     ) -> Result<Self, Problem> {
         let start = wish.start(follow::end_of_log(&gateway.bus).await?)?;
+        let own = caller.user().map(|user| Arc::new(Own::new(gateway, user)));
         let said = gateway.tail.join(wish.filter.agent.clone(), start.complete()).await?;
         let pieces = if wish.live {
             let wait = Duration::from_millis(gateway.config.tail_wait_ms);
             let pieces = live::pieces(&gateway.bus, wish.filter.agent.as_ref(), wait).await?;
-            shown_pieces(pieces, wish.filter.clone(), frame.clone()).boxed()
+            shown_pieces(pieces, wish.filter.clone(), own.clone(), frame.clone()).boxed()
         } else {
             stream::empty().boxed()
         };
         let first = frame(Shown::Start(start));
-        let events = shown_events(said, wish.filter, start, frame).boxed();
+        let events = shown_events(said, wish.filter, start, own, frame).boxed();
         Ok(Self { start: first, events, pieces })
     }
 
@@ -133,10 +139,22 @@ fn shown_events<T: Send + 'static>(
     said: impl Stream<Item = Arc<Said>> + Send + 'static,
     filter: Filter,
     start: Place,
+    own: Option<Arc<Own>>,
     frame: impl Fn(Shown<'_>) -> T + Send + 'static,
 ) -> impl Stream<Item = T> + Send + 'static {
+    let seen = own.clone();
+    let said = said.then(move |said| {
+        let own = seen.clone();
+        async move {
+            if let Some(own) = own {
+                own.take_in(&said.events).await;
+            }
+            said
+        }
+    });
     said.flat_map(move |said| {
         let wanted = said.events.iter().filter(|event| Place::of(event) > start && filter.takes(event));
+        let wanted = wanted.filter(|event| own.as_ref().is_none_or(|own| own.shows(event)));
         stream::iter(wanted.map(|event| frame(Shown::Event(event))).collect::<Vec<_>>())
     })
 }
@@ -145,13 +163,29 @@ fn shown_events<T: Send + 'static>(
 fn shown_pieces<T: Send + 'static>(
     pieces: impl Stream<Item = Piece> + Send + 'static,
     filter: Filter,
+    own: Option<Arc<Own>>,
     frame: impl Fn(Shown<'_>) -> T + Send + 'static,
 ) -> impl Stream<Item = (T, bool)> + Send + 'static {
+    let pieces = pieces.filter_map(move |piece| {
+        let own = own.clone();
+        async move {
+            let shows = match own {
+                Some(own) => own.shows_piece(place_of(&piece.record)).await,
+                None => true,
+            };
+            shows.then_some(piece)
+        }
+    });
     pieces.filter_map(move |Piece { record, waits }| {
         let wanted = filter.fits(record.envelope.thread_id.as_deref(), record.envelope.correlation_id);
         let shown = wanted.then(|| live_fields(&record)).flatten();
         ready(shown.map(|(name, data)| (frame(Shown::Live(name, data)), waits)))
     })
+}
+
+fn place_of(piece: &Record) -> Happened {
+    let (envelope, agent) = (&piece.envelope, owner(&piece.subject));
+    Happened::at(envelope.correlation_id, agent, envelope.thread_id.as_deref())
 }
 
 /// What kind of piece it is, and what it says.

@@ -6,13 +6,18 @@ use std::hash::{Hash, Hasher};
 use serde_json::Value;
 
 use crate::scenario::ResultStatus;
-use crate::wire::request::{ChatRequest, RequestMessage};
+use crate::wire::{
+    part::ReceivedPart,
+    request::{ChatRequest, RequestMessage},
+};
 
 /// The facts about one request.
 pub struct Conversation<'r> {
     pub model: &'r str,
     /// The text of the last user message; empty if there is none.
     pub user: &'r str,
+    /// The images and audio of the last user message.
+    pub parts: &'r [ReceivedPart],
     /// How many answers the model has given since the last user message.
     pub round: usize,
     /// How many tool results at the end nothing but system messages follow.
@@ -42,9 +47,11 @@ impl<'r> Conversation<'r> {
         let last_user = messages.iter().rposition(|message| message.role == "user");
         let since = last_user.map_or(0, |index| index + 1);
         let turn = messages.get(since..).unwrap_or_default();
+        let said = last_user.and_then(|index| messages.get(index)).map(|message| &message.content);
         Self {
             model: &request.model,
-            user: last_user.and_then(|index| messages.get(index)).map_or("", |message| message.content.0.as_ref()),
+            user: said.map_or("", |content| content.0.as_ref()),
+            parts: said.map_or(&[], |content| content.1.as_slice()),
             round: turn.iter().filter(|message| message.role == "assistant").count(),
             fresh_results: turn
                 .iter()
@@ -92,6 +99,11 @@ impl<'r> Conversation<'r> {
     /// The texts of all other messages, the newest first.
     pub fn texts(&self) -> impl Iterator<Item = &'r str> {
         self.messages.iter().rev().filter(|message| !is_instruction(message)).map(|message| message.content.0.as_ref())
+    }
+
+    /// The images and audio of the whole conversation, in order.
+    pub fn all_parts(&self) -> impl Iterator<Item = &'r ReceivedPart> {
+        self.messages.iter().flat_map(|message| &message.content.1)
     }
 
     /// The same for all requests of one conversation: made of the `user` field of the request, or,

@@ -7,6 +7,7 @@ use crate::answer::Answer;
 use crate::conversation::Conversation;
 use crate::rendering::{Captures, plain_text, rendered};
 use crate::scenario::{AnswerPlan, Conditions, Scenario, Script, Times, TimesPer};
+use crate::wire::part::ReceivedPart;
 
 /// One use of a rule with `times`: which rule, counted for what, and how often it may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,7 @@ fn matched<'c>(when: &'c Conditions, conversation: &Conversation<'c>) -> Option<
         && when.step_at_least.is_none_or(|least| conversation.results().len() >= least)
         && when.round.is_none_or(|round| conversation.round == round)
         && listed(&when.models, conversation.model)
+        && parts_match(when, conversation)
         && when.tools_offered.iter().all(|tool| conversation.offered.contains(&tool.as_str()));
     if !holds {
         return None;
@@ -90,6 +92,18 @@ fn matched<'c>(when: &'c Conditions, conversation: &Conversation<'c>) -> Option<
         found?;
     }
     Some(captures)
+}
+
+/// Whether the images and audio of the last user message are those that are asked for.
+fn parts_match(when: &Conditions, conversation: &Conversation<'_>) -> bool {
+    let any = |fits: &dyn Fn(&ReceivedPart) -> bool| conversation.parts.iter().any(fits);
+    let one_of = |list: &[String], said: fn(&ReceivedPart) -> &str| {
+        list.is_empty() || any(&|part| list.iter().any(|one| one == said(part)))
+    };
+    when.has_image.is_none_or(|wanted| any(&|part| part.kind == "image") == wanted)
+        && when.has_audio.is_none_or(|wanted| any(&|part| part.kind == "audio") == wanted)
+        && one_of(&when.part_sha256, |part| &part.sha256)
+        && one_of(&when.part_media_type, |part| &part.media_type)
 }
 
 /// Whether each pattern is found in one of the texts; notes what its named groups matched there.

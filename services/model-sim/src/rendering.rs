@@ -57,6 +57,8 @@ fn variables(conversation: &Conversation<'_>, captures: &Captures<'_>) -> Templa
         tools => conversation.offered.iter().map(|name| dotted_tool_name(name)).collect::<Vec<_>>(),
         results => conversation.results().iter().map(result_variables).collect::<Vec<_>>(),
         latest => latest(conversation),
+        parts => conversation.parts.iter().map(Serde).map(TemplateValue::from).collect::<Vec<_>>(),
+        all_parts => conversation.all_parts().map(Serde).map(TemplateValue::from).collect::<Vec<_>>(),
     }
 }
 

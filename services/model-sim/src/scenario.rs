@@ -57,6 +57,10 @@ pub struct Conditions {
     pub models: Vec<String>,
     /// Names as on the wire.
     pub tools_offered: Vec<String>,
+    pub has_image: Option<bool>,
+    pub has_audio: Option<bool>,
+    pub part_sha256: Vec<String>,
+    pub part_media_type: Vec<String>,
     pub step: Option<usize>,
     pub step_at_least: Option<usize>,
     pub round: Option<usize>,

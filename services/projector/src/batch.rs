@@ -1,18 +1,22 @@
 //! Turning a stretch of the log into changes, and deciding what becomes of what cannot be read. Pure.
 
 use kairo_core::{
+    envelope::Envelope,
     record::{Raw, Unreadable},
     subjects::{TABLE, is_announcement},
 };
+use kairo_proto::Body;
+use kairo_read_model::stored::{Key, Time};
 
-use crate::{changes::Changes, projections};
+use crate::{
+    changes::{Changes, Logged, Unknown},
+    projections,
+};
 
 /// What a stretch of the log leads to.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub changes: Changes,
-    /// Sequence of the last message; 0 for none.
-    pub last: u64,
     /// Messages that nobody else reports, with the reason.
     pub set_aside: Vec<(Raw, String)>,
     /// Messages that cannot be read but are somebody else's to report.
@@ -29,13 +33,8 @@ impl Batch {
         batch
     }
 
-    /// The same stretch, changing nothing but the position.
-    pub fn without_changes(self) -> Self {
-        Self { changes: Changes::default(), ..self }
-    }
-
     fn add(&mut self, message: &Raw, max_body: usize) {
-        self.last = self.last.max(message.sequence);
+        self.changes.log.push(logged(message));
         match message.read(max_body) {
             Ok(record) => projections::project(&record, &mut self.changes),
             Err(reason) => self.pass_over(message, &reason),
@@ -43,12 +42,39 @@ impl Batch {
     }
 
     fn pass_over(&mut self, message: &Raw, reason: &Unreadable) {
-        if is_consumed(&message.subject) {
+        if let Some(name) = unknown_type(message) {
+            self.count(name.as_str().into(), message.sequence);
+        } else if is_consumed(&message.subject) {
             self.skipped += 1;
         } else {
             self.set_aside.push((message.clone(), reason.to_string()));
         }
     }
+
+    /// A service of a newer version may say what this one does not know.
+    fn count(&mut self, name: Key, sequence: u64) {
+        let sequence = i64::try_from(sequence).unwrap_or(i64::MAX);
+        let unknown =
+            self.changes.unknown.entry(name).or_insert(Unknown { messages: 0, first: sequence, last: sequence });
+        unknown.messages += 1;
+        unknown.last = sequence;
+    }
+}
+
+fn logged(message: &Raw) -> Logged {
+    Logged {
+        sequence: i64::try_from(message.sequence).unwrap_or(i64::MAX),
+        subject: message.subject.as_str().into(),
+        headers: message.header_lines().as_str().into(),
+        payload: message.payload.clone(),
+        stored: Time(message.stored),
+    }
+}
+
+/// The type that a message names, if it is none that this version knows.
+fn unknown_type(message: &Raw) -> Option<String> {
+    let envelope = Envelope::from_headers(|name| message.header(name)).ok()?;
+    (!Body::TYPES.contains(&envelope.type_name.as_str())).then_some(envelope.type_name)
 }
 
 /// Whether a durable consumer is given this subject, and so reports what it cannot read. Looser than
@@ -90,8 +116,7 @@ mod tests {
     #[test]
     fn what_can_be_read_is_projected() {
         let batch = Batch::of(&[raw(4, "kairo.user.ann.message", "kairo.user.message.v1", Vec::new())], 100);
-        assert_eq!((batch.last, batch.changes.messages.len(), batch.skipped), (4, 1, 0));
-        assert_eq!(batch.without_changes().changes, Changes::default());
+        assert_eq!((batch.changes.messages.len(), batch.skipped), (1, 0));
     }
 
     #[test]
@@ -104,8 +129,8 @@ mod tests {
             ],
             100,
         );
-        assert_eq!((batch.last, batch.skipped, batch.set_aside.len()), (3, 3, 0));
-        assert_eq!(batch.changes, Changes::default());
+        assert_eq!((batch.skipped, batch.set_aside.len()), (2, 0));
+        assert_eq!((batch.changes.log.len(), batch.changes.events.len()), (3, 0));
     }
 
     #[test]
@@ -122,7 +147,16 @@ mod tests {
             100,
         );
         let sequences: Vec<_> = batch.set_aside.iter().map(|(message, _)| message.sequence).collect();
-        assert_eq!(sequences, [1, 2, 3, 4, 5]);
-        assert_eq!((batch.last, batch.skipped), (5, 0));
+        assert_eq!(sequences, [1, 3, 4, 5]);
+        assert_eq!(batch.skipped, 0);
+    }
+
+    #[test]
+    fn types_that_are_not_known_are_counted() {
+        let newer = |sequence| raw(sequence, "kairo.agent.bob.defined", "kairo.agent.defined.v9", Vec::new());
+        let batch = Batch::of(&[newer(4), newer(7)], 100);
+        let unknown = &batch.changes.unknown[&"kairo.agent.defined.v9".into()];
+        assert_eq!(*unknown, Unknown { messages: 2, first: 4, last: 7 });
+        assert_eq!((batch.skipped, batch.set_aside.len()), (0, 0));
     }
 }

@@ -7,9 +7,11 @@ mod chains;
 mod consent;
 mod memories;
 mod tasks;
+mod usage;
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use kairo_read_model::stored::{Json, Key, Text, Time};
 use uuid::Uuid;
 
@@ -17,11 +19,16 @@ pub use chains::{Chain, ChainEnd, Step, StepAsked, StepBegun, StepEnd};
 pub use consent::{Approval, Choice, Offer, Settled, Withdrawal};
 pub use memories::Memory;
 pub use tasks::{Firing, Task, TaskState, Timing};
+pub use usage::ModelCall;
 
 /// Changes of all tables. Maps hold what may be told twice within a batch.
 #[derive(Debug, Default, PartialEq)]
 pub struct Changes {
+    /// The log's own messages.
+    pub log: Vec<Logged>,
     pub events: Vec<Event>,
+    /// By type.
+    pub unknown: BTreeMap<Key, Unknown>,
     /// Newest wins.
     pub agents: BTreeMap<Key, Agent>,
     pub threads: BTreeMap<(Key, Key), Thread>,
@@ -30,11 +37,11 @@ pub struct Changes {
     /// What threads are about, by agent and thread; newest wins, as in the next.
     pub described: BTreeMap<(Key, Key), Description>,
     pub archived: BTreeMap<(Key, Key), Archiving>,
-    pub messages: Vec<Message>,
-    /// By user and message.
-    pub deliveries: BTreeMap<(Key, Key), Delivery>,
-    /// The threads that messages were put into, by the event that is the message.
-    pub placed: BTreeMap<Uuid, Key>,
+    /// By event, as in the next two.
+    pub messages: BTreeMap<Uuid, Message>,
+    pub deliveries: BTreeMap<Uuid, Delivery>,
+    /// The threads that messages were put into.
+    pub placed: BTreeMap<Uuid, Placed>,
     pub actions: BTreeMap<Uuid, Action>,
     pub begun: BTreeMap<Uuid, Begun>,
     pub ended: BTreeMap<Uuid, Ended>,
@@ -65,6 +72,8 @@ pub struct Changes {
     pub task_states: BTreeMap<Uuid, TaskState>,
     /// By agent and memory; newest wins.
     pub memories: BTreeMap<(Key, Uuid), Memory>,
+    /// By decision, and which of its calls.
+    pub model_calls: BTreeMap<(Uuid, i32), ModelCall>,
     pub approvals: BTreeMap<Uuid, Approval>,
     /// All of them, as with verdicts: which one counts depends on when it was asked for.
     pub consents: Vec<Verdict>,
@@ -75,21 +84,34 @@ pub struct Changes {
     pub settled: BTreeMap<Uuid, Settled>,
 }
 
+/// A message as it stands in the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Logged {
+    pub sequence: i64,
+    pub subject: Text,
+    pub headers: Text,
+    pub payload: Bytes,
+    pub stored: Time,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub sequence: i64,
     pub position: i32,
     pub event_id: Uuid,
     pub ts: Time,
-    pub owner: Key,
     pub agent: Option<Key>,
     pub thread_id: Option<Key>,
     pub correlation_id: Uuid,
-    pub causation_id: Option<Uuid>,
     pub type_name: Key,
-    pub source: Key,
-    pub subject: Text,
-    pub event: Json,
+}
+
+/// Messages of a type that this version does not know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unknown {
+    pub messages: i64,
+    pub first: i64,
+    pub last: i64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -151,7 +173,6 @@ impl Role {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    pub event_id: Uuid,
     pub sequence: i64,
     pub position: i32,
     pub ts: Time,
@@ -162,6 +183,8 @@ pub struct Message {
     pub thread_id: Option<Key>,
     pub message_id: Option<Key>,
     pub text: Text,
+    /// Images and audio; none for none.
+    pub parts: Option<Json>,
     /// Whether it ends the turn.
     pub last: bool,
 }
@@ -172,6 +195,13 @@ pub struct Delivery {
     pub sequence: i64,
     pub agent: Key,
     pub thread_id: Option<Key>,
+}
+
+/// An agent put a message into a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    pub sequence: i64,
+    pub thread: Key,
 }
 
 /// A tool call that was decided on.

@@ -6,7 +6,7 @@ use kairo_core::{
     config::{Mistake, Validate, check},
     service_config,
 };
-use kairo_read_model::PostgresConfig;
+use kairo_read_model::{PostgresConfig, search::SearchConfig};
 use serde::{Deserialize, Serialize};
 
 service_config! {
@@ -16,6 +16,8 @@ service_config! {
         projector: ProjectorConfig,
         /// Where the read model is.
         postgres: PostgresConfig,
+        /// The search engine, if there is one.
+        search: SearchConfig,
     }
 }
 
@@ -24,6 +26,9 @@ service_config! {
 pub struct ProjectorConfig {
     /// Messages in one transaction at most. Default 1000.
     pub batch: usize,
+    /// The same where a read model is built beside the live one: fewer transactions take less time in all, and nobody
+    /// waits for one. Default 10000.
+    pub rebuild_batch: usize,
     /// Bodies in one transaction at most, in bytes; a single larger body is let through. Default 8388608.
     pub batch_bytes: usize,
     /// How long a message may wait for others to share its transaction, in milliseconds. Default 10.
@@ -31,11 +36,25 @@ pub struct ProjectorConfig {
     /// How long the replica that writes may be silent before Postgres ends its session and another replica takes over,
     /// in milliseconds. It shows that it is alive every third of that time. Default 10000.
     pub session_timeout_ms: u64,
+    /// Parts that replicas share the log by, each agent and each user in one of them; more replicas than these stand by.
+    /// It counts for generations that are begun from then on. Default 8.
+    pub partitions: u32,
+    /// How often replicas look whether they hold their share of the partitions and what is to be done about read models
+    /// that are built, in milliseconds; what nobody holds any more is taken over within that time. Default 1000.
+    pub rebalance_ms: u64,
 }
 
 impl Default for ProjectorConfig {
     fn default() -> Self {
-        Self { batch: 1_000, batch_bytes: 8 * 1024 * 1024, linger_ms: 10, session_timeout_ms: 10_000 }
+        Self {
+            batch: 1_000,
+            rebuild_batch: 10_000,
+            batch_bytes: 8 * 1024 * 1024,
+            linger_ms: 10,
+            session_timeout_ms: 10_000,
+            partitions: 8,
+            rebalance_ms: 1_000,
+        }
     }
 }
 
@@ -43,15 +62,23 @@ impl ProjectorConfig {
     pub(crate) fn session_timeout(&self) -> Duration {
         Duration::from_millis(self.session_timeout_ms)
     }
+
+    /// How often a session is used at least.
+    pub(crate) fn beat(&self) -> Duration {
+        Duration::from_millis(self.rebalance_ms).min(self.session_timeout() / 3)
+    }
 }
 
 impl Validate for ProjectorConfig {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         check(&mut mistakes, "batch", self.batch as u64, 1..=10_000, "messages");
+        check(&mut mistakes, "rebuild_batch", self.rebuild_batch as u64, 1..=100_000, "messages");
         check(&mut mistakes, "batch_bytes", self.batch_bytes as u64, 1_024..=256 * 1024 * 1024, "bytes");
         check(&mut mistakes, "linger_ms", self.linger_ms, 0..=1_000, "milliseconds");
         check(&mut mistakes, "session_timeout_ms", self.session_timeout_ms, 300..=600_000, "milliseconds");
+        check(&mut mistakes, "rebalance_ms", self.rebalance_ms, 50..=60_000, "milliseconds");
+        check(&mut mistakes, "partitions", self.partitions, 1..=256, "partitions");
         mistakes
     }
 }

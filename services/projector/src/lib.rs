@@ -1,43 +1,47 @@
 //! projector: writes the read model from the log.
 //!
-//! One replica leads, the others stand by, and Postgres decides who ([`session`]). The leader reads the log in order
-//! ([`reader`]), sorts out what cannot be read ([`batch`]), lets every projection say which rows change
-//! ([`projections`], [`changes`]), and writes them with the new position in one transaction ([`session`],
-//! [`tables`]).
+//! Replicas share the log by partitions ([`partition`], [`share`]), each held by a lock of Postgres ([`session`]). A
+//! [`worker`] reads the log in order for the partitions it holds ([`reader`], [`course`]), sorts out what cannot be read
+//! ([`batch`]), lets every projection say which rows change ([`projections`], [`changes`]), and writes them with the new
+//! positions in one transaction ([`session`], [`tables`]), while the next stretch is read ([`pipeline`]). There is one
+//! for each generation of the tables that is followed ([`replica`]); a [`steward`] builds further ones, step by step
+//! ([`step`], [`generation`]). What the tables say is handed on to the search engine, if there is one ([`search`]).
 
 mod batch;
 mod changes;
 mod config;
-mod leader;
+mod connection;
+mod course;
+mod generation;
+mod health;
+mod partition;
+mod pipeline;
 mod projections;
+mod rate;
 mod reader;
+mod replica;
+mod search;
 mod session;
+mod share;
+mod step;
+mod steward;
 mod tables;
+mod worker;
 
-use kairo_core::{
-    bus::consume::backoff,
-    service::{Context, ServiceError},
-};
+use kairo_core::service::{Context, ServiceError};
 
 pub use config::{Config, ProjectorConfig};
 
-use leader::Leader;
+use health::Health;
+use replica::Replica;
 
 /// Runs until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
-    let leader = Leader::new(&bus, &config, &readiness, &shutdown);
-    let mut failures = 0;
-    while !shutdown.is_cancelled() {
-        let mut progress = false;
-        let Err(error) = leader.run(&mut progress).await else { break };
-        readiness.set(false);
-        failures = if progress { 1 } else { failures + 1 };
-        tracing::warn!(%error, failures, "the projection was interrupted, starting again");
-        tokio::select! {
-            () = tokio::time::sleep(backoff(&bus.limits, failures)) => {}
-            () = shutdown.cancelled() => {}
-        }
+    let mut replica = Replica::new(&bus, config.clone(), Health::new(&readiness));
+    tokio::select! {
+        () = shutdown.cancelled() => Ok(()),
+        never = replica.run() => match never {},
+        ended = search::run(&config) => ended,
     }
-    Ok(())
 }

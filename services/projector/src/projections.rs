@@ -11,9 +11,10 @@ mod offers;
 mod processes;
 mod tasks;
 mod threads;
+mod usage;
 
 use kairo_core::{
-    event_json::{self, EventJson},
+    event_json::{self, Heading},
     record::Record,
 };
 use kairo_proto::{
@@ -34,8 +35,8 @@ struct Fact<'r> {
     owner: Key,
     /// The agent it concerns, if any.
     agent: Option<Key>,
-    /// Its events in seed 002's form.
-    events: Vec<EventJson>,
+    /// What its events are.
+    events: Vec<Heading>,
 }
 
 impl<'r> Fact<'r> {
@@ -54,7 +55,7 @@ impl<'r> Fact<'r> {
             at: Time(record.envelope.time),
             owner,
             agent,
-            events: event_json::events(record),
+            events: event_json::headings(record),
         }
     }
 }
@@ -122,8 +123,9 @@ pub fn project(record: &Record, changes: &mut Changes) {
     offers::project(&fact, changes);
     tasks::project(&fact, changes);
     memories::project(&fact, changes);
+    usage::project(&fact, changes);
     events::project(&fact, changes);
 }
 
 #[cfg(test)]
-mod testing;
+pub mod testing;

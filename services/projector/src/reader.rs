@@ -1,13 +1,14 @@
 //! Reading the log in order, from where the read model stands.
 //!
-//! A pull consumer without acks that lives as long as this reader: the position is in Postgres, so the server need not
-//! remember any. Whatever is irregular ends the reader, and the next one begins at the position.
+//! A pull consumer without acks that lives as long as this reader: the positions are in Postgres, so the server need not
+//! remember any. Whatever is irregular ends the reader, and the next one begins at the positions.
 
 use std::time::Duration;
 
 use async_nats::jetstream::{
     Message,
     consumer::{AckPolicy, Consumer, DeliverPolicy, pull},
+    stream::{Info, Stream},
 };
 use futures::StreamExt;
 use kairo_core::{bus::Bus, record::Raw, subjects::EVENTS_STREAM};
@@ -15,8 +16,6 @@ use tokio::{
     task::unconstrained,
     time::{Instant, timeout_at},
 };
-
-use crate::ProjectorConfig;
 
 /// How long a pull stays open at the server, and its heartbeat.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
@@ -39,13 +38,24 @@ pub enum ReaderError {
     BeyondEnd { position: u64, end: u64 },
 }
 
+/// What a reader takes at once, and where it stops.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub messages: usize,
+    /// Of bodies.
+    pub bytes: usize,
+    /// How long a message may wait for others.
+    pub linger: Duration,
+    /// The last message that is wanted.
+    pub end: Option<u64>,
+}
+
 /// A place in the log that moves on.
 pub struct Reader {
+    stream: Stream<()>,
     consumer: Consumer<pull::Config>,
     messages: pull::Stream,
-    batch: usize,
-    batch_bytes: usize,
-    linger: Duration,
+    limits: Limits,
     /// What was taken of the next batch.
     gathered: Vec<Raw>,
     /// Stream sequence of the last message that arrived.
@@ -59,9 +69,9 @@ pub struct Reader {
 
 impl Reader {
     /// Begins behind the message at `position`.
-    pub async fn open(bus: &Bus, position: u64, config: &ProjectorConfig) -> Result<Self, ReaderError> {
+    pub async fn open(bus: &Bus, position: u64, limits: Limits) -> Result<Self, ReaderError> {
         let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.map_err(async_nats::Error::from)?;
-        let end = stream.get_info().await.map_err(async_nats::Error::from)?.state.last_sequence;
+        let end = info(&stream).await?.state.last_sequence;
         if position > end {
             return Err(ReaderError::BeyondEnd { position, end });
         }
@@ -78,17 +88,16 @@ impl Reader {
         let largest = bus.client.server_info().max_payload.saturating_mul(2);
         let messages = consumer
             .stream()
-            .max_messages_per_batch(config.batch)
-            .max_bytes_per_batch(config.batch_bytes.max(largest))
+            .max_messages_per_batch(limits.messages)
+            .max_bytes_per_batch(limits.bytes.max(largest))
             .expires(PULL_EXPIRES)
             .heartbeat(PULL_HEARTBEAT)
             .messages();
         Ok(Self {
             messages: messages.await.map_err(async_nats::Error::from)?,
+            stream,
             consumer,
-            batch: config.batch,
-            batch_bytes: config.batch_bytes,
-            linger: Duration::from_millis(config.linger_ms),
+            limits,
             gathered: Vec::new(),
             last: position,
             arrived: 0,
@@ -97,21 +106,25 @@ impl Reader {
         })
     }
 
-    /// Waits for a message, then for a moment for more: a transaction costs the same for one as for many. Nothing is
-    /// lost if it is dropped.
-    pub async fn next(&mut self) -> Result<Vec<Raw>, ReaderError> {
+    /// Waits for a message, then for a moment for more: a transaction costs the same for one as for many. Returns how far
+    /// that leads. Nothing is lost if it is dropped.
+    pub async fn next(&mut self) -> Result<(u64, Vec<Raw>), ReaderError> {
         if self.gathered.is_empty() {
             let first = self.messages.next().await;
             self.gather(first)?;
         }
-        let end = Instant::now() + self.linger;
+        let deadline = Instant::now() + self.limits.linger;
         let mut bytes: usize = self.gathered.iter().map(size).sum();
-        while self.gathered.len() < self.batch && bytes < self.batch_bytes {
+        while self.gathered.len() < self.limits.messages && bytes < self.limits.bytes && !self.is_at_end() {
             // Unconstrained, as tokio would otherwise feign an empty buffer now and then.
-            let Ok(more) = timeout_at(end, unconstrained(self.messages.next())).await else { break };
+            let Ok(more) = timeout_at(deadline, unconstrained(self.messages.next())).await else { break };
             bytes += self.gather(more)?;
         }
-        Ok(std::mem::take(&mut self.gathered))
+        Ok((self.last, std::mem::take(&mut self.gathered)))
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.limits.end.is_some_and(|end| self.last >= end)
     }
 
     /// Adds a message to the next batch; its size.
@@ -123,15 +136,22 @@ impl Reader {
     }
 
     /// Whether the server still knows this reader, and all that it delivered arrived. To be asked now and then: what
-    /// was lost last would otherwise be missed only when the next message comes.
-    pub async fn check(&mut self) -> Result<(), ReaderError> {
-        let info = self.consumer.get_info().await.map_err(async_nats::Error::from)?;
+    /// was lost last would otherwise be missed only when the next message comes. Returns the end of the log where no
+    /// message is left between here and there, as when the last ones were deleted.
+    pub async fn check(&mut self) -> Result<Option<u64>, ReaderError> {
+        let end = info(&self.stream).await?.state.last_sequence;
+        let consumer = self.consumer.get_info().await.map_err(async_nats::Error::from)?;
         if self.quiet && self.last < self.delivered {
             return Err(ReaderError::Lost(self.last));
         }
         self.quiet = true;
-        self.delivered = info.delivered.stream_sequence;
-        Ok(())
+        self.delivered = consumer.delivered.stream_sequence;
+        let is_all = consumer.num_pending == 0 && self.delivered <= self.last && self.gathered.is_empty();
+        if !is_all || end <= self.last {
+            return Ok(None);
+        }
+        self.last = end;
+        Ok(Some(end))
     }
 
     fn accept<E: Into<async_nats::Error>>(&mut self, next: Option<Result<Message, E>>) -> Result<Raw, ReaderError> {
@@ -146,6 +166,10 @@ impl Reader {
         self.last = message.sequence;
         Ok(message)
     }
+}
+
+async fn info(stream: &Stream<()>) -> Result<Info, ReaderError> {
+    Ok(stream.get_info().await.map_err(async_nats::Error::from)?)
 }
 
 fn size(message: &Raw) -> usize {

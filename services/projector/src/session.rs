@@ -1,142 +1,193 @@
-//! The one database session that may write.
+//! The one database session of a replica that may write into a generation.
 //!
-//! Leadership is a lock that Postgres keeps for a session, so it ends with the session and with nothing else: when its
-//! process dies, when Postgres does, and when the leader is frozen or cut off, because then Postgres ends the session.
-//! It is taken on the very connection that writes, so whoever writes leads.
+//! A partition is held by a lock that is taken on the very connection that writes, so whoever writes holds it.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use kairo_read_model::{POSITION_CHANNEL, PROJECTION, PostgresConfig, ReadError};
-use sqlx::{ConnectOptions, Connection, PgConnection, query, query_as};
+use kairo_core::record::Raw;
+use kairo_read_model::{GENERATIONS_CHANNEL, POSITION_CHANNEL, PostgresConfig, stored::Text};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, query, query_as, query_scalar, raw_sql};
 use tokio::time::timeout;
 
-use crate::{ProjectorConfig, changes::Changes, tables};
+use crate::{
+    ProjectorConfig,
+    changes::Changes,
+    connection::{self, SessionError, class, number, patience, sequence, within},
+    course::{Move, Place},
+    step::State,
+    tables,
+};
 
-/// The advisory lock of the leader: `kairo` in ASCII, and 1 for the read model.
-const LEADER: i64 = 0x6b61_6972_6f01;
+/// The second key of the lock that every member shares; those of partitions are their numbers.
+const MEMBER: i32 = -1;
+/// The same as `pg_locks` shows it.
+const MEMBER_SHOWN: i64 = u32::MAX as i64;
 
-const LOCK: &str = "SELECT pg_advisory_lock($1)";
-const POSITION: &str = "SELECT sequence, judged FROM projections WHERE name = $1";
-/// The fence: changes no row if the position is not the one that the batch begins behind. Who waits for the position is
-/// told of it when the transaction is committed.
-const MOVE: &str = "WITH moved AS (UPDATE projections SET sequence = $3, judged = greatest(judged, $3), \
-                    updated_at = now() WHERE name = $1 AND sequence = $2 RETURNING name, sequence) \
-                    SELECT pg_notify($4, name || ' ' || sequence) FROM moved";
+const JOIN: &str = "SELECT pg_advisory_lock_shared($1, $2)";
+const HOLD: &str = "SELECT pg_try_advisory_lock($1, $2)";
+const RELEASE: &str = "SELECT pg_advisory_unlock($1, $2)";
+const LOCKS: &str = "
+    SELECT objid::bigint FROM pg_locks
+    WHERE locktype = 'advisory' AND classid::bigint = $1 AND objsubid = 2 AND granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+const POSITIONS: &str = "
+    SELECT state, partition, sequence, stop_at FROM positions JOIN generations USING (generation)
+    WHERE generation = $1";
+/// The fence: changes fewer rows if one of the positions is not the one that the batch begins behind. Who waits for the
+/// position is told of it when the transaction is committed.
+const MOVE: &str = "
+    WITH moved AS (
+        UPDATE positions SET sequence = new.behind, rate = $5, updated_at = now()
+        FROM UNNEST($2::int[], $3::bigint[], $4::bigint[]) AS new (partition, expected, behind)
+        WHERE positions.generation = $1 AND positions.partition = new.partition AND positions.sequence = new.expected
+        RETURNING 1
+    )
+    SELECT count(*), pg_notify($6, '')::text FROM moved";
+const TELL: &str = "SELECT pg_notify($1, '')";
+const KNOWN: &str = "SELECT count(*) FROM set_aside WHERE sequence = $1";
+const SET_ASIDE: &str = "INSERT INTO set_aside (sequence, subject, reason) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
 
-/// Statements that a transaction may take the time of.
-const STATEMENTS: u32 = 3;
-
-/// How far the log has been read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
-    /// The last message whose changes are in the tables.
-    pub sequence: u64,
-    /// The furthest it ever was; a rebuild takes it back, not this.
-    pub judged: u64,
+/// How a generation stands, and who shares it.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// None for one that a newer version may have written.
+    pub state: Option<State>,
+    pub places: BTreeMap<u32, Place>,
+    pub members: u32,
+    /// Partitions that anybody holds.
+    pub taken: BTreeSet<u32>,
 }
 
-/// Why nothing was written.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// The position is another one than expected: somebody asked for a rebuild.
-    #[error("the position was changed by somebody else")]
-    Moved,
-    /// These rows can never be written.
-    #[error("postgres refuses the rows: {0}")]
-    Refused(#[source] sqlx::Error),
-    #[error("postgres does not answer within {0:?}")]
-    Silent(Duration),
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error("postgres failed: {0}")]
-    Failed(#[source] sqlx::Error),
-}
-
-impl From<sqlx::Error> for SessionError {
-    fn from(error: sqlx::Error) -> Self {
-        let code = error.as_database_error().and_then(|error| error.code());
-        match code {
-            // Bad data, a violated constraint, a limit of Postgres.
-            Some(code) if ["22", "23", "54"].iter().any(|class| code.starts_with(class)) => Self::Refused(error),
-            _ => Self::Failed(error),
-        }
-    }
-}
-
-/// A connection that is, or waits to be, the leader's.
+/// A connection that holds some of a generation's partitions.
 pub struct Session {
     connection: PgConnection,
+    generation: i64,
     patience: Duration,
+    /// Whether a commit waits until it is on the disk.
+    durable: bool,
 }
 
 impl Session {
-    pub async fn open(postgres: &PostgresConfig, projector: &ProjectorConfig) -> Result<Self, SessionError> {
-        let silent = projector.session_timeout_ms;
-        // Postgres ends the session of a leader that is frozen, and notices one whose machine is gone.
-        let options = postgres.connect_options()?.application_name("kairo-projector").options([
-            ("idle_session_timeout", silent),
-            ("idle_in_transaction_session_timeout", silent),
-            ("lock_timeout", silent),
-            ("tcp_user_timeout", silent),
-            ("tcp_keepalives_idle", silent.div_ceil(3_000)),
-            ("tcp_keepalives_interval", silent.div_ceil(3_000)),
-            ("tcp_keepalives_count", 3),
-        ]);
-        // Longer than a lock is waited for, so that waiting in Postgres ends first.
-        let statement = Duration::from_millis(postgres.statement_timeout_ms);
-        let patience = projector.session_timeout() + statement * STATEMENTS;
-        let connection = timeout(patience, options.connect()).await.map_err(|_| SessionError::Silent(patience))??;
-        Ok(Self { connection, patience })
+    /// `place` is the schema of the generation.
+    pub async fn open(
+        postgres: &PostgresConfig,
+        projector: &ProjectorConfig,
+        generation: i64,
+        place: &str,
+    ) -> Result<Self, SessionError> {
+        let mut connection = connection::open(postgres, projector).await?;
+        let patience = patience(postgres, projector);
+        let path = "SELECT set_config('search_path', $1 || ', ' || current_setting('search_path'), false)";
+        within(patience, query(path).bind(place).execute(&mut connection)).await?;
+        within(patience, raw_sql(tables::SETTINGS).execute(&mut connection)).await?;
+        within(patience, query(JOIN).bind(class(generation)).bind(MEMBER).execute(&mut connection)).await?;
+        Ok(Self { connection, generation, patience, durable: true })
     }
 
-    /// Waits in Postgres until this session leads. Returns false now and then, having heard that Postgres is there;
-    /// ask again.
-    pub async fn lead(&mut self) -> Result<bool, SessionError> {
-        let locked = query(LOCK).bind(LEADER).execute(&mut self.connection);
-        match timeout(self.patience, locked).await.map_err(|_| SessionError::Silent(self.patience))? {
-            Ok(_) => Ok(true),
-            Err(error) if is_timeout(&error) => Ok(false),
-            Err(error) => Err(error.into()),
+    /// How the generation stands, none if it is gone. Also the sign of life that keeps the session.
+    pub async fn standing(&mut self) -> Result<Option<Standing>, SessionError> {
+        let rows = query_as(POSITIONS).bind(self.generation).fetch_all(&mut self.connection);
+        let rows: Vec<(String, i32, i64, Option<i64>)> = within(self.patience, rows).await?;
+        let Some((state, ..)) = rows.first() else { return Ok(None) };
+        let locks = query_scalar(LOCKS).bind(i64::from(class(self.generation))).fetch_all(&mut self.connection);
+        let locks: Vec<i64> = within(self.patience, locks).await?;
+        let members = locks.iter().filter(|lock| **lock == MEMBER_SHOWN).count();
+        Ok(Some(Standing {
+            state: State::parse(state),
+            members: u32::try_from(members).unwrap_or(u32::MAX),
+            taken: locks.iter().filter_map(|lock| u32::try_from(*lock).ok()).collect(),
+            places: rows.into_iter().filter_map(place).collect(),
+        }))
+    }
+
+    /// Whether this session holds the partition from here on.
+    pub async fn hold(&mut self, partition: u32) -> Result<bool, SessionError> {
+        let held = query_scalar(HOLD).bind(class(self.generation)).bind(key(partition));
+        within(self.patience, held.fetch_one(&mut self.connection)).await
+    }
+
+    pub async fn release(&mut self, partition: u32) -> Result<(), SessionError> {
+        let released = query(RELEASE).bind(class(self.generation)).bind(key(partition));
+        within(self.patience, released.execute(&mut self.connection)).await?;
+        Ok(())
+    }
+
+    /// Whether a commit waits until it is on the disk: what nobody asks yet can be written again.
+    pub async fn set_durable(&mut self, durable: bool) -> Result<(), SessionError> {
+        if durable != self.durable {
+            let value = if durable { "on" } else { "off" };
+            let set = AssertSqlSafe(format!("SET synchronous_commit = {value}"));
+            within(self.patience, raw_sql(set).execute(&mut self.connection)).await?;
+            self.durable = durable;
         }
+        Ok(())
     }
 
-    /// Also the sign of life that keeps the session.
-    pub async fn position(&mut self) -> Result<Position, SessionError> {
-        let row = query_as(POSITION).bind(PROJECTION).fetch_one(&mut self.connection);
-        let (sequence, judged): (i64, i64) =
-            timeout(self.patience, row).await.map_err(|_| SessionError::Silent(self.patience))??;
-        let number = |value| u64::try_from(value).unwrap_or(0);
-        Ok(Position { sequence: number(sequence), judged: number(judged) })
+    /// Wakes those who take the next step about a generation.
+    pub async fn tell_arrival(&mut self) -> Result<(), SessionError> {
+        within(self.patience, query(TELL).bind(GENERATIONS_CHANNEL).execute(&mut self.connection)).await?;
+        Ok(())
     }
 
-    /// Writes changes and the position that they lead to in one transaction, if the position is still `from`.
+    /// Whether a message was set aside before.
+    pub async fn is_set_aside(&mut self, message: &Raw) -> Result<bool, SessionError> {
+        let known = query_scalar(KNOWN).bind(number(message.sequence)).fetch_one(&mut self.connection);
+        let known: i64 = within(self.patience, known).await?;
+        Ok(known > 0)
+    }
+
+    /// Remembers that it was.
+    pub async fn set_aside(&mut self, message: &Raw, reason: &str) -> Result<(), SessionError> {
+        let row = query(SET_ASIDE).bind(number(message.sequence)).bind(Text::from(message.subject.as_str()));
+        within(self.patience, row.bind(Text::from(reason)).execute(&mut self.connection)).await?;
+        Ok(())
+    }
+
+    /// Writes changes and the positions that they lead to in one transaction, if the positions are still the expected
+    /// ones. `rate` is in messages a second and of each partition.
     ///
-    /// After any other error than [`SessionError::Moved`] and [`SessionError::Refused`] it may or may not have been
-    /// written, and the session is not to be used any more.
-    pub async fn commit(&mut self, changes: &Changes, from: Position, to: u64) -> Result<Position, SessionError> {
+    /// After any other error than [`SessionError::Moved`], [`SessionError::Refused`] and [`SessionError::Contended`] it
+    /// may or may not have been written, and the session is not to be used any more.
+    pub async fn commit(&mut self, changes: &Changes, moves: &[Move], rate: f64) -> Result<(), SessionError> {
         let patience = self.patience;
-        timeout(patience, self.write(changes, from, to)).await.map_err(|_| SessionError::Silent(patience))??;
-        Ok(Position { sequence: to, judged: from.judged.max(to) })
+        timeout(patience, self.write(changes, moves, rate)).await.map_err(|_| SessionError::Silent(patience))?
     }
 
-    async fn write(&mut self, changes: &Changes, from: Position, to: u64) -> Result<(), SessionError> {
-        let number = |sequence| i64::try_from(sequence).unwrap_or(i64::MAX);
+    async fn write(&mut self, changes: &Changes, moves: &[Move], rate: f64) -> Result<(), SessionError> {
         let mut transaction = self.connection.begin().await?;
-        let moved = query(MOVE).bind(PROJECTION).bind(number(from.sequence)).bind(number(to)).bind(POSITION_CHANNEL);
-        if moved.execute(&mut *transaction).await?.rows_affected() == 0 {
-            transaction.rollback().await?;
-            return Err(SessionError::Moved);
+        let written = async {
+            let moved = query_as(MOVE)
+                .bind(self.generation)
+                .bind(moves.iter().map(|moved| key(moved.partition)).collect::<Vec<_>>())
+                .bind(moves.iter().map(|moved| number(moved.from)).collect::<Vec<_>>())
+                .bind(moves.iter().map(|moved| number(moved.to)).collect::<Vec<_>>())
+                .bind(rate)
+                .bind(POSITION_CHANNEL);
+            let (moved, _): (i64, String) = moved.fetch_one(&mut *transaction).await?;
+            if usize::try_from(moved) != Ok(moves.len()) {
+                return Err(SessionError::Moved);
+            }
+            Ok(tables::write(&mut transaction, changes).await?)
+        };
+        match written.await {
+            Ok(()) => Ok(transaction.commit().await?),
+            Err(error) => {
+                transaction.rollback().await?;
+                Err(error)
+            }
         }
-        if let Err(error) = tables::write(&mut transaction, changes).await {
-            transaction.rollback().await?;
-            return Err(error.into());
-        }
-        Ok(transaction.commit().await?)
     }
 }
 
-/// Whether the wait for the lock was cut short by the session's own limits.
-fn is_timeout(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code());
-    matches!(code.as_deref(), Some("55P03" | "57014"))
+/// A partition as Postgres counts.
+fn key(partition: u32) -> i32 {
+    i32::try_from(partition).unwrap_or(i32::MAX)
+}
+
+fn place((_, partition, at, stop_at): (String, i32, i64, Option<i64>)) -> Option<(u32, Place)> {
+    let place = Place { sequence: sequence(at), stop_at: stop_at.map(sequence) };
+    u32::try_from(partition).ok().map(|partition| (partition, place))
 }

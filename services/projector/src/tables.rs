@@ -1,8 +1,11 @@
-//! Writing rows: one statement a table and kind of change, however many rows. Each may be repeated.
+//! Writing rows: one statement a table and kind of change, however many rows. What may be told twice in the log is
+//! written once.
 
 mod actions;
 mod agents;
 mod chains;
+#[cfg(test)]
+mod commuting;
 mod consent;
 mod events;
 mod memories;
@@ -10,28 +13,34 @@ mod messages;
 mod processes;
 mod tasks;
 mod threads;
+mod usage;
 
 use sqlx::PgConnection;
 
 use crate::changes::Changes;
 
+/// For a connection that writes: rows are found by their keys, one by one. While a generation is filled, tables grow a
+/// thousandfold between two looks at their statistics, and a plan that was made when one was empty reads all of it.
+pub const SETTINGS: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
+                            SET plan_cache_mode = force_generic_plan";
+
 /// Writes all changes, within the caller's transaction. What a change refers to is written before it.
 pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Result<()> {
+    events::keep(connection, &changes.log).await?;
     events::insert(connection, &changes.events).await?;
+    events::count(connection, &changes.unknown).await?;
     agents::define(connection, &changes.agents).await?;
     threads::create(connection, &changes.threads).await?;
     threads::touch(connection, &changes.touched).await?;
     threads::describe(connection, &changes.described).await?;
     threads::archive(connection, &changes.archived).await?;
-    messages::insert(connection, &changes.messages).await?;
-    messages::deliver(connection, &changes.deliveries).await?;
-    messages::place(connection, &changes.placed).await?;
-    actions::decide(connection, &changes.actions).await?;
-    actions::begin(connection, &changes.begun).await?;
+    messages::tell(connection, changes).await?;
+    actions::decide(connection, changes).await?;
+    actions::begin(connection, changes).await?;
     actions::advance(connection, &changes.progressed).await?;
     actions::cancel(connection, &changes.cancels).await?;
     actions::become_processes(connection, &changes.spawned).await?;
-    actions::end(connection, &changes.ended).await?;
+    actions::end(connection, changes).await?;
     actions::resolve(connection, &changes.verdicts).await?;
     processes::spawn(connection, &changes.spawned).await?;
     processes::advance(connection, &changes.advanced).await?;
@@ -48,6 +57,7 @@ pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     tasks::fire(connection, &changes.firings).await?;
     tasks::change(connection, &changes.task_states).await?;
     memories::append(connection, &changes.memories).await?;
+    usage::call(connection, &changes.model_calls).await?;
     consent::request(connection, &changes.approvals).await?;
     consent::decide(connection, &changes.consents).await?;
     consent::withdraw(connection, &changes.withdrawals).await?;
@@ -56,7 +66,18 @@ pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     consent::settle(connection, &changes.settled).await
 }
 
-/// One column of many rows, as `UNNEST` wants it.
-fn column<R, C>(rows: impl IntoIterator<Item = R>, value: impl Fn(R) -> C) -> Vec<C> {
-    rows.into_iter().map(value).collect()
+/// Writes many rows by one statement, which is not asked for none: each of its parameters is a column of them.
+macro_rules! write_rows {
+    ($connection:expr, $rows:expr, $statement:literal, |$row:pat_param| ($($column:expr),+ $(,)?) $(,)?) => {{
+        // Each column is made from its own part of a row.
+        #[allow(unused_variables)]
+        let written = if $rows.is_empty() {
+            Ok(())
+        } else {
+            let write = sqlx::query!($statement, $($rows.iter().map(|$row| $column).collect::<Vec<_>>() as _),+);
+            write.execute($connection).await.map(|_| ())
+        };
+        written
+    }};
 }
+use write_rows;

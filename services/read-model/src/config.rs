@@ -45,7 +45,18 @@ impl PostgresConfig {
         let statement_timeout = self.statement_timeout_ms.to_string();
         // A transaction that nobody goes on with, as when its process is frozen, keeps a rebuild away no longer.
         let limits = ["statement_timeout", "idle_in_transaction_session_timeout"];
-        Ok(options.application_name("kairo").options(limits.map(|limit| (limit, &statement_timeout))))
+        let options = options.options(limits.map(|limit| (limit, &statement_timeout)));
+        // By itself Postgres would look into the schema that is named as the user, which may be that of the views.
+        Ok(options.application_name("kairo").options([("search_path", "public")]))
+    }
+
+    /// The same for connections that are asked queries: each is planned with its parameters known, so that what is
+    /// optional in it (`$1::text IS NULL OR agent = $1`) stands in the way of no index.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn query_options(&self) -> Result<PgConnectOptions, ReadError> {
+        Ok(self.connect_options()?.options([("plan_cache_mode", "force_custom_plan")]))
     }
 
     pub(crate) fn acquire_timeout(&self) -> Duration {

@@ -45,6 +45,13 @@ impl ReadErrorKind {
     }
 }
 
+impl ReadError {
+    /// Something that is not about Postgres.
+    pub(crate) fn other(source: impl Error + Send + Sync + 'static) -> Self {
+        Self { kind: ReadErrorKind::Other, source: source.into() }
+    }
+}
+
 impl From<sqlx::Error> for ReadError {
     fn from(error: sqlx::Error) -> Self {
         Self { kind: ReadErrorKind::of(&error), source: error.into() }

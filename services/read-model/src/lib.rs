@@ -1,13 +1,18 @@
 //! The read model: what the log says, in Postgres, in a form that can be asked.
 //!
-//! projector alone writes it; everybody else asks a [`Snapshot`] of a [`ReadModel`]. The schema is in `migrations/`,
-//! every query is a file under `queries/`. Texts and times cross the border to Postgres as the types of [`stored`].
+//! projector alone writes it; everybody else asks a [`Snapshot`] of a [`ReadModel`]. Its tables are in `model/`, the
+//! registry of its generations in `migrations/`, every query is a file under `queries/`. Texts and times cross the border to Postgres as the types of [`stored`].
 
 mod config;
+mod digest;
 mod error;
 mod freshness;
+mod generations;
 mod queries;
+mod rendered;
+pub mod search;
 mod snapshot;
+mod standing;
 pub mod stored;
 
 use sqlx::{
@@ -17,27 +22,35 @@ use sqlx::{
 };
 
 pub use config::PostgresConfig;
+pub use digest::{Digests, TableDigest, digests};
 pub use error::{ReadError, ReadErrorKind};
 pub use freshness::{NotFresh, POSITION_CHANNEL};
+pub use generations::{
+    ENTER, GENERATIONS_CHANNEL, Generation, INDEXES_SQL, PROJECTIONS, Projection, READ_MODEL, SEARCH, TABLES,
+    TABLES_SQL,
+};
 pub use queries::{
     actions::{UnfinishedAction, WantedActions},
     agents::Agent,
+    approvals::{Approval, ApprovalsQuery},
     chains::{Chain, ChainStep},
     conversation::{ConversationMessage, ConversationQuery},
+    conversations::{Conversation, ConversationsQuery},
     events::EventsQuery,
     history::{ThreadEvent, ThreadHistory},
     inbox::{Inbox, OpenOffer, WaitingApproval},
     memories::{MemoriesQuery, Memory, Sealed},
     message::SentMessage,
+    owners::{Happened, Kind, Owners},
     processes::Process,
+    recent::{Action, ActionState, ActionsQuery, ProcessesQuery},
     tasks::{Firing, Task, TaskStatus, TasksQuery},
     threads::{Thread, ThreadStatus, ThreadsQuery},
+    usage::{ModelUsage, UsageBy, UsageKey, UsageQuery},
 };
 pub use snapshot::Snapshot;
+pub use standing::{Standing, UnknownType};
 
-/// The row of `projections` that holds the position of everything here. A migration that has all rows made again gives
-/// it a new name, so that replicas of the version before write no more.
-pub const PROJECTION: &str = "read-model-3";
 /// Most rows that one query returns.
 pub const MAX_ROWS: u32 = 1_000;
 
@@ -66,8 +79,8 @@ impl ReadModel {
                 let alike = format!("SET pg_trgm.word_similarity_threshold = {}", queries::memories::ALIKE);
                 Box::pin(async move { connection.execute(AssertSqlSafe(alike)).await.map(|_| ()) })
             })
-            .connect_lazy_with(config.connect_options()?);
-        Ok(Self { pool, moves: freshness::Moves::new(config.connect_options()?) })
+            .connect_lazy_with(config.query_options()?);
+        Ok(Self { pool, moves: freshness::Moves::new(config.connect_options()?, READ_MODEL) })
     }
 
     /// The pool, for what is not a query of this crate.
@@ -76,7 +89,7 @@ impl ReadModel {
     }
 }
 
-/// Brings the schema up to date. Any number of callers at once: one does it, the others wait.
+/// Brings the registry up to date. Any number of callers at once: one does it, the others wait.
 ///
 /// A migration may take long, so the connection is its own and its statements have no time limit.
 pub async fn migrate(config: &PostgresConfig) -> Result<(), ReadError> {

@@ -1,37 +1,44 @@
 //! The queries, one file each, with the index that each goes by.
+//!
+//! Each is checked against the schema when it is compiled (`scripts/prepare-queries`), so what is optional in it is a
+//! parameter that may be null: `$1::text IS NULL OR agent = $1`. Postgres plans it anew each time, with the parameters
+//! known (see [`PostgresConfig::query_options`](crate::PostgresConfig::query_options)), and so by the index that fits.
 
 pub mod actions;
 pub mod agents;
+pub mod approvals;
 pub mod chains;
 pub mod conversation;
+pub mod conversations;
 pub mod events;
 pub mod history;
 pub mod inbox;
 pub mod memories;
 pub mod message;
-pub mod position;
+pub mod owners;
 pub mod processes;
+pub mod recent;
 pub mod tasks;
 pub mod threads;
-
-use sqlx::{Postgres, QueryBuilder};
+pub mod usage;
 
 use crate::{MAX_ROWS, Place};
 
-/// `AND` these lie behind that place.
-fn behind(sql: &mut QueryBuilder<Postgres>, (sequence, position): Place) {
-    sql.push(" AND (sequence, position) > (").push_bind(number(sequence));
-    sql.push(", ").push_bind(i32::try_from(position).unwrap_or(i32::MAX)).push(")");
-}
+/// Before and behind all that there is.
+const BEGINNING: Place = (0, 0);
+const END: Place = (u64::MAX, u32::MAX);
 
-/// In the order of the log: the first rows, or the last ones, which then come in reverse.
-fn ordered(sql: &mut QueryBuilder<Postgres>, backwards: bool, rows: u32) {
-    let order = if backwards { "DESC" } else { "ASC" };
-    sql.push(format_args!(" ORDER BY sequence {order}, position {order} LIMIT "));
-    sql.push_bind(i64::from(rows.clamp(1, MAX_ROWS)));
+/// A place as Postgres counts.
+fn place((sequence, position): Place) -> (i64, i32) {
+    (number(sequence), i32::try_from(position).unwrap_or(i32::MAX))
 }
 
 /// A sequence as Postgres counts; streams do not reach what does not fit.
 fn number(sequence: u64) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
+}
+
+/// How many rows are asked for.
+fn rows(limit: u32) -> i64 {
+    i64::from(limit.clamp(1, MAX_ROWS))
 }

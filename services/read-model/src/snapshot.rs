@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{PROJECTION, ReadError, ReadModel};
+use crate::{READ_MODEL, ReadError, ReadModel};
 
 /// What ends a transaction, whether or not it went well.
 const END: &str = "COMMIT";
@@ -28,11 +28,14 @@ impl ReadModel {
         // It exists before its transaction does, so that this ends however far it came.
         let connection = Arc::new(Mutex::new(self.pool.acquire().await?));
         let snapshot = Snapshot { position: 0, connection };
-        // Rows are emptied by a rebuild also for those who still look at the time before, so whoever looks keeps it
-        // away, by a lock that is taken before the moment is chosen.
+        // What is live is chosen once, so that all rows are of one generation; and whoever removes one waits for those
+        // who look, by a lock that is taken before the moment is chosen.
         let begin = format!(
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE projections IN ACCESS SHARE MODE; \
-             SELECT sequence FROM projections WHERE name = '{PROJECTION}'"
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE generations IN ACCESS SHARE MODE; \
+             SELECT (SELECT min(sequence) FROM positions WHERE positions.generation = live.generation), \
+             set_config('search_path', place || ', ' || current_setting('search_path'), true) \
+             FROM generations AS live WHERE projection = '{}' AND version = {} AND state = 'live'",
+            READ_MODEL.name, READ_MODEL.version
         );
         let row = raw_sql(AssertSqlSafe(begin)).fetch_one(&mut **snapshot.connection().await).await?;
         let sequence: i64 = row.try_get(0)?;

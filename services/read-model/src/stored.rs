@@ -1,5 +1,5 @@
 //! How texts, JSON and times stand in Postgres. Everything that comes from the log crosses here, so that nothing an
-//! outsider writes (a NUL, an endless key) can stop the projection.
+//! outsider writes (a NUL, an endless key) can stop the projection. Numbers that are never negative cross here, too.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -19,6 +19,12 @@ const NUL_SHOWN: &str = "\u{fffd}";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Type)]
 #[sqlx(transparent)]
 pub struct Text(String);
+
+impl Text {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
 
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
@@ -141,6 +147,39 @@ impl Decode<'_, Postgres> for Time {
         Ok(Self(Timestamp::from_microsecond(since_2000.saturating_add(POSTGRES_EPOCH))?))
     }
 }
+
+/// A `bigint` that is never negative, such as a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct U64(u64);
+
+/// An `integer` that is never negative, such as a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct U32(u32);
+
+macro_rules! unsigned {
+    ($name:ident, $inner:ty, $signed:ty) => {
+        impl From<$name> for $inner {
+            fn from(number: $name) -> Self {
+                number.0
+            }
+        }
+
+        impl Type<Postgres> for $name {
+            fn type_info() -> PgTypeInfo {
+                <$signed as Type<Postgres>>::type_info()
+            }
+        }
+
+        impl Decode<'_, Postgres> for $name {
+            fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
+                Ok(Self(<$signed as Decode<Postgres>>::decode(value)?.try_into()?))
+            }
+        }
+    };
+}
+
+unsigned!(U64, u64, i64);
+unsigned!(U32, u32, i32);
 
 #[cfg(test)]
 mod tests {

@@ -35,7 +35,8 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
             let message_id = ids::message_id(&said.message_id, id);
             let (to, text) = address::of_message(said, default_agent);
             let (user, thread_id) = (said.user.clone(), said.thread_id.clone());
-            let told = AgentMessage { message_id: message_id.clone(), user, text, thread_id: thread_id.clone() };
+            let parts = said.parts.clone();
+            let told = AgentMessage { message_id: message_id.clone(), user, text, thread_id: thread_id.clone(), parts };
             Input { thread_id, ..input(message_id, &said.user, &said.agent, to, told) }
         }
         Body::UserChoice(said) => {

@@ -63,6 +63,7 @@ impl Handler for Router {
 fn delivered(record: &Record, agent: &Name, input: &Input) -> Outgoing {
     let (route, position) = input.route();
     let envelope = follow(record, position, Origin::User).in_thread(&input.thread_id);
+    let envelope = Envelope { modality: record.envelope.modality, ..envelope };
     Outgoing::new(&route, agent, envelope, input.told.clone())
 }
 

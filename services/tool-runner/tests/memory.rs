@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use kairo_cli::local::{PgOptions, Postgres, Tools};
 use kairo_core::config::Secret;
-use kairo_read_model::{PostgresConfig, ReadModel, migrate};
+use kairo_read_model::{INDEXES_SQL, PostgresConfig, Projection, READ_MODEL, ReadModel, TABLES_SQL, migrate};
 use kairo_tool_runner::builtin::memory::{MemorySearch, MemorySearchConfig, NAME};
 use kairo_tool_runner::config::ToolsConfig;
 use kairo_tool_runner::tool::{CallContext, CallResult, ProgressReporter, ToolErrorKind};
@@ -27,7 +27,6 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// As projector would have written them.
 const ROWS: &str = "
-    UPDATE projections SET sequence = 40;
     INSERT INTO memories (agent, memory_id, event_id, sequence, position, updated_at, kind, subject, content, keywords,
                           day, source_event_ids, secrets, named)
     VALUES
@@ -54,6 +53,17 @@ const ROWS: &str = "
         ('bob', 'of-zoe', 'zoe', '', 'active', '', now(), now(), 6),
         ('bob', 'of-nobody', '', '', 'active', '', now(), now(), 7),
         ('eve', 'elsewhere', 'zoe', '', 'active', '', now(), now(), 8)";
+
+/// A live generation of the tables, at sequence 40.
+fn generation() -> String {
+    let Projection { name, version } = READ_MODEL;
+    format!(
+        "CREATE SCHEMA kairo_1;
+         INSERT INTO generations (projection, version, place, state) VALUES ('{name}', {version}, 'kairo_1', 'live');
+         INSERT INTO positions (generation, partition, sequence) SELECT generation, 0, 40 FROM generations;
+         SET search_path = kairo_1, public; {TABLES_SQL} {INDEXES_SQL} {ROWS}"
+    )
+}
 
 struct Library {
     toolbox: Toolbox,
@@ -82,7 +92,7 @@ impl Library {
         let config = PostgresConfig { url: Secret::new(url.clone()), ..PostgresConfig::default() };
         migrate(&config).await.unwrap();
         let model = ReadModel::open(&config).unwrap();
-        sqlx::raw_sql(ROWS).execute(model.pool()).await.unwrap();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(generation())).execute(model.pool()).await.unwrap();
         Self { toolbox: toolbox(&url, wait_ms).await, _postgres: postgres, _folder: folder }
     }
 

@@ -12,7 +12,6 @@ use kairo_core::{
     subjects::{DLQ_STREAM, EVENTS_STREAM},
 };
 use kairo_proto::{Body, ContentType, v1::DeadLetter};
-use sqlx::{Connection, PgConnection};
 use tokio_util::bytes::Bytes;
 
 use super::{DEADLINE, World};
@@ -22,22 +21,6 @@ impl World {
     pub async fn end_of_log(&self) -> u64 {
         let stream = self.bus.jetstream.get_stream(EVENTS_STREAM).await.unwrap();
         stream.cached_info().state.last_sequence
-    }
-
-    /// Waits until the read model holds all of the log.
-    pub async fn projected(&self) {
-        let mut database = PgConnection::connect(&self.database).await.unwrap();
-        let projected = async {
-            loop {
-                let position = sqlx::query_scalar("SELECT sequence FROM projections").fetch_one(&mut database).await;
-                let position: i64 = position.unwrap();
-                if u64::try_from(position).unwrap() == self.end_of_log().await {
-                    return;
-                }
-            }
-        };
-        // Nobody tells when it has caught up: asking is all there is.
-        tokio::time::timeout(DEADLINE, projected).await.expect("the read model never caught up");
     }
 
     /// Every message of the log, as it lies there.

@@ -271,7 +271,7 @@ impl<'a> Deliberation<'a> {
             return self.work.push_back(asked.turn);
         }
         let attempt = asked.question.attempt;
-        let again = failure.mendable && attempt < self.limits.tries;
+        let again = attempt < self.limits.tries && (failure.mendable || may_be_told_in_words(&asked, &failure));
         self.fail(asked.turn, &failure.kind, &failure.message, attempt, again);
         match again {
             true => self.ask_again(asked, &completion, &failure),
@@ -335,11 +335,14 @@ impl<'a> Deliberation<'a> {
 
     /// Asks once more, showing the model its mistake where it answered at all.
     fn ask_again(&mut self, mut asked: Asked, completion: &Completion, failure: &Failure) {
+        if may_be_told_in_words(&asked, failure) {
+            Arc::make_mut(&mut asked.question.request).put_in_words("you cannot be shown it");
+        }
         if completion.error.is_none() {
             let messages = &mut Arc::make_mut(&mut asked.question.request).messages;
             messages.push(Message::Assistant { text: completion.text.trim().to_owned(), calls: Vec::new() });
             let text = format!("That answer could not be used: {}. Try again.", failure.message);
-            messages.push(Message::User { text });
+            messages.push(Message::said(text));
         }
         asked.question.attempt += 1;
         self.asked.push(asked);
@@ -414,6 +417,11 @@ impl<'a> Deliberation<'a> {
     fn plans(&self) -> bool {
         self.mind.profile.as_ref().is_some_and(|profile| profile.plans)
     }
+}
+
+/// Whether the model may have refused images or audio, which words can stand for.
+fn may_be_told_in_words(asked: &Asked, failure: &Failure) -> bool {
+    failure.kind == "model_refused" && asked.question.request.parts().next().is_some()
 }
 
 impl Failure {

@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use super::{
     state::{AgentState, Cause},
-    thread::{Entry, cut},
+    thread::Entry,
+    words::Words,
 };
 
 impl AgentState {
@@ -42,7 +43,7 @@ impl AgentState {
         self.begin(correlation, record, Cause::Message, &thread_id, &message.user);
         if let Some(turn) = self.turns.get_mut(&correlation) {
             turn.message_id.clone_from(&message.message_id);
-            turn.unplaced = Some(cut(&message.text));
+            turn.unplaced = Some(Words::of(message));
         }
         if !thread_id.is_empty() {
             self.place(record.sequence, correlation, &thread_id);
@@ -53,14 +54,14 @@ impl AgentState {
     pub(super) fn place(&mut self, sequence: u64, turn_id: Uuid, thread_id: &str) {
         let Some(turn) = self.turns.get_mut(&turn_id) else { return };
         turn.thread_id = thread_id.to_owned();
-        let (text, user) = (turn.unplaced.take().unwrap_or_default(), turn.user.clone());
+        let (words, user) = (turn.unplaced.take().unwrap_or_default(), turn.user.clone());
         let thread = self.threads.entry(thread_id.to_owned()).or_default();
         if thread.user.is_empty() {
             thread.user = user;
         }
         thread.heard = sequence;
         thread.remember(&turn_id.to_string());
-        self.add(sequence, thread_id, Entry::User { turn: turn_id, text });
+        self.add(sequence, thread_id, Entry::User { turn: turn_id, words });
     }
 
     /// Threads are their users' own: who names another's is told that there is none.

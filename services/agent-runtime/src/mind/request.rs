@@ -1,7 +1,8 @@
 //! What a model is asked, built from the state alone, so that the request need not be kept.
 
 use jiff::Timestamp;
-use kairo_core::ids;
+use kairo_core::{ids, media};
+use kairo_proto::v1::Part;
 use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
@@ -10,6 +11,7 @@ use super::{
     facts, intrinsics, prompts,
     state::{AgentState, Turn},
     thread::{Call, Entry, Thread, cut_to},
+    words::Words,
 };
 
 /// The event of a plan.
@@ -34,10 +36,30 @@ pub struct ModelRequest {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    System { text: String },
-    User { text: String },
-    Assistant { text: String, calls: Vec<ToolCall> },
-    Tool { call_id: String, text: String },
+    System {
+        text: String,
+    },
+    User {
+        text: String,
+        /// Images and audio, by the digests of their bytes.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<Part>,
+    },
+    Assistant {
+        text: String,
+        calls: Vec<ToolCall>,
+    },
+    Tool {
+        call_id: String,
+        text: String,
+    },
+}
+
+impl Message {
+    /// Of a user, in words alone.
+    pub fn said(text: impl Into<String>) -> Self {
+        Self::User { text: text.into(), parts: Vec::new() }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -76,8 +98,24 @@ impl Catalogue {
 impl ModelRequest {
     /// One step of the mind, which is told what it is and what it is about, and calls no tools.
     pub fn of(tier: &'static str, system: impl Into<String>, user: impl Into<String>) -> Self {
-        let messages = vec![Message::System { text: system.into() }, Message::User { text: user.into() }];
+        let messages = vec![Message::System { text: system.into() }, Message::said(user)];
         Self { tier, messages, tools: Vec::new(), analysis: false }
+    }
+
+    /// Every image and piece of audio in it, the oldest first.
+    pub fn parts(&self) -> impl DoubleEndedIterator<Item = &Part> {
+        self.messages.iter().flat_map(|message| match message {
+            Message::User { parts, .. } => parts.as_slice(),
+            _ => &[],
+        })
+    }
+
+    /// Puts words in the place of every image and piece of audio.
+    pub fn put_in_words(&mut self, why: &str) {
+        for message in &mut self.messages {
+            let Message::User { text, parts } = message else { continue };
+            parts.drain(..).for_each(|part| add_line(text, &in_place_of(&part, why)));
+        }
     }
 
     /// Proves that a rebuilt request is the one that was sent.
@@ -85,6 +123,19 @@ impl ModelRequest {
         let canonical = serde_json::to_string(self).unwrap_or_default();
         ids::named("request", &[&canonical]).to_string()
     }
+}
+
+/// What stands for an image or a piece of audio that a model is not shown.
+pub fn in_place_of(part: &Part, why: &str) -> String {
+    format!("{} ({why})", media::described(part))
+}
+
+/// Puts a line below others.
+pub fn add_line(text: &mut String, line: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(line);
 }
 
 /// What a turn is about to think about.
@@ -160,7 +211,9 @@ fn plan_tool() -> Tool {
 
 fn show(entry: &Entry, messages: &mut Vec<Message>) {
     match entry {
-        Entry::User { text, .. } => messages.push(Message::User { text: text.clone() }),
+        Entry::User { words: Words { text, parts }, .. } => {
+            messages.push(Message::User { text: text.clone(), parts: parts.clone() });
+        }
         Entry::Notice { text, .. } => messages.push(Message::System { text: text.clone() }),
         Entry::Said { text, .. } => messages.push(Message::Assistant { text: text.clone(), calls: Vec::new() }),
         Entry::Called { text, calls, .. } => {
@@ -190,8 +243,8 @@ fn reminder(thread: &Thread, turn_id: Uuid) -> Option<Message> {
     }
     thread.entries.iter().find_map(|entry| {
         let text = match entry {
-            Entry::User { turn, text } if *turn == turn_id => {
-                format!("The tools called for this earlier message have ended; answer it now: {text}")
+            Entry::User { turn, words } if *turn == turn_id => {
+                format!("The tools called for this earlier message have ended; answer it now: {}", words.in_words())
             }
             Entry::Notice { turn, text } if *turn == turn_id => {
                 format!("Go on from this earlier event now, and say what the user should know of it: {text}")
@@ -212,7 +265,7 @@ mod tests {
         let request = ModelRequest {
             tier: "heavy",
             messages: vec![
-                Message::User { text: "What time is it?".into() },
+                Message::said("What time is it?"),
                 Message::Assistant { text: String::new(), calls: vec![call] },
                 Message::Tool { call_id: "c1".into(), text: "noon".into() },
             ],

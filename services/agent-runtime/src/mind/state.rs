@@ -20,6 +20,7 @@ use super::{
     seen::Seen,
     tasks::Tasks,
     thread::{Call, Entry, Thread, cut},
+    words::Words,
 };
 
 /// Threads an agent keeps at hand; the one idle longest makes room.
@@ -98,7 +99,7 @@ pub struct Turn {
     /// Sequence of the input that makes it this turn's move; none while it waits.
     pub due: Option<u64>,
     /// Words not yet in a thread, since it is not known in which they belong.
-    pub unplaced: Option<String>,
+    pub unplaced: Option<Words>,
     /// What was put to the user, who is to choose.
     pub offer: Option<Offer>,
     /// The steps it is carrying out.

@@ -6,6 +6,7 @@ mod in_progress;
 mod interjection;
 mod orders;
 mod overtaken;
+mod parts;
 mod tasks;
 
 use std::sync::Arc;

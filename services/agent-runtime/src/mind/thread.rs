@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::words::Words;
+
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
 const THREAD_BYTES: usize = 256 * 1024;
 /// Text one entry keeps for the model, in bytes. The log has the whole.
@@ -42,7 +44,7 @@ const FRESH: usize = 100;
 pub enum Entry {
     User {
         turn: Uuid,
-        text: String,
+        words: Words,
     },
     Said {
         turn: Uuid,
@@ -88,9 +90,9 @@ impl Thread {
     }
 
     /// What its user said first, as far as it is kept.
-    pub fn first_words(&self) -> &str {
+    pub fn first_words(&self) -> String {
         let words = self.entries.iter().find_map(|entry| match entry {
-            Entry::User { text, .. } => Some(text.as_str()),
+            Entry::User { words, .. } => Some(words.in_words()),
             _ => None,
         });
         words.unwrap_or_default()
@@ -164,7 +166,8 @@ impl Entry {
 
     fn bytes(&self) -> usize {
         match self {
-            Entry::User { text, .. } | Entry::Said { text, .. } | Entry::Notice { text, .. } => text.len(),
+            Entry::User { words, .. } => words.bytes(),
+            Entry::Said { text, .. } | Entry::Notice { text, .. } => text.len(),
             Entry::Called { text, calls, .. } => {
                 let call = |call: &Call| call.arguments.len() + call.result.as_ref().map_or(0, String::len);
                 text.len() + calls.iter().map(call).sum::<usize>()

@@ -2,14 +2,19 @@
 
 #![allow(clippy::indexing_slicing, reason = "indexing a serde_json::Value yields null, it does not panic")]
 
-use kairo_proto::v1::{Completion, CompletionToolCall};
+use std::{borrow::Cow, slice::Iter};
+
+use kairo_proto::v1::{Completion, CompletionToolCall, Part};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-use super::thinking::{Added, Splitter};
+use super::{
+    parts::Shown,
+    thinking::{Added, Splitter},
+};
 use crate::{
     config::ModelConfig,
-    mind::request::{Message, ModelRequest, Tool, ToolCall},
+    mind::request::{Message, ModelRequest, Tool, ToolCall, add_line, in_place_of},
 };
 
 /// The body of a request. It borrows what it can: conversations and schemas are long, and every turn sends them.
@@ -38,7 +43,7 @@ enum Said<'r> {
         content: &'r str,
     },
     User {
-        content: &'r str,
+        content: Content<'r>,
     },
     Assistant {
         content: Option<&'r str>,
@@ -49,6 +54,32 @@ enum Said<'r> {
         tool_call_id: &'r str,
         content: &'r str,
     },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'r> {
+    Text(Cow<'r, str>),
+    Pieces(Vec<Piece<'r>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Piece<'r> {
+    Text { text: Cow<'r, str> },
+    ImageUrl { image_url: ImageUrl },
+    InputAudio { input_audio: InputAudio<'r> },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+#[derive(Serialize)]
+struct InputAudio<'r> {
+    data: &'r str,
+    format: &'static str,
 }
 
 #[derive(Serialize)]
@@ -79,11 +110,12 @@ struct Signature<'r> {
     parameters: Option<&'r RawValue>,
 }
 
-/// What is sent to the endpoint.
-pub fn request<'r>(request: &'r ModelRequest, config: &'r ModelConfig) -> Body<'r> {
+/// What is sent to the endpoint. `shown` says what becomes of each of the request's parts, in their order.
+pub fn request<'r>(request: &'r ModelRequest, shown: &'r [Shown], config: &'r ModelConfig) -> Body<'r> {
+    let mut shown = shown.iter();
     Body {
         model: &config.model,
-        messages: request.messages.iter().map(said).collect(),
+        messages: request.messages.iter().map(|message| said(message, &mut shown)).collect(),
         tools: request.tools.iter().map(offered).collect(),
         stream: config.stream,
         stream_options: config.stream.then_some(StreamOptions { include_usage: true }),
@@ -91,15 +123,46 @@ pub fn request<'r>(request: &'r ModelRequest, config: &'r ModelConfig) -> Body<'
     }
 }
 
-fn said(message: &Message) -> Said<'_> {
+fn said<'r>(message: &'r Message, shown: &mut Iter<'r, Shown>) -> Said<'r> {
     match message {
         Message::System { text } => Said::System { content: text },
-        Message::User { text } => Said::User { content: text },
+        Message::User { text, parts } => Said::User { content: content(text, parts, shown) },
         Message::Tool { call_id, text } => Said::Tool { tool_call_id: call_id, content: text },
         Message::Assistant { text, calls } => Said::Assistant {
             content: (calls.is_empty() || !text.is_empty()).then_some(text),
             tool_calls: calls.iter().map(called).collect(),
         },
+    }
+}
+
+/// Words, with those that stand for what is not shown, and behind them what is.
+fn content<'r>(text: &'r str, parts: &[Part], shown: &mut Iter<'r, Shown>) -> Content<'r> {
+    let (mut words, mut pieces) = (Cow::Borrowed(text), Vec::new());
+    for (part, shown) in parts.iter().zip(shown) {
+        match shown {
+            Shown::Told(why) => add_line(words.to_mut(), &in_place_of(part, why)),
+            Shown::Data { media_type, base64 } => pieces.push(piece(media_type, base64)),
+        }
+    }
+    if pieces.is_empty() {
+        return Content::Text(words);
+    }
+    if !words.is_empty() {
+        pieces.insert(0, Piece::Text { text: words });
+    }
+    Content::Pieces(pieces)
+}
+
+fn piece<'r>(media_type: &str, base64: &'r str) -> Piece<'r> {
+    let audio = |format| Piece::InputAudio { input_audio: InputAudio { data: base64, format } };
+    match media_type {
+        "audio/wav" => audio("wav"),
+        "audio/mpeg" => audio("mp3"),
+        "audio/mp4" => audio("mp4"),
+        "audio/ogg" => audio("ogg"),
+        "audio/webm" => audio("webm"),
+        "audio/flac" => audio("flac"),
+        image => Piece::ImageUrl { image_url: ImageUrl { url: format!("data:{image};base64,{base64}") } },
     }
 }
 
@@ -220,7 +283,7 @@ mod tests {
             tier: "heavy",
             messages: vec![
                 Message::System { text: "Be brief.".into() },
-                Message::User { text: "What time is it?".into() },
+                Message::said("What time is it?"),
                 Message::Assistant { text: String::new(), calls: vec![call] },
                 Message::Tool { call_id: "c1".into(), text: "noon".into() },
                 Message::Assistant { text: "Noon.".into(), calls: Vec::new() },
@@ -256,11 +319,47 @@ mod tests {
             "stream_options": { "include_usage": true },
             "max_completion_tokens": 9,
         });
-        assert_eq!(serde_json::to_value(request(&asked, &config)).unwrap(), expected);
+        assert_eq!(serde_json::to_value(request(&asked, &[], &config)).unwrap(), expected);
         let plain = ModelConfig { model: "m".into(), stream: false, ..Default::default() };
         let nothing = json!({ "model": "m", "messages": [], "stream": false });
         let empty = ModelRequest { tier: "heavy", messages: Vec::new(), tools: Vec::new(), analysis: false };
-        assert_eq!(serde_json::to_value(request(&empty, &plain)).unwrap(), nothing);
+        assert_eq!(serde_json::to_value(request(&empty, &[], &plain)).unwrap(), nothing);
+    }
+
+    #[test]
+    fn what_is_shown_stands_behind_the_words_and_what_is_not_within_them() {
+        let part = |media_type: &str, name: &str| Part {
+            media_type: media_type.into(),
+            name: name.into(),
+            size: 7,
+            ..Default::default()
+        };
+        let parts = vec![part("image/png", "a.png"), part("image/png", "b.png"), part("audio/mpeg", "c.mp3")];
+        let messages = vec![
+            Message::User { text: "Look.".into(), parts },
+            Message::User { text: String::new(), parts: vec![part("image/png", "d.png")] },
+            Message::User { text: String::new(), parts: vec![part("image/gif", "e.gif")] },
+        ];
+        let asked = ModelRequest { tier: "heavy", messages, tools: Vec::new(), analysis: false };
+        let data = |media_type: &str| Shown::data(media_type.to_owned(), b"bytes");
+        let shown = [
+            Shown::Told("no longer shown"),
+            data("image/png"),
+            data("audio/mpeg"),
+            Shown::Told("gone"),
+            data("image/gif"),
+        ];
+        let config = ModelConfig { stream: false, ..Default::default() };
+        let sent = serde_json::to_value(request(&asked, &shown, &config)).unwrap();
+        let content: Vec<&Value> =
+            sent["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
+        let image = |media_type: &str| json!({ "type": "image_url", "image_url": { "url": format!("data:{media_type};base64,Ynl0ZXM=") } });
+        let first = json!([
+            { "type": "text", "text": "Look.\n[image a.png, 7 bytes] (no longer shown)" },
+            image("image/png"),
+            { "type": "input_audio", "input_audio": { "data": "Ynl0ZXM=", "format": "mp3" } },
+        ]);
+        assert_eq!(content, [&first, &json!("[image d.png, 7 bytes] (gone)"), &json!([image("image/gif")])]);
     }
 
     fn grow(chunks: &[Value]) -> Completion {

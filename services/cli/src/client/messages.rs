@@ -19,6 +19,23 @@ pub struct NewMessage {
     /// The agent chooses if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
+    /// Images and audio, which are stored already.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<NewPart>,
+}
+
+/// An image or a piece of audio of a message.
+#[derive(Clone, Debug, Serialize)]
+pub struct NewPart {
+    pub digest: String,
+    /// A file name; may be empty.
+    pub name: String,
+}
+
+/// What is stored.
+#[derive(Clone, Debug, Deserialize)]
+pub struct StoredObject {
+    pub digest: String,
 }
 
 /// A message is in the log.

@@ -31,6 +31,9 @@ Examples:
   kairo actions resolve 1f0c2ab4 --did-not-happen --note 'the mail server has no such mail'
   kairo actions cancel 1f0c2ab4";
 
+/// Actions that are listed at most, and looked through for one.
+const LISTED: u32 = 1_000;
+
 /// Show what agents have asked for that has no result yet, or is in doubt; resolve or cancel it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -138,7 +141,8 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 async fn list(agent: Option<Name>, in_doubt: bool, session: &Session) -> Result<ExitCode, Error> {
-    let mut query: Vec<_> = agent.map(|agent| ("agent", agent.to_string())).into_iter().collect();
+    let mut query = vec![("limit", LISTED.to_string())];
+    query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend(in_doubt.then(|| ("in_doubt", true.to_string())));
     if let Some(Actions { actions }) = session.ask("v1/actions", &query).await? {
         if actions.is_empty() && !in_doubt {
@@ -155,7 +159,8 @@ async fn find(chosen: &Chosen, session: &Session) -> Result<(String, Uuid), Erro
     if let (Some(agent), Some(id)) = (&chosen.agent, chosen.id.whole()) {
         return Ok((agent.to_string(), id));
     }
-    let query: Vec<_> = chosen.agent.iter().map(|agent| ("agent", agent.to_string())).collect();
+    let mut query = vec![("limit", LISTED.to_string())];
+    query.extend(chosen.agent.iter().map(|agent| ("agent", agent.to_string())));
     let Actions { actions } = session.client.get("v1/actions", &query).await?;
     let action = chosen.id.find(actions, |action| action.action_id, "action", "kairo actions")?;
     Ok((action.agent, action.action_id))

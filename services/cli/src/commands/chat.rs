@@ -44,6 +44,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
             agent: Some(arguments.agent.to_string()),
             message_id: None,
             thread_id: None,
+            parts: Vec::new(),
         };
         let mut exchange = Exchange::begin(&session.client, &message).await?;
         unasked.leave_out(exchange.accepted.correlation_id);

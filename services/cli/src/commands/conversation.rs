@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::{Timestamp, tz::TimeZone};
-use kairo_core::ids::Name;
+use kairo_core::{ids::Name, media};
+use kairo_proto::v1::Part;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -41,6 +42,8 @@ struct Said {
     agent: Option<String>,
     user: Option<String>,
     text: String,
+    #[serde(default)]
+    parts: Vec<Part>,
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
@@ -73,5 +76,5 @@ fn line(said: &Said) -> String {
         role => Some(role),
     };
     let time = said.ts.to_zoned(TimeZone::system()).strftime("%F %T");
-    format!("{time}  {:<12}  {}", who.unwrap_or_default(), printable(&said.text))
+    format!("{time}  {:<12}  {}", who.unwrap_or_default(), printable(&media::in_words(&said.text, &said.parts)))
 }

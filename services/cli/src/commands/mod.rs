@@ -3,6 +3,7 @@
 mod actions;
 mod agents;
 mod answer;
+mod approvals;
 mod approve;
 mod ask;
 mod chains;
@@ -21,11 +22,13 @@ mod orders;
 mod processes;
 mod projections;
 mod recent;
+mod search;
 mod send;
 mod status;
 mod tasks;
 mod threads;
 mod unasked;
+mod usage;
 mod watch;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
@@ -87,9 +90,11 @@ enum Command {
     Actions(actions::Arguments),
     Processes(processes::Arguments),
     Memories(memories::Arguments),
+    Search(search::Arguments),
     Threads(threads::Arguments),
     Tasks(tasks::Arguments),
     Inbox(inbox::Arguments),
+    Approvals(approvals::Arguments),
     Chains(chains::Arguments),
     Choose(choose::Arguments),
     /// Consent to a call that an agent asked about, and wait for its result
@@ -97,6 +102,7 @@ enum Command {
     /// Refuse a call that an agent asked about
     Reject(approve::Arguments),
     Watch(watch::Arguments),
+    Usage(usage::Arguments),
     Status(status::Arguments),
     Keys(keys::Arguments),
     DeadLetters(dead_letters::Arguments),
@@ -138,15 +144,18 @@ impl Arguments {
             Command::Actions(arguments) => actions::run(arguments, &session).await,
             Command::Processes(arguments) => processes::run(arguments, &session).await,
             Command::Memories(arguments) => memories::run(arguments, &session).await,
+            Command::Search(arguments) => search::run(arguments, &session).await,
             Command::Threads(arguments) => threads::run(arguments, &session).await,
             Command::Tasks(arguments) => tasks::run(arguments, &session).await,
             Command::Inbox(arguments) => inbox::run(arguments, &session).await,
+            Command::Approvals(arguments) => approvals::run(arguments, &session).await,
             Command::Chains(arguments) => chains::run(arguments, &session).await,
             Command::Choose(arguments) => choose::run(arguments, &session).await,
             Command::Approve(arguments) => approve::run(arguments, approve::Verdict::Approved, &session).await,
             Command::Reject(arguments) => approve::run(arguments, approve::Verdict::Rejected, &session).await,
             Command::Watch(arguments) => watch::run(arguments, &session).await,
             Command::Keys(arguments) => keys::run(arguments, &session).await,
+            Command::Usage(arguments) => usage::run(arguments, &session).await,
             Command::Status(arguments) => status::run(arguments, &session).await,
             Command::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
             Command::Projections(arguments) => projections::run(arguments, &session).await,

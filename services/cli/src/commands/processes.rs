@@ -22,6 +22,9 @@ Examples:
   kairo processes --agent ops --all
   kairo processes cancel 1f0c2ab4";
 
+/// Processes that are listed at most, and looked through for one.
+const LISTED: u32 = 1_000;
+
 /// Show the processes that agents run, or stop one
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -89,7 +92,8 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 async fn list(agent: Option<Name>, all: bool, session: &Session) -> Result<ExitCode, Error> {
-    let mut query: Vec<_> = agent.map(|agent| ("agent", agent.to_string())).into_iter().collect();
+    let mut query = vec![("limit", LISTED.to_string())];
+    query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend((!all).then(|| ("running", true.to_string())));
     if let Some(Processes { processes }) = session.ask("v1/processes", &query).await? {
         if processes.is_empty() && !all {
@@ -106,7 +110,7 @@ async fn find(id: &IdPrefix, agent: Option<Name>, session: &Session) -> Result<(
     if let (Some(agent), Some(id)) = (&agent, id.whole()) {
         return Ok((agent.to_string(), id));
     }
-    let mut query = vec![("running", true.to_string())];
+    let mut query = vec![("running", true.to_string()), ("limit", LISTED.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     let Processes { processes } = session.client.get("v1/processes", &query).await?;
     let process = id.find(processes, |process| process.process_id, "running process", "kairo processes")?;

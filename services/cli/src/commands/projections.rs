@@ -1,56 +1,135 @@
 //! `kairo projections`
 
-use std::{process::ExitCode, time::Duration};
+mod answers;
+mod rebuild;
+mod verify;
+
+use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::{Session, status::Status};
+use super::Session;
 use crate::{Error, terminal};
+use answers::{Projections, table_of};
 
-/// How often the progress is asked for.
-const PACE: Duration = Duration::from_millis(250);
+const EXAMPLES: &str = "\
+Examples:
+  kairo projections                      how far each read model is, and its generations
+  kairo projections rebuild read-model   build another generation beside the live one, and swap it in
+  kairo projections verify               hold the generations that there are against each other
+  kairo projections drop read-model      remove those that were live before";
 
-/// Look after the read models
+const REBUILD: &str = "\
+Examples:
+  kairo projections rebuild read-model
+  kairo projections rebuild all --swap-anyway
+
+Queries are answered by the live generation all the while. The new one becomes the live one when it is found equal; the
+one before is kept until `kairo projections drop`.
+
+Exit status: 0 if every new generation became the live one, 1 if one failed, or differs and waits for you.";
+
+const VERIFY: &str = "\
+Examples:
+  kairo projections verify
+  kairo projections verify read-model --json
+
+Exit status: 0 if all generations at the same position hold the same rows, else 1.";
+
+/// Look after the read models, which are made from the log
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Build the read model anew from the log, and show how far it is
-    #[command(after_help = "Example:\n  kairo projections rebuild")]
-    Rebuild,
+    /// Each read model with its generations; this is also what no subcommand does
+    List,
+    /// Build a read model anew from the log, and show how far it is
+    #[command(after_help = REBUILD)]
+    Rebuild {
+        /// Which one, or all
+        #[arg(value_name = "NAME|all")]
+        name: String,
+        /// Have it become the live one even if it differs
+        #[arg(long)]
+        swap_anyway: bool,
+    },
+    /// Show a digest of what is in each generation, and whether they are equal
+    #[command(after_help = VERIFY)]
+    Verify {
+        /// Only this one
+        name: Option<String>,
+    },
+    /// Have a generation become the live one that differs from it
+    #[command(after_help = "Example:\n  kairo projections swap read-model")]
+    Swap {
+        /// Which read model
+        name: String,
+    },
+    /// Remove generations that are not live
+    #[command(after_help = "Examples:\n  kairo projections drop read-model      those that were live before\n  \
+                            kairo projections drop read-model 13   this one, built or not")]
+    Drop {
+        /// Of which read model
+        name: String,
+        /// Only this one, whatever became of it
+        #[arg(value_parser = clap::value_parser!(i64).range(1..))]
+        generation: Option<i64>,
+    },
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Command::Rebuild = arguments.command;
-    let answer: Value = session.client.post("v1/projections/rebuild", &json!({})).await?;
-    if session.json {
-        terminal::json(&answer)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let bar = ProgressBar::no_length();
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {per_sec}") {
-        bar.set_style(style);
-    }
-    let mut goal = None;
-    loop {
-        let status: Status = session.client.get("v1/status", &[]).await?;
-        // The log grows while it is read; what is new is no part of the rebuild.
-        let goal = *goal.get_or_insert(status.stream.last_sequence);
-        let position = status.projection.map_or(0, |projection| projection.position);
-        bar.set_length(goal);
-        bar.set_position(position);
-        if position >= goal {
-            break;
+    match arguments.command {
+        None | Some(Command::List) => list(session).await?,
+        Some(Command::Rebuild { name, swap_anyway }) => return rebuild::run(&name, swap_anyway, session).await,
+        Some(Command::Verify { name }) => return verify::run(name.as_deref(), session).await,
+        Some(Command::Swap { name }) => {
+            let answer: Value = session.client.post(&format!("v1/projections/{name}/swap"), &json!({})).await?;
+            told(session, &answer, "becomes the live one")?;
         }
-        tokio::time::sleep(PACE).await;
+        Some(Command::Drop { name, generation }) => drop(&name, generation, session).await?,
     }
-    bar.finish_and_clear();
-    terminal::line("the read model has been built anew from the log")?;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn list(session: &Session) -> Result<(), Error> {
+    if let Some(projections) = session.ask::<Projections>("v1/projections", &[]).await? {
+        table_of(&projections).into_iter().try_for_each(terminal::row)?;
+    }
+    Ok(())
+}
+
+async fn drop(name: &str, generation: Option<i64>, session: &Session) -> Result<(), Error> {
+    let generations = match generation {
+        Some(generation) => vec![generation],
+        None => {
+            let all: Projections = session.client.get("v1/projections", &[]).await?;
+            all.one(name)?.kept()
+        }
+    };
+    if generations.is_empty() {
+        let nothing = format!("{name}: no generation is kept from before");
+        return Ok(if session.json { Ok(()) } else { terminal::line(nothing) }?);
+    }
+    for generation in generations {
+        let path = format!("v1/projections/{name}/generations/{generation}");
+        let answer: Value = session.client.delete(&path).await?;
+        told(session, &answer, "is removed")?;
+    }
+    Ok(())
+}
+
+/// What was asked for, and of which generation.
+fn told(session: &Session, answer: &Value, what: &str) -> Result<(), Error> {
+    if session.json {
+        return Ok(terminal::json(answer)?);
+    }
+    let name = answer.get("projection").and_then(Value::as_str).unwrap_or_default();
+    let number = answer.get("generation").and_then(Value::as_i64).unwrap_or_default();
+    Ok(terminal::line(format!("{name}: generation {number} {what}"))?)
 }

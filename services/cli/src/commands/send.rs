@@ -1,6 +1,8 @@
 //! `kairo send`
 
-use std::{process::ExitCode, time::Duration};
+mod attachments;
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
 use kairo_core::ids::Name;
@@ -18,6 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   kairo send --wait 'What time is it?'
   kairo send --wait --chain 'What time is it?'     and everything that happened on the way
+  kairo send --wait --attach photo.jpg 'What is this?'
   kairo send --agent ops --message-id m-17 'Go'    again with the same id, it is still one message
 
 Exit status with --wait:
@@ -29,8 +32,12 @@ Exit status with --wait:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// What to say
+    /// What to say; may be left out where a file is attached
+    #[arg(required_unless_present = "attach", default_value = "", hide_default_value = true)]
     text: String,
+    /// An image or a piece of audio that belongs to it; may be given several times
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
     /// Whom to say it to
     #[arg(long, default_value = "default", value_parser = name, value_name = "NAME")]
     agent: Name,
@@ -56,12 +63,14 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let deadline = Instant::now() + arguments.timeout;
+    let parts = attachments::store(&session.client, &arguments.attach).await?;
     let message = NewMessage {
         user: arguments.user.to_string(),
         text: arguments.text,
         agent: Some(arguments.agent.to_string()),
         message_id: arguments.message_id,
         thread_id: arguments.thread.map(|thread| thread.to_string()),
+        parts,
     };
     if !(arguments.wait || arguments.chain) {
         let accepted = session.client.send(&message).await?;

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use jiff::{Timestamp, tz::TimeZone};
-use kairo_core::ids::Name;
+use kairo_core::{ids::Name, media};
+use kairo_proto::v1::Part;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -257,7 +258,10 @@ impl Happened {
         let result = match &self.result {
             // What it says to people, where it says something.
             Some(Value::Object(fields)) if self.params.is_none() => {
-                fields.get("text").and_then(Value::as_str).map(str::to_owned)
+                let parts: Option<Vec<Part>> =
+                    fields.get("parts").and_then(|parts| serde_json::from_value(parts.clone()).ok());
+                let text = fields.get("text").and_then(Value::as_str);
+                text.map(|text| media::in_words(text, &parts.unwrap_or_default()))
             }
             Some(Value::String(text)) => Some(text.clone()),
             other => other.as_ref().map(Value::to_string),
@@ -313,6 +317,7 @@ mod tests {
             "thread": thread("bob", "t"),
             "events": [
                 event("user.input", json!({"result": {"text": "Check\nmail"}})),
+                event("user.input", json!({"result": {"text": "", "parts": [{"media_type": "image/png", "size": 9}]}})),
                 event("email.search", json!({"params": {"from": "Sarah"}, "status": "running", "result": null})),
                 event("tools.now", json!({"params": {}, "status": "done", "result": {"n": 1}})),
             ],
@@ -328,6 +333,7 @@ mod tests {
             "Budget\ntopic of ann with bob, active\nid t\nbegun 2026-01-01 00:00:00, last 2026-01-01 00:05:00\n",
             "Sarah's numbers\n\n… older events",
             "00:00:01  user.input    Check mail",
+            "00:00:01  user.input    [image image/png, 9 bytes]",
             "email.search  {\"from\":\"Sarah\"} -> [running]",
             "tools.now     {} -> {\"n\":1}",
             "chain 1f0c2ab4 (of a plan) runs for 9s",

@@ -47,6 +47,7 @@ pub(super) async fn take(client: &Client, text: &str) -> Result<(Exchange, Optio
         agent: Some(AGENT.to_owned()),
         message_id: None,
         thread_id: None,
+        parts: Vec::new(),
     };
     let mut exchange = Exchange::begin(client, &message).await?;
     let ended = timeout(PATIENCE, async {

@@ -58,6 +58,7 @@ pub(super) fn of(
             set("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", wiring.work_dir.display().to_string()),
         ],
         Service::ToolRunner => vec![set("KAIRO_TOOL_RUNNER__WORKSPACE__ROOT", wiring.workspaces.display().to_string())],
+        Service::Projector | Service::Gateway => search_engine(environment),
         _ => Vec::new(),
     };
     settings.extend(handed_on(environment));
@@ -73,6 +74,13 @@ pub(super) fn of(
         _ => {}
     }
     settings
+}
+
+/// A search engine under the names that it has itself, where there is one.
+fn search_engine(environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let names = [("KAIRO_SEARCH__MEILI_URL", "MEILI_URL"), ("KAIRO_SEARCH__MEILI_KEY", "MEILI_MASTER_KEY")];
+    let set = |(name, own): (&str, &str)| Some((name.to_owned(), environment.get(own)?.clone()));
+    names.into_iter().filter_map(set).collect()
 }
 
 /// The simulator's own settings are not of the services' kind.

@@ -156,6 +156,7 @@ impl<'a> Player<'a> {
             agent: Some(self.example.agent().to_owned()),
             message_id: None,
             thread_id: None,
+            parts: Vec::new(),
         };
         let from = self.seen.len();
         let accepted = self.client.send(&message).await?;

@@ -1,7 +1,7 @@
 //! The bus: how services speak through JetStream, and the only place that knows how.
 //!
 //! [`append`] writes (guarded or not), [`ledger`] writes at most once, [`read`] and [`follow`] look things up,
-//! [`consume`] drives a service, [`timers`] and [`hooks`] wait for a time and for others, [`provision`] makes streams and
+//! [`objects`] keeps images and audio, [`consume`] drives a service, [`timers`] and [`hooks`] wait for a time and for others, [`provision`] makes streams and
 //! consumers from the table of subjects.
 
 pub mod append;
@@ -12,6 +12,7 @@ pub mod follow;
 pub mod holding;
 pub mod hooks;
 pub mod ledger;
+pub mod objects;
 pub mod patience;
 pub mod provision;
 pub mod read;
@@ -41,6 +42,9 @@ pub struct NatsConfig {
     pub request_timeout_ms: u64,
     /// Copies of streams and buckets when they are first made: 1, 3 or 5. Default 1; 3 in production.
     pub replicas: usize,
+    /// Images and audio that the object store keeps, in bytes, when it is first made; when they are so many, no more are
+    /// taken. Default 2147483648.
+    pub objects_max_bytes: u64,
 }
 
 /// Limits of consuming and publishing.
@@ -78,6 +82,7 @@ impl Default for NatsConfig {
             token: Secret::default(),
             request_timeout_ms: 2_000,
             replicas: 1,
+            objects_max_bytes: 2 * 1024 * 1024 * 1024,
         }
     }
 }
@@ -104,6 +109,7 @@ impl Validate for NatsConfig {
         let mut mistakes = Vec::new();
         check(&mut mistakes, "request_timeout_ms", self.request_timeout_ms, 100..=60_000, "milliseconds");
         check(&mut mistakes, "replicas", self.replicas as u64, 1..=5, "copies");
+        check(&mut mistakes, "objects_max_bytes", self.objects_max_bytes, 1_048_576..=1_000_000_000_000_000, "bytes");
         mistakes
     }
 }
@@ -135,6 +141,8 @@ pub struct Bus {
     pub client: async_nats::Client,
     pub jetstream: jetstream::Context,
     replicas: usize,
+    objects_max_bytes: u64,
+    request_timeout: Duration,
     inboxes: Inboxes,
 }
 
@@ -193,6 +201,8 @@ impl Bus {
             client,
             jetstream,
             replicas: nats.replicas,
+            objects_max_bytes: nats.objects_max_bytes,
+            request_timeout: timeout,
             inboxes: Inboxes::default(),
         })
     }

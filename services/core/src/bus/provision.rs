@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::{Bus, BusError};
 use crate::subjects::{
-    CLAIMS_BUCKET, Consumer, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_BUCKET, KEYS_BUCKET, SNAPSHOTS_BUCKET,
-    TASK_DUE, TIMERS_STREAM, TIMERS_SUBJECTS,
+    CLAIMS_BUCKET, Consumer, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_BUCKET, KEYS_BUCKET, OBJECTS_BUCKET,
+    SNAPSHOTS_BUCKET, TASK_DUE, TICKETS_BUCKET, TIMERS_STREAM, TIMERS_SUBJECTS,
 };
 
 /// How long a claim outlives its holder's last word. Expiry is the backstop: takeover rests on redelivery.
@@ -25,6 +25,8 @@ const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 const EXPIRY_MARK: Duration = Duration::from_secs(60);
 /// What is kept of each API key: who was given it, and that it was revoked.
 const KEYS_HISTORY: i64 = 8;
+/// Room for tickets, of which each takes some 300 bytes.
+const TICKETS_BYTES: i64 = 64 * 1024 * 1024;
 /// Dead letters kept.
 const DEAD_LETTERS: i64 = 100_000;
 
@@ -40,10 +42,13 @@ impl Bus {
         self.provision_timers().await?;
         self.provision_events().await?;
         self.jetstream.get_or_create_stream(self.dead_letters()).await?;
-        for bucket in [self.snapshots(), self.claims(), self.hooks(), self.keys()] {
+        for bucket in [self.snapshots(), self.claims(), self.hooks(), self.keys(), self.tickets()] {
             if self.jetstream.get_key_value(&bucket.bucket).await.is_err() {
                 self.jetstream.create_key_value(bucket).await?;
             }
+        }
+        if self.jetstream.get_object_store(OBJECTS_BUCKET).await.is_err() {
+            self.jetstream.create_object_store(self.objects()).await?;
         }
         for consumer in Consumer::ALL {
             self.provision_consumer(consumer).await?;
@@ -198,6 +203,19 @@ impl Bus {
             history: KEYS_HISTORY,
             storage: StorageType::File,
             num_replicas: self.replicas,
+            ..Default::default()
+        }
+    }
+
+    /// Entries expire by themselves.
+    fn tickets(&self) -> kv::Config {
+        kv::Config {
+            bucket: TICKETS_BUCKET.to_owned(),
+            history: 1,
+            storage: StorageType::File,
+            max_bytes: TICKETS_BYTES,
+            num_replicas: self.replicas,
+            limit_markers: Some(EXPIRY_MARK),
             ..Default::default()
         }
     }

@@ -2,16 +2,13 @@
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
 };
 
 use async_nats::connection::State;
 use axum::{Router, http::StatusCode, routing::get};
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ServiceError;
@@ -40,7 +37,7 @@ impl Validate for HealthConfig {
 /// Whether the service takes work right now.
 #[derive(Clone, Default)]
 pub struct Readiness {
-    ready: Arc<AtomicBool>,
+    ready: Arc<watch::Sender<bool>>,
     url: Arc<OnceLock<String>>,
     nats: Arc<OnceLock<async_nats::Client>>,
 }
@@ -49,7 +46,7 @@ impl Readiness {
     /// True between [`Readiness::announce`] and the end, while there is a connection to NATS.
     pub fn get(&self) -> bool {
         let connected = |nats: &async_nats::Client| nats.connection_state() == State::Connected;
-        self.ready.load(Ordering::Relaxed) && self.nats.get().is_none_or(connected)
+        *self.ready.borrow() && self.nats.get().is_none_or(connected)
     }
 
     pub(super) fn depend_on(&self, nats: &async_nats::Client) {
@@ -57,7 +54,12 @@ impl Readiness {
     }
 
     pub fn set(&self, ready: bool) {
-        self.ready.store(ready, Ordering::Relaxed);
+        self.ready.send_replace(ready);
+    }
+
+    /// Changes whenever it is set; the connection to NATS is not watched.
+    pub fn changes(&self) -> watch::Receiver<bool> {
+        self.ready.subscribe()
     }
 
     /// Turns readiness on and says so on standard output, in one line that whoever started the service can wait for.

@@ -47,6 +47,18 @@ pub fn make() -> Result<(String, String), getrandom::Error> {
     Ok((id, key))
 }
 
+/// The text of a ticket that nobody has yet.
+pub fn ticket() -> Result<String, getrandom::Error> {
+    let mut secret = [0; SECRET_BYTES];
+    getrandom::fill(&mut secret)?;
+    Ok(BASE32_NOPAD.encode(&secret).to_lowercase())
+}
+
+/// Whether this can be a ticket.
+pub fn is_ticket(text: &str) -> bool {
+    is_base32(text, SECRET_BYTES)
+}
+
 /// The id in the text of a key.
 pub fn id(key: &str) -> Option<&str> {
     let (id, _) = key.strip_prefix(PREFIX)?.strip_prefix('_')?.split_once('_')?;
@@ -54,7 +66,11 @@ pub fn id(key: &str) -> Option<&str> {
 }
 
 pub fn is_id(text: &str) -> bool {
-    text.len() == BASE32_NOPAD.encode_len(ID_BYTES)
+    is_base32(text, ID_BYTES)
+}
+
+fn is_base32(text: &str, bytes: usize) -> bool {
+    text.len() == BASE32_NOPAD.encode_len(bytes)
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || (b'2'..=b'7').contains(&byte))
 }
 

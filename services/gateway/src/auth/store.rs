@@ -18,7 +18,7 @@ use kairo_core::{
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::{Caller, Held, Key, secret, secret::Hash};
+use super::{Caller, Held, Key, secret, secret::Hash, tickets::StandsFor};
 use crate::{config::GatewayConfig, problem::Problem};
 
 /// Keys there may be at once.
@@ -80,8 +80,32 @@ impl Keys {
         }
         let held = secret::id(key).and_then(|id| self.read().get(id).cloned());
         let matches = held.as_ref().map_or(&self.nobodys, |held| &held.hash).is_of(key);
-        let held = held.filter(|held| matches && held.key.expires_at.is_none_or(|at| now < at))?;
-        (!held.revoked.is_cancelled()).then_some(Caller::Holder(held))
+        held.filter(|held| matches && held.is_in_force(now)).map(Caller::Holder)
+    }
+
+    /// Whom a ticket of this caller stands for.
+    pub fn stands_for(&self, caller: &Caller) -> StandsFor {
+        match caller {
+            Caller::Anyone => StandsFor::Anyone,
+            Caller::Administrator => StandsFor::Administrator(self.fingerprint()),
+            Caller::Holder(held) => StandsFor::Key(held.key.key_id.clone()),
+        }
+    }
+
+    /// Who comes with a ticket that stands for this; none when it no longer stands for anybody.
+    pub fn caller_for(&self, stands_for: &StandsFor, now: Timestamp) -> Option<Caller> {
+        match stands_for {
+            StandsFor::Anyone => (!self.required).then_some(Caller::Anyone),
+            StandsFor::Administrator(of) => {
+                (self.admin.is_some() && *of == self.fingerprint()).then_some(Caller::Administrator)
+            }
+            StandsFor::Key(id) => self.read().get(id).filter(|held| held.is_in_force(now)).cloned().map(Caller::Holder),
+        }
+    }
+
+    /// Of the administrator's key: a ticket does not outlive it.
+    fn fingerprint(&self) -> String {
+        self.admin.as_ref().map(|admin| Hash::of(&admin.to_hex()).to_hex()).unwrap_or_default()
     }
 
     /// Every key, the newest first.

@@ -14,7 +14,10 @@ use axum::{
 use jiff::Timestamp;
 use url::form_urlencoded;
 
-use super::{Gateway, openai};
+use super::{
+    Gateway, openai,
+    tickets::{Shown, WEBSOCKET},
+};
 use crate::{
     auth::{Caller, Scope, limits::Whose, secret},
     problem::Problem,
@@ -39,6 +42,8 @@ pub enum Needs {
     /// Any key; the endpoint asks for scopes itself.
     Key,
     Scope(Scope),
+    /// Both scopes.
+    Both(Scope, Scope),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +63,7 @@ use Limited::{Asked, Closed, Free, Named};
 const NOTHING: Needs = Needs::Nothing;
 const READ: Needs = Needs::Scope(Scope::Read);
 const WRITE: Needs = Needs::Scope(Scope::Write);
+const BOTH: Needs = Needs::Both(Scope::Read, Scope::Write);
 const ADMIN: Needs = Needs::Scope(Scope::Admin);
 
 const fn row(method: &'static str, path: &'static str, needs: Needs, agents: Limited, user: Limited) -> Access {
@@ -72,30 +78,48 @@ pub const TABLE: &[Access] = &[
     row("GET", "/openapi.json", NOTHING, Free, Free),
     row("GET", "/openapi.yaml", NOTHING, Free, Free),
     row("POST", "/v1/messages", WRITE, Asked, Asked),
+    row("POST", "/v1/objects", WRITE, Free, Free),
+    // Nobody guesses a digest of 256 bits: who can name an object was shown it.
+    row("GET", "/v1/objects/{digest}", READ, Free, Free),
     row("POST", "/v1/choices", WRITE, Asked, Asked),
     row("POST", "/v1/approvals", WRITE, Asked, Asked),
+    row("GET", "/v1/approvals", READ, Named, Named),
+    row("GET", "/v1/approvals/{approval}", READ, Asked, Asked),
     row("POST", "/v1/commands", WRITE, Asked, Asked),
-    row("POST", "/v1/chat/completions", WRITE, Asked, Asked),
+    // It answers with what the agent says.
+    row("POST", "/v1/chat/completions", BOTH, Asked, Asked),
     row("GET", "/v1/models", READ, Asked, Free),
     row("GET", "/v1/models/{model}", READ, Asked, Free),
     row("GET", "/v1/agents", READ, Asked, Free),
+    row("GET", "/v1/agents/{agent}", READ, Named, Free),
     row("POST", "/v1/agents", ADMIN, Asked, Closed),
-    row("GET", "/v1/events", READ, Named, Closed),
-    row("GET", "/v1/events/stream", READ, Named, Closed),
+    row("GET", "/v1/events", READ, Named, Asked),
+    row("GET", "/v1/events/stream", READ, Named, Asked),
     row("GET", "/v1/ws", Needs::Key, Asked, Asked),
+    row("GET", "/v1/conversations", READ, Named, Named),
     row("GET", "/v1/conversations/{agent}", READ, Named, Named),
     row("GET", "/v1/threads", READ, Named, Named),
     row("GET", "/v1/threads/{thread}", READ, Asked, Asked),
-    row("GET", "/v1/chains/{chain}", READ, Asked, Closed),
+    row("GET", "/v1/chains/{chain}", READ, Asked, Asked),
     row("GET", "/v1/tasks", READ, Named, Named),
     row("GET", "/v1/tasks/{task}", READ, Asked, Asked),
     row("GET", "/v1/inbox", READ, Asked, Named),
     row("GET", "/v1/memories", READ, Named, Named),
-    row("GET", "/v1/actions", READ, Named, Closed),
-    row("GET", "/v1/processes", READ, Named, Closed),
+    row("GET", "/v1/search", READ, Named, Named),
+    row("GET", "/v1/memories/{agent}/{memory}", READ, Asked, Asked),
+    row("GET", "/v1/actions", READ, Named, Asked),
+    row("GET", "/v1/actions/{action}", READ, Asked, Asked),
+    row("GET", "/v1/processes", READ, Named, Asked),
+    row("GET", "/v1/processes/{process}", READ, Asked, Asked),
+    row("GET", "/v1/usage", READ, Named, Named),
     row("GET", "/v1/status", READ, Free, Free),
     row("GET", "/v1/dead-letters", ADMIN, Closed, Closed),
-    row("POST", "/v1/projections/rebuild", ADMIN, Closed, Closed),
+    row("GET", "/v1/projections", READ, Free, Free),
+    row("POST", "/v1/projections/{projection}/rebuild", ADMIN, Closed, Closed),
+    row("POST", "/v1/projections/{projection}/swap", ADMIN, Closed, Closed),
+    row("GET", "/v1/projections/{projection}/digests", ADMIN, Closed, Closed),
+    row("DELETE", "/v1/projections/{projection}/generations/{generation}", ADMIN, Closed, Closed),
+    row("POST", "/v1/tickets", Needs::Key, Free, Free),
     row("GET", "/v1/keys", ADMIN, Closed, Closed),
     row("POST", "/v1/keys", ADMIN, Closed, Closed),
     row("DELETE", "/v1/keys/{key}", ADMIN, Closed, Closed),
@@ -114,22 +138,37 @@ pub async fn check(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match admitted(&gateway, peer, &request) {
-        Ok(caller) => {
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map(MatchedPath::as_str);
+    let admitted = match Shown::of(&request) {
+        Some(ticket) => match ticket.take(&gateway, peer).await {
+            Ok((caller, stay)) => may(&caller, route, &request).map(|()| (caller, stay)),
+            Err(problem) => Err(problem),
+        },
+        None => admitted(&gateway, peer, route, &request).map(|caller| (caller, None)),
+    };
+    match admitted {
+        Ok((caller, stay)) => {
             request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(stay);
             next.run(request).await
         }
         Err(problem) => problem.into_response(),
     }
 }
 
-fn admitted(gateway: &Gateway, peer: SocketAddr, request: &Request) -> Result<Caller, Problem> {
-    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+/// Who asks this of the endpoint of that route, if they may; none is a path that nothing is at.
+pub fn admitted(
+    gateway: &Gateway,
+    peer: SocketAddr,
+    route: Option<&str>,
+    request: &Request,
+) -> Result<Caller, Problem> {
     let access = route.map(|route| access(request.method(), route));
     if access.is_some_and(|access| access.needs == Needs::Nothing) {
         return Ok(Caller::Anyone);
     }
-    let caller = match presented(request.headers(), route == Some("/v1/ws")) {
+    let caller = match presented(request.headers(), route == Some(WEBSOCKET)) {
         Presented::Nothing => gateway.keys.caller(None, Timestamp::now()),
         Presented::Key(key) => {
             let placeholder = || secret::id(key).is_none() && route.is_some_and(openai::is_theirs);
@@ -144,10 +183,13 @@ fn admitted(gateway: &Gateway, peer: SocketAddr, request: &Request) -> Result<Ca
         gateway.limits.count(whose).map_err(Problem::too_many_requests)?;
     }
     let caller = caller.ok_or_else(Problem::unauthorized)?;
-    if let Some(access) = access {
-        allowed(&access, &caller, request)?;
-    }
+    may(&caller, route, request)?;
     Ok(caller)
+}
+
+/// Holds a caller to the row of the endpoint.
+fn may(caller: &Caller, route: Option<&str>, request: &Request) -> Result<(), Problem> {
+    route.map_or(Ok(()), |route| allowed(&access(request.method(), route), caller, request))
 }
 
 /// The row of an endpoint.
@@ -157,8 +199,10 @@ pub fn access(method: &Method, route: &str) -> Access {
 }
 
 fn allowed(access: &Access, caller: &Caller, request: &Request) -> Result<(), Problem> {
-    if let Needs::Scope(scope) = access.needs {
-        caller.require(scope)?;
+    match access.needs {
+        Needs::Nothing | Needs::Key => {}
+        Needs::Scope(scope) => caller.require(scope)?,
+        Needs::Both(one, other) => caller.require(one).and_then(|()| caller.require(other))?,
     }
     let closed = |to: &str| Problem::forbidden(format!("a key that is limited to {to} may not use this"));
     match access.agents {

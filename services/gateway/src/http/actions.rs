@@ -1,8 +1,11 @@
-//! `GET /v1/actions`: what agents have asked the world for and not yet been told, or are in doubt about.
+//! `GET /v1/actions`: what agents have asked the world for, the newest first; those that somebody still waits for
+//! unless others are asked for. `GET /v1/actions/{id}`: one.
 
-use axum::extract::State;
-use kairo_core::ids::Name;
-use kairo_read_model::WantedActions;
+use axum::{
+    Extension,
+    extract::{Path, State, rejection::PathRejection},
+};
+use kairo_read_model::{ActionState, ActionsQuery, Kind};
 use serde_json::{Value, json};
 
 use super::{
@@ -11,32 +14,110 @@ use super::{
     query,
 };
 use crate::{
+    auth::Caller,
+    config::GatewayConfig,
     fields::{Fields, NAME, name, parsed, value},
+    own,
     problem::Problem,
 };
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
-    let (wanted, agent) = asked.read(read)?;
-    let agent = agent.as_ref().map(Name::as_str);
+const STATUSES: &str =
+    "one of open (in flight, or in doubt and not resolved), asked, running, in_doubt, done, failed, all";
+
+pub async fn get(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    asked: Asked,
+) -> Result<Answer<Value>, Problem> {
+    let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let actions = query::answered(&gateway, snapshot.actions(wanted, agent)).await?;
-    Ok(Answer::of(&snapshot, json!({ "actions": actions })))
+    let mut actions = query::answered(&gateway, snapshot.recent_actions(&wanted)).await?;
+    let next_before = query::newest_first(&mut actions, wanted.limit, |row| row.sequence, |row| row.action_id);
+    // Of the page, so that going on by its end misses nothing.
+    let actions = own::things(&gateway, &snapshot, caller.user(), Kind::Action, actions, |row| row.action_id).await?;
+    Ok(Answer::of(&snapshot, json!({ "actions": actions, "next_before": next_before })))
 }
 
-fn read(url_query: Option<&str>) -> Result<(WantedActions, Option<Name>), Problem> {
+fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ActionsQuery, Problem> {
     let mut fields = Fields::from_query(url_query);
-    let agent = fields.optional("agent", NAME, value(name));
+    let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
+    let thread = fields.optional("thread", NAME, value(name)).map(|thread| thread.to_string());
+    let status = fields.optional("status", STATUSES, value(status));
     // A client may say only what it wants, and must not be misunderstood when it says the opposite.
     let only = |text: &str| parsed(text).filter(|only: &bool| *only);
-    let in_flight = fields.optional("in_flight", "true; finished actions are in /v1/events", value(only));
-    let in_doubt = fields.optional("in_doubt", "true; finished actions are in /v1/events", value(only));
+    let in_flight = fields.optional("in_flight", "true; for others see status", value(only));
+    let in_doubt = fields.optional("in_doubt", "true; for others see status", value(only));
     if in_flight.is_some() && in_doubt.is_some() {
         fields.reject("in_doubt", "nothing together with in_flight: no action is both");
     }
-    let wanted = match (in_flight, in_doubt) {
-        (Some(_), _) => WantedActions::InFlight,
-        (None, Some(_)) => WantedActions::InDoubt,
-        (None, None) => WantedActions::Open,
+    if status.is_some() && (in_flight.is_some() || in_doubt.is_some()) {
+        fields.reject("status", "nothing together with in_flight or in_doubt, which stand for one");
+    }
+    let before = query::before(&mut fields);
+    let limit = query::limit(&mut fields, config);
+    let state = match (in_flight, in_doubt) {
+        (Some(_), _) => ActionState::InFlight,
+        (None, Some(_)) => ActionState::InDoubt,
+        (None, None) => status.unwrap_or_default(),
     };
-    fields.complete(|| Some((wanted, agent)))
+    fields.complete(|| Some(ActionsQuery { state, agent, thread, before, limit }))
+}
+
+fn status(text: &str) -> Option<ActionState> {
+    match text {
+        "open" => Some(ActionState::Open),
+        "asked" => Some(ActionState::Asked),
+        "running" => Some(ActionState::Running),
+        "in_doubt" => Some(ActionState::InDoubt),
+        "done" => Some(ActionState::Done),
+        "failed" => Some(ActionState::Failed),
+        "all" => Some(ActionState::All),
+        _ => None,
+    }
+}
+
+pub async fn one(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    path: Result<Path<String>, PathRejection>,
+    asked: Asked,
+) -> Result<Answer<Value>, Problem> {
+    let id = query::id("action_id", path)?;
+    asked.nothing_else()?;
+    let snapshot = asked.snapshot(&gateway).await?;
+    let action = query::answered(&gateway, snapshot.action(id)).await?;
+    let action = action.filter(|action| caller.act_on_agent(Some(&action.agent)).is_ok());
+    let action = own::thing(&gateway, &snapshot, caller.user(), Kind::Action, action, id).await?;
+    let unknown = || {
+        let detail = format!("no action {id} is known; GET /v1/actions?status=all lists those there are");
+        Problem::not_found(detail).at(snapshot.position())
+    };
+    Ok(Answer::of(&snapshot, json!({ "action": action.ok_or_else(unknown)? })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(query: &str) -> Vec<String> {
+        let problem = read(Some(query), &GatewayConfig::default()).unwrap_err();
+        problem.errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[test]
+    fn what_is_open_is_shown_unless_something_else_is_asked_for() {
+        let state = |query| read(Some(query), &GatewayConfig::default()).unwrap().state;
+        assert_eq!(state(""), ActionState::Open);
+        assert_eq!(state("in_flight=true"), ActionState::InFlight);
+        assert_eq!((state("in_doubt=true"), state("status=in_doubt")), (ActionState::InDoubt, ActionState::InDoubt));
+        assert_eq!((state("status=done"), state("status=all")), (ActionState::Done, ActionState::All));
+    }
+
+    #[test]
+    fn everything_wrong_is_named() {
+        let query = "agent=A&thread=*&status=over&in_flight=false&before=x&limit=0&colour=red";
+        assert_eq!(wrong(query), ["agent", "thread", "status", "in_flight", "before", "limit", "colour"]);
+        assert_eq!(wrong("in_flight=true&in_doubt=true"), ["in_doubt"]);
+        assert_eq!(wrong("in_flight=true&status=all"), ["status"]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use axum::{
     Extension, Json,
-    extract::State,
+    extract::{Path, State, rejection::PathRejection},
     http::{HeaderMap, StatusCode},
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -30,7 +30,7 @@ use super::{
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{Fields, NAME, at_most, count, name, one_of, text},
+    fields::{Fields, NAME, at_most, count, name, one_of, text, value},
     problem::Problem,
 };
 
@@ -83,17 +83,47 @@ fn in_force(gateway: &Gateway, last: &Raw) -> Option<AgentProfile> {
     }
 }
 
-/// Every agent that the caller may see.
+/// The agents that the caller may see, in the order of their names: all of them, or page by page.
 pub async fn get(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     asked: Asked,
 ) -> Result<Answer<Value>, Problem> {
-    asked.nothing_else()?;
+    let (after, limit) = asked.read(|query| read_page(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut agents = query::answered(&gateway, snapshot.agents()).await?;
     agents.retain(|agent| caller.act_on_agent(Some(&agent.agent)).is_ok());
-    Ok(Answer::of(&snapshot, json!({ "agents": agents })))
+    agents.sort_by(|one, other| one.agent.cmp(&other.agent));
+    agents.retain(|agent| after.as_ref().is_none_or(|after| agent.agent.as_str() > after.as_str()));
+    let page = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    let more = agents.len() > page;
+    agents.truncate(page);
+    let next_after = agents.last().filter(|_| more).map(|agent| agent.agent.clone());
+    Ok(Answer::of(&snapshot, json!({ "agents": agents, "next_after": next_after })))
+}
+
+fn read_page(url_query: Option<&str>, config: &GatewayConfig) -> Result<(Option<Name>, Option<u32>), Problem> {
+    let mut fields = Fields::from_query(url_query);
+    let after = fields.optional("after", NAME, value(name));
+    let limit = query::rows("limit", &mut fields, config);
+    fields.complete(|| Some((after, limit)))
+}
+
+/// One agent.
+pub async fn one(
+    State(gateway): State<Gateway>,
+    path: Result<Path<String>, PathRejection>,
+    asked: Asked,
+) -> Result<Answer<Value>, Problem> {
+    let name = query::agent(path)?;
+    asked.nothing_else()?;
+    let snapshot = asked.snapshot(&gateway).await?;
+    let agent = query::answered(&gateway, snapshot.agent(name.as_str())).await?;
+    let unknown = || {
+        let detail = format!("no agent {name} is known; GET /v1/agents lists those there are");
+        Problem::not_found(detail).at(snapshot.position())
+    };
+    Ok(Answer::of(&snapshot, json!({ "agent": agent.ok_or_else(unknown)? })))
 }
 
 /// Longest description, in bytes.

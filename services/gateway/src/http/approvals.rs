@@ -5,6 +5,7 @@ use kairo_core::{
     subjects::{Route, USER_APPROVAL},
 };
 use kairo_proto::{Body, v1::UserApproval};
+use kairo_read_model::Kind;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -12,6 +13,7 @@ use super::entering::Entering;
 use crate::{
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, UUID, at_most, client_id, name, one_of, parsed, text},
+    own::About,
     problem::Problem,
 };
 
@@ -57,6 +59,10 @@ impl Entering for Approval {
 
     fn id(&self) -> Option<&str> {
         self.approval_id.as_deref()
+    }
+
+    fn about(&self) -> Option<About> {
+        Some(About::Thing("action_id", Kind::Approval, self.action_id))
     }
 
     fn body(self, id: &str) -> Body {

@@ -5,15 +5,24 @@
 
 use std::{fmt::Write, sync::LazyLock};
 
-use axum::http::header;
+use axum::http::{HeaderName, HeaderValue, header};
 use kairo_core::subjects::{DLQ_STREAM, EVENTS_STREAM, Emitter, Route, Store, TABLE};
+
+use super::etag;
 
 const TEMPLATE: &str = include_str!("../asyncapi.yaml");
 
-pub async fn get() -> ([(header::HeaderName, &'static str); 1], &'static str) {
-    static DOCUMENT: LazyLock<String> = LazyLock::new(document);
-    // As AsyncAPI registers it.
-    ([(header::CONTENT_TYPE, "application/vnd.aai.asyncapi+yaml;version=3.0.0")], DOCUMENT.as_str())
+/// As AsyncAPI registers it.
+const TYPE: HeaderValue = HeaderValue::from_static("application/vnd.aai.asyncapi+yaml;version=3.0.0");
+
+pub async fn get() -> ([(HeaderName, HeaderValue); 2], &'static str) {
+    static DOCUMENT: LazyLock<(String, HeaderValue)> = LazyLock::new(|| {
+        let document = document();
+        let tag = etag::strong(document.as_bytes());
+        (document, tag)
+    });
+    let (document, tag) = &*DOCUMENT;
+    ([(header::CONTENT_TYPE, TYPE), (header::ETAG, tag.clone())], document)
 }
 
 fn document() -> String {

@@ -40,7 +40,7 @@ pub async fn within(request: Request, limit: usize, setting: &str) -> Result<Byt
 }
 
 /// The whole body, if it is at most so many bytes long.
-async fn read(body: Body, limit: usize, setting: &str) -> Result<Bytes, Problem> {
+pub async fn read(body: Body, limit: usize, setting: &str) -> Result<Bytes, Problem> {
     // What the client says of the length, if it says it.
     let said = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut pieces = body.into_data_stream();

@@ -5,6 +5,7 @@ use kairo_core::{
     subjects::{Route, USER_CHOICE},
 };
 use kairo_proto::{Body, v1::UserChoice};
+use kairo_read_model::Kind;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -12,6 +13,7 @@ use super::entering::Entering;
 use crate::{
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, UUID, client_id, name, one_of, parsed, text},
+    own::About,
     problem::Problem,
 };
 
@@ -51,6 +53,10 @@ impl Entering for Choice {
 
     fn id(&self) -> Option<&str> {
         self.choice_id.as_deref()
+    }
+
+    fn about(&self) -> Option<About> {
+        Some(About::Thing("offer_id", Kind::Offer, self.offer_id))
     }
 
     fn body(self, id: &str) -> Body {

@@ -5,6 +5,7 @@ use kairo_core::{
     subjects::{Route, USER_COMMAND},
 };
 use kairo_proto::{Body, v1::UserCommand};
+use kairo_read_model::Kind;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -12,11 +13,12 @@ use super::entering::Entering;
 use crate::{
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, UUID, client_id, name, parsed, text},
+    own::About,
     problem::Problem,
 };
 
 /// The orders, and the fields that can name what each is about.
-const COMMANDS: [(&str, &[&str]); 6] = [
+pub const COMMANDS: [(&str, &[&str]); 6] = [
     ("cancel", &["action_id", "process_id", "chain_id", "task_id"]),
     ("pause", &["task_id"]),
     ("resume", &["task_id"]),
@@ -68,7 +70,7 @@ fn target(fields: &mut Fields<Value>, command: &str, allowed: &'static [&'static
     Some(target)
 }
 
-const TARGETS: [&str; 5] = ["action_id", "process_id", "chain_id", "task_id", "thread_id"];
+pub const TARGETS: [&str; 5] = ["action_id", "process_id", "chain_id", "task_id", "thread_id"];
 
 fn one_of_these(fields: &[&str]) -> String {
     match fields {
@@ -108,6 +110,17 @@ impl Entering for Command {
 
     fn id(&self) -> Option<&str> {
         self.command_id.as_deref()
+    }
+
+    fn about(&self) -> Option<About> {
+        let [action, process, chain, task, thread] = TARGETS;
+        Some(match &self.target {
+            Target::Action(id) => About::Thing(action, Kind::Action, *id),
+            Target::Process(id) => About::Thing(process, Kind::Process, *id),
+            Target::Chain(id) => About::Thing(chain, Kind::Chain, *id),
+            Target::Task(id) => About::Thing(task, Kind::Task, *id),
+            Target::Thread(id) => About::Thread(thread, id.to_string()),
+        })
     }
 
     fn body(self, id: &str) -> Body {

@@ -1,7 +1,8 @@
+//! `GET /v1/conversations`: who speaks with whom, the one in which something was said last first.
 //! `GET /v1/conversations/{agent}`: what an agent and its users said to each other.
 
 use axum::extract::{Path, State, rejection::PathRejection};
-use kairo_read_model::{ConversationMessage, ConversationQuery};
+use kairo_read_model::{Conversation, ConversationMessage, ConversationQuery, ConversationsQuery};
 use serde_json::{Value, json};
 
 use super::{
@@ -15,6 +16,24 @@ use crate::{
     place::Place,
     problem::Problem,
 };
+
+pub async fn list(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
+    let wanted = asked.read(|query| read_list(query, &gateway.config))?;
+    let snapshot = asked.snapshot(&gateway).await?;
+    let mut conversations = query::answered(&gateway, snapshot.conversations(&wanted)).await?;
+    let id = |row: &Conversation| (row.agent.clone(), row.user.clone());
+    let next_before = query::newest_first(&mut conversations, wanted.limit, |row| row.last_sequence, id);
+    Ok(Answer::of(&snapshot, json!({ "conversations": conversations, "next_before": next_before })))
+}
+
+fn read_list(url_query: Option<&str>, config: &GatewayConfig) -> Result<ConversationsQuery, Problem> {
+    let mut fields = Fields::from_query(url_query);
+    let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
+    let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
+    let before = query::before(&mut fields);
+    let limit = query::limit(&mut fields, config);
+    fields.complete(|| Some(ConversationsQuery { agent, user, before, limit }))
+}
 
 pub async fn get(
     State(gateway): State<Gateway>,

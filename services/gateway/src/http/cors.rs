@@ -18,10 +18,23 @@ pub fn layer(origins: &[String]) -> CorsLayer {
         .allow_headers([
             header::AUTHORIZATION,
             header::CONTENT_TYPE,
+            header::IF_NONE_MATCH,
+            name("idempotency-key"),
+            name("kairo-at-least"),
+            name("kairo-thread"),
+            name("kairo-user"),
             name("last-event-id"),
             name("traceparent"),
             name("x-request-id"),
         ])
-        .expose_headers([header::RETRY_AFTER, name("x-request-id")])
+        .expose_headers([
+            header::ALLOW,
+            header::ETAG,
+            header::LINK,
+            header::RETRY_AFTER,
+            name("kairo-position"),
+            name("kairo-thread"),
+            name("x-request-id"),
+        ])
         .max_age(REMEMBERED)
 }

@@ -9,7 +9,7 @@ use axum::{
 use jiff::Timestamp;
 use kairo_core::{
     bus::{BusError, append::Outgoing},
-    envelope::{Envelope, Origin},
+    envelope::{Envelope, Modality, Origin},
     ids::{self, Name},
     subjects::{Route, Service},
 };
@@ -23,6 +23,7 @@ use crate::{
     auth::{Caller, Scope},
     config::GatewayConfig,
     fields::Fields,
+    own::{self, About},
     problem::Problem,
 };
 
@@ -48,6 +49,21 @@ pub trait Entering: Sized + Send + Sync {
     /// The thread it names; empty for none.
     fn thread(&self) -> &str {
         ""
+    }
+
+    /// What of the agent it is about, which must be the user's own where the key is limited to a user.
+    fn about(&self) -> Option<About> {
+        None
+    }
+
+    /// What it is, beside words.
+    fn modality(&self) -> Modality {
+        Modality::Text
+    }
+
+    /// Before it is written, and only then: what it brings along is put where it belongs.
+    fn prepare(&mut self, _gateway: &Gateway) -> impl Future<Output = Result<(), Problem>> + Send {
+        std::future::ready(Ok(()))
     }
 
     fn body(self, id: &str) -> Body;
@@ -109,6 +125,9 @@ pub async fn enter<E: Entering>(
     caller.require(Scope::Write)?;
     caller.act_as_user(Some(said.user().as_str()))?;
     caller.act_on_agent(said.agent().map(Name::as_str))?;
+    if let (Some(user), Some(agent), Some(about)) = (caller.user(), said.agent(), said.about()) {
+        own::hold(gateway, user, agent.as_str(), &about).await?;
+    }
     let (id, known) = match said.id() {
         Some(chosen) => (chosen.to_owned(), said.known(gateway, chosen).await),
         None => (ids::entering().to_string(), None),
@@ -123,13 +142,14 @@ pub async fn enter<E: Entering>(
 async fn publish<E: Entering>(
     gateway: &Gateway,
     traceparent: Option<String>,
-    said: E,
+    mut said: E,
     id: &str,
 ) -> Result<(Uuid, u64), Problem> {
+    said.prepare(gateway).await?;
     let user = said.user().clone();
     let event_id = ids::named(E::KIND, &[user.as_str(), id]);
     let envelope = Envelope::entering(event_id, Service::Gateway, Origin::User, Timestamp::now());
-    let envelope = Envelope { traceparent, ..envelope.in_thread(said.thread()) };
+    let envelope = Envelope { traceparent, modality: said.modality(), ..envelope.in_thread(said.thread()) };
     match gateway.bus.publish(&Outgoing::new(&E::ROUTE, &user, envelope, said.body(id))).await {
         Ok(written) => Ok((event_id, written.sequence)),
         // It may have been written all the same, or may yet be.

@@ -1,6 +1,6 @@
 //! `GET /v1/events`: the history, from the read model.
 
-use axum::extract::State;
+use axum::{Extension, extract::State};
 use kairo_core::event_json::EventJson;
 use kairo_read_model::EventsQuery;
 use serde::Serialize;
@@ -11,13 +11,19 @@ use super::{
     query,
 };
 use crate::{
+    auth::Caller,
     config::GatewayConfig,
     fields::{Fields, NAME, TIME, name, parsed, value},
+    own,
     place::Place,
     problem::Problem,
 };
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Page>, Problem> {
+pub async fn get(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    asked: Asked,
+) -> Result<Answer<Page>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let ask = |wanted: EventsQuery| {
@@ -30,6 +36,8 @@ pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<
     if query::is_full(&events, wanted.limit) && wanted.latest.is_none() {
         next_after = query::complete(&mut events, Place::of, behind).await?;
     }
+    // Of the page, so that going on by its end misses nothing.
+    let events = own::events(&gateway, &snapshot, caller.user(), events).await?;
     Ok(Answer::of(&snapshot, Page { events, next_after }))
 }
 

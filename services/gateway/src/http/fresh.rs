@@ -7,16 +7,15 @@
 use std::{convert::Infallible, time::Duration};
 
 use axum::{
-    Json,
     extract::FromRequestParts,
-    http::{HeaderName, HeaderValue, request::Parts},
+    http::{HeaderName, HeaderValue, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use kairo_read_model::{NotFresh, Snapshot};
 use serde::Serialize;
 use url::form_urlencoded;
 
-use super::{Gateway, query};
+use super::{Gateway, etag, query};
 use crate::{
     config::GatewayConfig,
     fields::{Fields, parsed, value},
@@ -93,29 +92,39 @@ impl Asked {
         self.read(|query| Fields::from_query(query).complete(|| Some(())))
     }
 
+    /// The sequence that the answer must take account of, and how long to wait for it.
+    pub fn wanted(&self) -> (u64, Duration) {
+        (self.at_least, self.wait)
+    }
+
     /// What the answer is read from, once that is as fresh as it has to be.
     pub async fn snapshot(&self, gateway: &Gateway) -> Result<Snapshot, Problem> {
-        let model = &gateway.read_model;
         if self.at_least == 0 {
-            return query::answered(gateway, model.snapshot()).await;
+            return query::answered(gateway, gateway.read_model.snapshot()).await;
         }
-        let limit = self.wait + Duration::from_millis(gateway.config.query_timeout_ms);
-        match tokio::time::timeout(limit, model.at_least(self.at_least, self.wait)).await {
-            Ok(Ok(snapshot)) => Ok(snapshot),
-            Ok(Err(NotFresh::Behind { position, wanted })) => Err(Problem::behind(position, wanted)),
-            Ok(Err(NotFresh::Unanswered(error))) => Err(query::unanswered(&error)),
-            Err(late) => Err(Problem::no_read_model(&late)),
-        }
+        at_least(gateway, self.at_least, self.wait).await
+    }
+}
+
+/// The read model once it takes account of the message of this sequence, which is waited for no longer than `wait`.
+pub async fn at_least(gateway: &Gateway, sequence: u64, wait: Duration) -> Result<Snapshot, Problem> {
+    let limit = wait + Duration::from_millis(gateway.config.query_timeout_ms);
+    within(limit, gateway.read_model.at_least(sequence, wait)).await
+}
+
+/// What is answered as fresh as it was to be, if it is in time.
+pub async fn within<T>(limit: Duration, asked: impl Future<Output = Result<T, NotFresh>>) -> Result<T, Problem> {
+    match tokio::time::timeout(limit, asked).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(NotFresh::Behind { position, wanted })) => Err(Problem::behind(position, wanted)),
+        Ok(Err(NotFresh::Unanswered(error))) => Err(query::unanswered(&error)),
+        Err(late) => Err(Problem::no_read_model(&late)),
     }
 }
 
 /// An answer that says how fresh it is.
 #[derive(Debug)]
-pub struct Answer<T>(Positioned<T>);
-
-#[derive(Debug, Serialize)]
-struct Positioned<T> {
-    #[serde(flatten)]
+pub struct Answer<T> {
     answer: T,
     position: u64,
 }
@@ -123,14 +132,35 @@ struct Positioned<T> {
 impl<T: Serialize> Answer<T> {
     /// What was read from the snapshot: a JSON object.
     pub fn of(snapshot: &Snapshot, answer: T) -> Self {
-        Self(Positioned { answer, position: snapshot.position() })
+        Self::at(snapshot.position(), answer)
+    }
+
+    /// What takes account of the log up to this position: a JSON object.
+    pub fn at(position: u64, answer: T) -> Self {
+        Self { answer, position }
+    }
+
+    /// The body, and the tag of all of it but the position: what an answer says stays the same while the log goes on.
+    fn told(&self) -> serde_json::Result<(Vec<u8>, HeaderValue)> {
+        let mut body = serde_json::to_vec(&self.answer)?;
+        let tag = etag::weak(&body);
+        body.pop();
+        let comma = if body.len() > 1 { "," } else { "" };
+        body.extend_from_slice(format!("{comma}\"position\":{}}}", self.position).as_bytes());
+        Ok((body, tag))
     }
 }
 
 impl<T: Serialize> IntoResponse for Answer<T> {
     fn into_response(self) -> Response {
-        let position = HeaderValue::from(self.0.position);
-        ([(POSITION, position)], Json(self.0)).into_response()
+        match self.told() {
+            Ok((body, tag)) => {
+                let json = HeaderValue::from_static("application/json");
+                let position = HeaderValue::from(self.position);
+                ([(header::CONTENT_TYPE, json), (header::ETAG, tag), (POSITION, position)], body).into_response()
+            }
+            Err(error) => Problem::internal(&error).into_response(),
+        }
     }
 }
 
@@ -191,7 +221,15 @@ mod tests {
 
     #[test]
     fn an_answer_names_its_position() {
-        let answer = Positioned { answer: json!({ "tasks": [] }), position: 7 };
-        assert_eq!(serde_json::to_value(answer).unwrap(), json!({ "tasks": [], "position": 7 }));
+        let told = |answer, position| Answer { answer, position }.told().unwrap();
+        assert_eq!(told(json!({ "tasks": [] }), 7).0, br#"{"tasks":[],"position":7}"#);
+        assert_eq!(told(json!({}), 7).0, br#"{"position":7}"#);
+    }
+
+    #[test]
+    fn the_tag_of_an_answer_is_that_of_what_it_says() {
+        let tag = |answer, position| Answer { answer, position }.told().unwrap().1;
+        assert_eq!(tag(json!({ "tasks": [] }), 7), tag(json!({ "tasks": [] }), 8));
+        assert_ne!(tag(json!({ "tasks": [] }), 7), tag(json!({ "tasks": [1] }), 7));
     }
 }

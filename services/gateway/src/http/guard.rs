@@ -4,7 +4,7 @@
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, header},
+    http::{HeaderMap, header, uri::Authority},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -14,18 +14,19 @@ use crate::problem::Problem;
 
 /// Turns away what a web page of another site sent.
 pub async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
-    match refusal(request.headers(), gateway.config.allow_remote, &gateway.config.cors_origins) {
+    let authority = request.uri().authority().map(Authority::as_str);
+    match refusal(authority, request.headers(), gateway.config.allow_remote, &gateway.config.cors_origins) {
         Some(reason) => Problem::forbidden(reason).into_response(),
         None => next.run(request).await,
     }
 }
 
-/// Why these headers are turned away. `names` says whether the gateway may be called by any name: where remote
+/// Why these headers are turned away. `authority` is how HTTP/2 names the host. `names` says whether the gateway may be called by any name: where remote
 /// clients are let in they have one for it, while on loopback it has only its address. `sites` are the origins of pages
 /// that are let in.
-fn refusal(headers: &HeaderMap, names: bool, sites: &[String]) -> Option<&'static str> {
+fn refusal(authority: Option<&str>, headers: &HeaderMap, names: bool, sites: &[String]) -> Option<&'static str> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    let host = text(header::HOST);
+    let host = authority.or_else(|| text(header::HOST));
     if !names && host.is_some_and(|host| !is_address(host)) {
         return Some("call the gateway by its address or localhost; any other name needs gateway.allow_remote");
     }
@@ -57,7 +58,13 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        refusal(&headers, names, &["https://app.example".to_owned()]).is_some()
+        let sites = ["https://app.example".to_owned()];
+        let refused = refusal(None, &headers, names, &sites).is_some();
+        // HTTP/2 names the host elsewhere, and that is what counts.
+        let host = headers.insert(header::HOST, "127.0.0.1".parse().unwrap());
+        let host = host.as_ref().map(|host| host.to_str().unwrap());
+        assert_eq!(refusal(host, &headers, names, &sites).is_some(), refused);
+        refused
     }
 
     #[test]

@@ -1,6 +1,10 @@
-//! `GET /v1/memories`: what agents remember, searched by words or listed by day. Secrets come sealed.
+//! `GET /v1/memories`: what agents remember, searched by words or listed by day. `GET /v1/memories/{agent}/{id}`: one.
+//! Secrets come sealed.
 
-use axum::extract::State;
+use axum::{
+    Extension,
+    extract::{Path, State, rejection::PathRejection},
+};
 use jiff::{Span, Timestamp, civil::Date, tz::TimeZone};
 use kairo_read_model::MemoriesQuery;
 use serde_json::{Value, json};
@@ -11,6 +15,7 @@ use super::{
     query,
 };
 use crate::{
+    auth::Caller,
     config::GatewayConfig,
     fields::{Fields, NAME, UUID, at_most, name, one_of, parsed, value},
     problem::Problem,
@@ -30,6 +35,27 @@ pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<
     let snapshot = asked.snapshot(&gateway).await?;
     let memories = query::answered(&gateway, snapshot.memories(&wanted)).await?;
     Ok(Answer::of(&snapshot, json!({ "memories": memories })))
+}
+
+pub async fn one(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    asked: Asked,
+) -> Result<Answer<Value>, Problem> {
+    let (agent, memory_id) = query::agent_and_id("memory_id", path)?;
+    asked.nothing_else()?;
+    let snapshot = asked.snapshot(&gateway).await?;
+    let wanted =
+        MemoriesQuery { agent: Some(agent.to_string()), memory_id: Some(memory_id), limit: 1, ..Default::default() };
+    let found = query::answered(&gateway, snapshot.memories(&wanted)).await?.pop();
+    // What was written for all is for each user.
+    let found = found.filter(|memory| caller.sees(&memory.agent, memory.user.as_deref().or(caller.user())));
+    let unknown = || {
+        let detail = format!("no memory {memory_id} of {agent} is known; GET /v1/memories lists those there are");
+        Problem::not_found(detail).at(snapshot.position())
+    };
+    Ok(Answer::of(&snapshot, json!({ "memory": found.ok_or_else(unknown)? })))
 }
 
 fn read(url_query: Option<&str>, config: &GatewayConfig, now: Timestamp) -> Result<MemoriesQuery, Problem> {

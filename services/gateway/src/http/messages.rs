@@ -1,10 +1,17 @@
 //! `POST /v1/messages`: a user's words.
 
+pub mod parts;
+
 use kairo_core::{
+    envelope::Modality,
     ids::Name,
+    media,
     subjects::{Route, USER_MESSAGE},
 };
-use kairo_proto::{Body, v1::UserMessage};
+use kairo_proto::{
+    Body,
+    v1::{Part, UserMessage},
+};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -14,6 +21,7 @@ use crate::{
     fields::{CLIENT_ID, Fields, NAME, at_most, client_id, name, text},
     problem::Problem,
 };
+use parts::Given;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Message {
@@ -22,12 +30,22 @@ pub struct Message {
     text: String,
     message_id: Option<String>,
     thread_id: Option<Name>,
+    /// Images and audio, as they were given and, once they are stored, as events name them.
+    given: Vec<Given>,
+    parts: Vec<Part>,
 }
 
 impl Message {
     /// A message that names all there is to name; a thread that is no name is left to the agent.
     pub fn new(user: Name, agent: Name, text: String, message_id: String, thread: &str) -> Self {
-        Self { user, agent: Some(agent), text, message_id: Some(message_id), thread_id: Name::parse(thread).ok() }
+        let thread_id = Name::parse(thread).ok();
+        let (given, parts) = (Vec::new(), Vec::new());
+        Self { user, agent: Some(agent), text, message_id: Some(message_id), thread_id, given, parts }
+    }
+
+    /// The message with these images and audio.
+    pub fn with(self, given: Vec<Given>) -> Self {
+        Self { given, ..self }
     }
 }
 
@@ -40,10 +58,21 @@ impl Entering for Message {
         let user = fields.required("user", NAME, text(name));
         let agent = fields.optional("agent", NAME, text(name));
         let longest = limits.max_text_bytes;
-        let words = fields.required("text", format!("text of 1 to {longest} bytes"), text(at_most(longest)));
+        let given = parts::read(&mut fields, limits);
+        let expected = format!("text of 1 to {longest} bytes");
+        let words = match given.is_empty() {
+            true => fields.required("text", expected, text(at_most(longest))),
+            // Parts say something by themselves.
+            false => {
+                let words = |text: &str| (text.len() <= longest).then(|| text.to_owned());
+                Some(fields.optional("text", expected, text(words)).unwrap_or_default())
+            }
+        };
         let message_id = fields.optional("message_id", CLIENT_ID, text(client_id));
         let thread_id = fields.optional("thread_id", NAME, text(name));
-        fields.complete(|| Some(Self { user: user?, agent, text: words?, message_id, thread_id }))
+        fields.complete(|| {
+            Some(Self { user: user?, agent, text: words?, message_id, thread_id, given, parts: Vec::new() })
+        })
     }
 
     fn user(&self) -> &Name {
@@ -62,11 +91,20 @@ impl Entering for Message {
         self.thread_id.as_ref().map(Name::as_str).unwrap_or_default()
     }
 
+    fn modality(&self) -> Modality {
+        media::modality(&self.parts)
+    }
+
+    async fn prepare(&mut self, gateway: &Gateway) -> Result<(), Problem> {
+        self.parts = parts::stored(gateway, std::mem::take(&mut self.given)).await?;
+        Ok(())
+    }
+
     fn body(self, id: &str) -> Body {
         let thread_id = self.thread().to_owned();
         let agent = self.agent.as_ref().map(Name::to_string).unwrap_or_default();
         let (message_id, user) = (id.to_owned(), self.user.to_string());
-        UserMessage { message_id, user, agent, text: self.text, thread_id }.into()
+        UserMessage { message_id, user, agent, text: self.text, thread_id, parts: self.parts }.into()
     }
 
     /// The read model knows messages that were said long ago. That it cannot say stops no message.
@@ -103,6 +141,18 @@ mod tests {
         let body =
             r#"{"user": "Ann", "agent": "a.b", "text": "", "message_id": "a b", "thread_id": 7, "mood": "good"}"#;
         assert_eq!(wrong_fields(body), ["user", "agent", "text", "message_id", "thread_id", "mood"]);
+    }
+
+    #[test]
+    fn parts_need_no_words() {
+        let digest = media::digest(b"x");
+        let with = |rest: &str| format!(r#"{{"user": "ann", "parts": [{{"digest": "{digest}"}}]{rest}}}"#);
+        for rest in ["", r#", "text": """#, r#", "text": "Look." "#] {
+            let message = read(with(rest).as_bytes(), &GatewayConfig::default()).unwrap();
+            assert_eq!(message.given.len(), 1, "{rest}");
+        }
+        assert_eq!(wrong_fields(&with(r#", "text": 7"#)), ["text"]);
+        assert_eq!(wrong_fields(r#"{"user": "ann", "parts": []}"#), ["text"]);
     }
 
     #[test]

@@ -9,10 +9,12 @@ mod body;
 mod chains;
 mod choices;
 mod commands;
+mod consents;
 mod conversations;
 mod cors;
 mod dead_letters;
 mod entering;
+mod etag;
 mod events;
 mod fresh;
 mod guard;
@@ -21,17 +23,21 @@ mod inbox;
 mod keys;
 mod memories;
 mod messages;
+mod objects;
 mod openai;
-mod openapi;
+pub mod openapi;
 mod processes;
 mod projections;
-mod query;
+pub mod query;
 mod request_id;
+mod search;
 mod span;
 mod status;
-mod stream;
+pub mod stream;
 mod tasks;
 mod threads;
+mod tickets;
+mod usage;
 mod ws;
 
 use axum::{
@@ -39,26 +45,51 @@ use axum::{
     routing::{delete, get, post},
 };
 
-use crate::problem::Problem;
+use kairo_core::service::Readiness;
+
 pub use crate::state::Gateway;
-pub use fresh::POSITION;
+use crate::{grpc, problem::Problem};
+pub use fresh::{POSITION, at_least};
 pub use openai::Tokens;
 
 /// Every endpoint, and what every request goes through, known path or not.
-pub fn routes(gateway: Gateway, health: Router<Gateway>) -> Router {
-    let router = Router::new()
+pub fn routes(gateway: Gateway, readiness: &Readiness) -> Router {
+    let router = endpoints(&gateway, readiness.routes());
+    // Answered by the endpoints, behind the same doors.
+    let router = router.clone().merge(grpc::routes(&gateway, router, readiness));
+    // A browser asks whether a page may send a key before it sends it.
+    let router = match gateway.config.cors_origins.as_slice() {
+        [] => router,
+        origins => router.layer(cors::layer(origins)),
+    };
+    router
+        .layer(middleware::from_fn_with_state(gateway, guard::check))
+        .layer(middleware::from_fn(span::trace))
+        .layer(middleware::from_fn(request_id::name))
+        .layer(middleware::from_fn(openai::translate))
+        .layer(middleware::from_fn(tickets::hide))
+}
+
+/// The endpoints, and who may use them.
+fn endpoints(gateway: &Gateway, health: Router<Gateway>) -> Router {
+    Router::new()
         .route("/", get(home::get))
         .route("/v1/messages", post(entering::post::<messages::Message>))
         .route("/v1/choices", post(entering::post::<choices::Choice>))
-        .route("/v1/approvals", post(entering::post::<approvals::Approval>))
+        .route("/v1/approvals", get(consents::get).post(entering::post::<approvals::Approval>))
+        .route("/v1/approvals/{approval}", get(consents::one))
         .route("/v1/commands", post(entering::post::<commands::Command>))
+        .route("/v1/objects", post(objects::post))
+        .route("/v1/objects/{digest}", get(objects::get))
         .route("/v1/agents", get(agents::get).post(agents::post))
+        .route("/v1/agents/{agent}", get(agents::one))
         .route("/v1/events", get(events::get))
         .route("/v1/events/stream", get(stream::get))
         .route("/v1/ws", get(ws::get))
         .route("/asyncapi.yaml", get(asyncapi::get))
         .route("/openapi.json", openapi::json(&gateway.config))
         .route("/openapi.yaml", openapi::yaml(&gateway.config))
+        .route("/v1/conversations", get(conversations::list))
         .route("/v1/conversations/{agent}", get(conversations::get))
         .route("/v1/threads", get(threads::get))
         .route("/v1/threads/{thread}", get(threads::one))
@@ -67,27 +98,28 @@ pub fn routes(gateway: Gateway, health: Router<Gateway>) -> Router {
         .route("/v1/tasks/{task}", get(tasks::one))
         .route("/v1/inbox", get(inbox::get))
         .route("/v1/memories", get(memories::get))
+        .route("/v1/search", get(search::get))
+        .route("/v1/memories/{agent}/{memory}", get(memories::one))
         .route("/v1/actions", get(actions::get))
+        .route("/v1/actions/{action}", get(actions::one))
         .route("/v1/processes", get(processes::get))
+        .route("/v1/processes/{process}", get(processes::one))
+        .route("/v1/usage", get(usage::get))
         .route("/v1/status", get(status::get))
         .route("/v1/dead-letters", get(dead_letters::get))
-        .route("/v1/projections/rebuild", post(projections::post))
+        .route("/v1/projections", get(projections::get))
+        .route("/v1/projections/{projection}/rebuild", post(projections::rebuild))
+        .route("/v1/projections/{projection}/swap", post(projections::swap))
+        .route("/v1/projections/{projection}/digests", get(projections::digests))
+        .route("/v1/projections/{projection}/generations/{generation}", delete(projections::drop))
+        .route("/v1/tickets", post(tickets::post))
         .route("/v1/keys", get(keys::get).post(keys::post))
         .route("/v1/keys/{key}", delete(keys::delete))
         .merge(openai::routes())
         .merge(health)
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .fallback(|| async { Problem::unknown_path() })
-        .layer(middleware::from_fn_with_state(gateway.clone(), access::check));
-    // A browser asks whether a page may send a key before it sends it.
-    let router = match gateway.config.cors_origins.as_slice() {
-        [] => router,
-        origins => router.layer(cors::layer(origins)),
-    };
-    router
-        .layer(middleware::from_fn_with_state(gateway.clone(), guard::check))
-        .layer(middleware::from_fn(span::trace))
-        .layer(middleware::from_fn(request_id::name))
-        .layer(middleware::from_fn(openai::translate))
-        .with_state(gateway)
+        .layer(middleware::from_fn(etag::check))
+        .layer(middleware::from_fn_with_state(gateway.clone(), access::check))
+        .with_state(gateway.clone())
 }

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use axum::{
-    http::{Method, header},
+    http::{HeaderValue, Method, header},
     routing::{MethodRouter, get},
 };
 use bytes::Bytes;
@@ -15,17 +15,20 @@ use bytes::Bytes;
 use super::{
     Gateway,
     access::{Needs, access},
-    asyncapi, openai,
+    asyncapi, etag, openai,
 };
 use crate::config::GatewayConfig;
 
 /// The parts, in their order; [`SHARED_SCHEMAS`] come last.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 12] = [
     include_str!("../openapi/head.yaml"),
     include_str!("../openapi/entering.yaml"),
+    include_str!("../openapi/objects.yaml"),
     include_str!("../openapi/queries.yaml"),
+    include_str!("../openapi/lists.yaml"),
     include_str!("../openapi/keys.yaml"),
     include_str!("../openapi/openai.yaml"),
+    include_str!("../openapi/projections.yaml"),
     include_str!("../openapi/service.yaml"),
     include_str!("../openapi/shared.yaml"),
     include_str!("../openapi/requests.yaml"),
@@ -33,7 +36,7 @@ const PARTS: [&str; 9] = [
 ];
 
 /// What both documents describe.
-const SHARED_SCHEMAS: [&str; 6] = ["Name", "ClientId", "Uuid", "Place", "Event", "Problem"];
+const SHARED_SCHEMAS: [&str; 7] = ["GivenPart", "Name", "ClientId", "Uuid", "Place", "Event", "Problem"];
 
 type Answers = &'static [(u16, &'static str)];
 
@@ -50,8 +53,16 @@ const MARKS: [(&str, Answers); 3] = [
 const OF_ALL: Answers = &[(403, "Forbidden"), (405, "MethodNotAllowed")];
 /// Answers of those endpoints that want to know who asks.
 const OF_KEYS: Answers = &[(401, "Unauthorized"), (429, "TooManyRequests")];
-/// Fields with which a query says how fresh its answer is to be.
-const FRESHNESS: (&str, [&str; 3]) = ("# and how fresh the answer is to be", ["atLeast", "waitMs", "kairoAtLeast"]);
+/// Fields with which a query says how fresh its answer is to be, and which one it has already.
+const FRESHNESS: (&str, [&str; 4]) =
+    ("# and how fresh the answer is to be", ["atLeast", "waitMs", "kairoAtLeast", "ifNoneMatch"]);
+/// The head of such a query's answer, as it is written and as it is.
+const HEAD: (&str, &str) = (
+    "headers: { Kairo-Position: { $ref: '#/components/headers/KairoPosition' } }",
+    "headers: { Kairo-Position: { $ref: '#/components/headers/KairoPosition' }, ETag: { $ref: '#/components/headers/ETag' } }",
+);
+/// What such a query is answered with besides.
+const OF_FRESH: Answers = &[(304, "NotModified")];
 
 /// The document as YAML, in which it is written.
 pub fn yaml(config: &GatewayConfig) -> MethodRouter<Gateway> {
@@ -64,18 +75,19 @@ pub fn json(config: &GatewayConfig) -> MethodRouter<Gateway> {
 }
 
 fn serve(content_type: &'static str, document: String) -> MethodRouter<Gateway> {
-    let document = Bytes::from(document);
-    get(move || async move { ([(header::CONTENT_TYPE, content_type)], document) })
+    let (document, content_type) = (Bytes::from(document), HeaderValue::from_static(content_type));
+    let head = [(header::CONTENT_TYPE, content_type), (header::ETAG, etag::strong(&document))];
+    get(move || async move { (head, document) })
 }
 
-fn as_json(document: &str) -> String {
+pub fn as_json(document: &str) -> String {
     // A test reads all of it, so there is nothing to go wrong.
     serde_saphyr::from_str::<serde_json::Value>(document).unwrap_or_default().to_string()
 }
 
-fn document(config: &GatewayConfig) -> String {
+pub fn document(config: &GatewayConfig) -> String {
     let shared = SHARED_SCHEMAS.into_iter().filter_map(asyncapi::schema);
-    let (mut text, mut path, mut needs) = (String::new(), "", Needs::Nothing);
+    let (mut text, mut path, mut needs, mut fresh) = (String::new(), "", Needs::Nothing, false);
     for line in PARTS.into_iter().chain(shared).flat_map(str::lines) {
         let mark = line.trim_start();
         if let Some(named) = line.strip_prefix("  /").and_then(|_| mark.strip_suffix(':')) {
@@ -84,10 +96,14 @@ fn document(config: &GatewayConfig) -> String {
         if let Some((_, answers)) = MARKS.iter().find(|(name, _)| *name == mark) {
             let of_keys = if needs == Needs::Nothing { &[] } else { OF_KEYS };
             let form = if openai::is_theirs(path) { "Chat" } else { "" };
-            for (status, name) in answers.iter().chain(OF_ALL).chain(of_keys) {
+            let of_fresh = if fresh { OF_FRESH } else { &[] };
+            for (status, name) in answers.iter().chain(OF_ALL).chain(of_keys).chain(of_fresh) {
                 put(&mut text, format_args!("        '{status}': {{ $ref: '#/components/responses/{form}{name}' }}"));
             }
+        } else if mark == HEAD.0 {
+            put(&mut text, format_args!("{}", line.replace(HEAD.0, HEAD.1)));
         } else if mark == FRESHNESS.0 {
+            fresh = true;
             for name in FRESHNESS.1 {
                 put(&mut text, format_args!("        - $ref: '#/components/parameters/{name}'"));
             }
@@ -95,7 +111,7 @@ fn document(config: &GatewayConfig) -> String {
             put(&mut text, format_args!("{line}"));
         }
         if let Some(method) = method(line) {
-            needs = access(&method, path).needs;
+            (needs, fresh) = (access(&method, path).needs, false);
             put(&mut text, format_args!("      security: {}", security(needs, config.requires_key())));
         }
     }
@@ -116,8 +132,9 @@ fn method(line: &str) -> Option<Method> {
 fn security(needs: Needs, required: bool) -> String {
     let scope = match needs {
         Needs::Nothing => return "[]".to_owned(),
-        Needs::Key => "",
-        Needs::Scope(scope) => scope.name(),
+        Needs::Key => String::new(),
+        Needs::Scope(scope) => scope.name().to_owned(),
+        Needs::Both(one, other) => format!("{}, {}", one.name(), other.name()),
     };
     let anybody = if required { "" } else { ", {}" };
     format!("[{{ apiKey: [{scope}] }}{anybody}]")
@@ -133,6 +150,8 @@ fn with_limits(mut text: String, config: &GatewayConfig) -> String {
     let values = [
         ("<version>", env!("CARGO_PKG_VERSION").to_owned()),
         ("<max_text_bytes>", config.max_text_bytes.to_string()),
+        ("<max_part_bytes>", config.max_part_bytes.to_string()),
+        ("<max_parts>", config.max_parts.to_string()),
         ("<max_prompt_bytes>", config.max_prompt_bytes.to_string()),
         ("<max_body_bytes>", config.max_body_bytes.to_string()),
         ("<default_limit>", config.default_limit.to_string()),
@@ -140,8 +159,11 @@ fn with_limits(mut text: String, config: &GatewayConfig) -> String {
         ("<max_streams>", config.max_streams.to_string()),
         ("<heartbeat_ms>", config.heartbeat_ms.to_string()),
         ("<status_wait_ms>", config.status_wait_ms.to_string()),
+        ("<digest_timeout_ms>", config.digest_timeout_ms.to_string()),
         ("<freshness_wait_ms>", config.freshness_wait_ms.to_string()),
         ("<openai_wait_ms>", config.openai_wait_ms.to_string()),
+        ("<ticket_ttl_ms>", config.ticket_ttl_ms.to_string()),
+        ("<ticket_reconnect_ms>", config.ticket_reconnect_ms.to_string()),
         ("<rate_per_s>", config.rate_per_s.to_string()),
     ];
     for (place, value) in values {
@@ -150,5 +172,7 @@ fn with_limits(mut text: String, config: &GatewayConfig) -> String {
     text
 }
 
+#[cfg(test)]
+mod rows;
 #[cfg(test)]
 mod tests;

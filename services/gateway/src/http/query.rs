@@ -1,6 +1,6 @@
 //! What the queries of the read model have in common.
 
-use std::{future::Future, time::Duration};
+use std::{cmp::Reverse, future::Future, time::Duration};
 
 use axum::extract::{Path, rejection::PathRejection};
 use kairo_core::ids::Name;
@@ -89,7 +89,8 @@ pub fn latest_and_limit(fields: &mut Fields<String>, config: &GatewayConfig) -> 
     (latest, limit.or(latest).unwrap_or(config.default_limit))
 }
 
-fn rows(field: &'static str, fields: &mut Fields<String>, config: &GatewayConfig) -> Option<u32> {
+/// A field for a number of rows, as [`limit`], where it is given.
+pub fn rows(field: &'static str, fields: &mut Fields<String>, config: &GatewayConfig) -> Option<u32> {
     let most = config.max_limit;
     let fits = |text: &str| parsed(text).filter(|rows| (1..=most).contains(rows));
     fields.optional(field, format!("1 to {most}"), value(fits))
@@ -98,6 +99,23 @@ fn rows(field: &'static str, fields: &mut Fields<String>, config: &GatewayConfig
 /// The field `after`: the place behind which to begin.
 pub fn after(fields: &mut Fields<String>) -> Option<Place> {
     fields.optional("after", PLACE, value(parsed))
+}
+
+/// The field `before`: the message of the log before which a page of the newest ends.
+pub fn before(fields: &mut Fields<String>) -> Option<u64> {
+    fields.optional("before", "a sequence", value(parsed))
+}
+
+/// Puts a page of the newest rows in order, by sequence and among equals by `id`. Returns what to ask for as `before` to
+/// see those behind it, if there may be any: pages end with a whole message.
+pub fn newest_first<T, I: Ord>(
+    rows: &mut [T],
+    limit: u32,
+    sequence: impl Fn(&T) -> u64,
+    id: impl Fn(&T) -> I,
+) -> Option<u64> {
+    rows.sort_by_cached_key(|row| (Reverse(sequence(row)), id(row)));
+    rows.last().filter(|_| is_full(rows, limit)).map(sequence)
 }
 
 /// The agent in the path.
@@ -113,6 +131,12 @@ pub fn thread(path: Result<Path<String>, PathRejection>) -> Result<Name, Problem
 /// The id in the path, which is named so elsewhere.
 pub fn id(field: &str, path: Result<Path<String>, PathRejection>) -> Result<Uuid, Problem> {
     part(field, UUID, path, parsed)
+}
+
+/// The agent in the path, and behind it the id of something of it.
+pub fn agent_and_id(field: &str, path: Result<Path<(String, String)>, PathRejection>) -> Result<(Name, Uuid), Problem> {
+    let (given, id) = path.map(|Path(both)| both).unwrap_or_default();
+    Ok((part("agent", NAME, Ok(Path(given)), name)?, part(field, UUID, Ok(Path(id)), parsed)?))
 }
 
 fn part<T>(
@@ -144,6 +168,18 @@ mod tests {
         };
         let next = complete(&mut page, |row| *row, behind).await.unwrap();
         (page.len(), next)
+    }
+
+    #[test]
+    fn the_newest_come_first_and_say_where_to_go_on() {
+        let page = |rows: &[(u64, &'static str)], limit| {
+            let mut rows = rows.to_vec();
+            let next = newest_first(&mut rows, limit, |row| row.0, |row| row.1);
+            (rows, next)
+        };
+        assert_eq!(page(&[(7, "b"), (7, "a"), (9, "c")], 2), (vec![(9, "c"), (7, "a"), (7, "b")], Some(7)));
+        assert_eq!(page(&[(9, "c"), (7, "a")], 3).1, None);
+        assert_eq!(page(&[], 1), (vec![], None));
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! `GET /v1/events/stream`: what a client watches, as server-sent events. An event's id is its place,
 //! `<sequence>.<position>`, with which a client comes back.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, future::pending, time::Duration};
 
 use axum::{
     Extension,
@@ -15,10 +15,11 @@ use axum::{
 use futures::{StreamExt, stream};
 use serde::Serialize;
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::Gateway;
 use crate::{
-    auth::Caller,
+    auth::{Caller, tickets::Stay},
     fields::{Fields, NAME, UUID, name, parsed, value},
     place::{PLACE, Place},
     problem::Problem,
@@ -28,14 +29,30 @@ use crate::{
 pub async fn get(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
+    Extension(stay): Extension<Option<Stay>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let last_event_id = headers.get("last-event-id").map(|id| id.to_str().unwrap_or("unreadable"));
     let wish = read(query.as_deref(), last_event_id)?;
+    let mut shown = open(&gateway, caller, wish, event).await?;
+    // Until somebody else comes back to it.
+    let kept = AbortOnDropHandle::new(tokio::spawn(kept(stay)));
+    let shown = stream::poll_fn(move |context| shown.poll_recv(context)).map(Ok::<_, Infallible>).take_until(kept);
+    let heartbeat = KeepAlive::new().interval(Duration::from_millis(gateway.config.heartbeat_ms));
+    Ok(Sse::new(shown).keep_alive(heartbeat).into_response())
+}
+
+/// Shows a caller what it wishes, in the form that `frame` gives it, until it has gone, its key ends or the gateway stops.
+pub async fn open<T: Send + 'static>(
+    gateway: &Gateway,
+    caller: Caller,
+    wish: Wish,
+    frame: impl Fn(Shown<'_>) -> T + Clone + Send + 'static,
+) -> Result<mpsc::Receiver<T>, Problem> {
     let permit = gateway.stream_permit()?;
-    let watch = Watch::begin(&gateway, wish, event).await?;
-    let (client, mut shown) = mpsc::channel(gateway.config.stream_buffer);
+    let watch = Watch::begin(gateway, &caller, wish, frame).await?;
+    let (client, shown) = mpsc::channel(gateway.config.stream_buffer);
     let shutdown = gateway.shutdown.clone();
     tokio::spawn(async move {
         tokio::select! {
@@ -46,9 +63,15 @@ pub async fn get(
         // The stream counts for as long as it lives.
         drop(permit);
     });
-    let shown = stream::poll_fn(move |context| shown.poll_recv(context)).map(Ok::<_, Infallible>);
-    let heartbeat = KeepAlive::new().interval(Duration::from_millis(gateway.config.heartbeat_ms));
-    Ok(Sse::new(shown).keep_alive(heartbeat).into_response())
+    Ok(shown)
+}
+
+/// Keeps the ticket of a stream that was opened with one.
+async fn kept(stay: Option<Stay>) {
+    match stay {
+        Some(stay) => stay.keep().await,
+        None => pending().await,
+    }
 }
 
 fn event(shown: Shown<'_>) -> Event {
@@ -66,7 +89,7 @@ fn with_data(event: Event, data: &impl Serialize) -> Event {
 }
 
 /// A client that comes back says so in the header, while its URL still names where it once began.
-fn read(url_query: Option<&str>, last_event_id: Option<&str>) -> Result<Wish, Problem> {
+pub fn read(url_query: Option<&str>, last_event_id: Option<&str>) -> Result<Wish, Problem> {
     let mut fields = Fields::from_query(url_query);
     let agent = fields.optional("agent", NAME, value(name));
     let thread = fields.optional("thread", NAME, value(name));

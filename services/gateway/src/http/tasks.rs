@@ -15,7 +15,7 @@ use super::{
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{Fields, NAME, name, one_of, parsed, value},
+    fields::{Fields, NAME, name, one_of, value},
     problem::Problem,
 };
 
@@ -27,9 +27,8 @@ const FIRINGS: u32 = 20;
 pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let tasks = query::answered(&gateway, snapshot.tasks(&wanted)).await?;
-    let last = tasks.last().filter(|_| query::is_full(&tasks, wanted.limit));
-    let next_before = last.map(|task| task.sequence);
+    let mut tasks = query::answered(&gateway, snapshot.tasks(&wanted)).await?;
+    let next_before = query::newest_first(&mut tasks, wanted.limit, |task| task.sequence, |task| task.task_id);
     Ok(Answer::of(&snapshot, json!({ "tasks": tasks, "next_before": next_before })))
 }
 
@@ -40,7 +39,7 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<TasksQuery, P
     let expected = format!("{}, open (pending, active or paused) or all", STATUSES.join(", "));
     let status = fields.optional("status", expected, value(status)).flatten();
     let kind = fields.optional("kind", KINDS.join(" or "), value(one_of(&KINDS))).map(str::to_owned);
-    let before = fields.optional("before", "a sequence", value(parsed));
+    let before = query::before(&mut fields);
     let limit = query::limit(&mut fields, config);
     fields.complete(|| Some(TasksQuery { agent, user, status, kind, before, limit }))
 }

@@ -26,9 +26,9 @@ const CHAINS: u32 = 50;
 pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let threads = query::answered(&gateway, snapshot.threads(&wanted)).await?;
-    let last = threads.last().filter(|_| query::is_full(&threads, wanted.limit));
-    let next_before = last.map(|thread| thread.last_sequence);
+    let mut threads = query::answered(&gateway, snapshot.threads(&wanted)).await?;
+    let id = |thread: &Thread| (thread.agent.clone(), thread.thread_id.clone());
+    let next_before = query::newest_first(&mut threads, wanted.limit, |thread| thread.last_sequence, id);
     Ok(Answer::of(&snapshot, json!({ "threads": threads, "next_before": next_before })))
 }
 
@@ -37,7 +37,7 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ThreadsQuery,
     let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
     let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
     let status = fields.optional("status", "active, archived or all", value(status));
-    let before = fields.optional("before", "a sequence", value(parsed));
+    let before = query::before(&mut fields);
     let limit = query::limit(&mut fields, config);
     let status = status.unwrap_or(Some(ThreadStatus::Active));
     fields.complete(|| Some(ThreadsQuery { agent, user, status, before, limit }))

@@ -80,6 +80,31 @@ fn the_first_rule_that_matches_answers() {
 }
 
 #[test]
+fn images_and_audio_are_matched_and_named() {
+    let scenario = scenario(
+        "rules:
+           - { name: known, when: { part_sha256: [277089d91c0bdf4f2e6862ba7e4a07605119431f5d13f726dd352b06f1b206a9] }, reply: known }
+           - { name: gif, when: { part_media_type: image/gif }, reply: '{{ parts[0].size }} of {{ all_parts | length }}' }
+           - { name: heard, when: { has_audio: true, has_image: false }, reply: '{{ parts[0].kind }}' }
+           - { name: blind, when: { has_image: false, has_audio: false }, reply: nothing }",
+    );
+    let image = |media_type: &str, base64: &str| {
+        let url = format!("data:{media_type};base64,{base64}");
+        json!({ "type": "image_url", "image_url": { "url": url } })
+    };
+    let audio = json!({ "type": "input_audio", "input_audio": { "data": "AAAA", "format": "wav" } });
+    let shows = |parts: &[Value]| {
+        let earlier = json!({ "role": "user", "content": [image("image/webp", "")] });
+        json!({ "messages": [earlier, { "role": "user", "content": parts }] })
+    };
+    assert_eq!(text(&scenario, shows(&[audio.clone(), image("image/png", "Ynl0ZXM=")])), "known");
+    assert_eq!(text(&scenario, shows(&[image("image/gif", "AAAA")])), "3 of 2");
+    assert_eq!(text(&scenario, shows(std::slice::from_ref(&audio))), "audio");
+    assert_eq!(text(&scenario, shows(&[])), "nothing");
+    play(&scenario, shows(&[audio, image("image/png", "")]), |answer| assert_eq!(answer.rule, None));
+}
+
+#[test]
 fn all_conditions_of_a_rule_must_hold() {
     let scenario = scenario(
         "rules:

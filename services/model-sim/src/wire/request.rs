@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer};
 
+use super::part::{ContentPart, ReceivedPart};
+
 #[derive(Debug, Deserialize)]
 pub struct ChatRequest<'a> {
     #[serde(borrow)]
@@ -62,17 +64,9 @@ pub struct FunctionName<'a> {
 }
 
 /// The content of a message: a string, or the text of its parts, one to a line. A part that is not
-/// text counts as its type in brackets, such as `[image_url]`.
+/// text counts as its type in brackets, such as `[image_url]`. Beside it, its images and audio.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct MessageText<'a>(pub Cow<'a, str>);
-
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
-    #[serde(default)]
-    text: Option<String>,
-}
+pub struct MessageText<'a>(pub Cow<'a, str>, pub Vec<ReceivedPart>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for MessageText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -86,11 +80,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for MessageText<'a> {
             }
 
             fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(MessageText(Cow::Borrowed(text)))
+                Ok(MessageText(Cow::Borrowed(text), Vec::new()))
             }
 
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(MessageText(Cow::Owned(text.to_owned())))
+                Ok(MessageText(Cow::Owned(text.to_owned()), Vec::new()))
             }
 
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
@@ -98,11 +92,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for MessageText<'a> {
             }
 
             fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
-                let mut lines = Vec::new();
-                while let Some(part) = parts.next_element::<Part<'de>>()? {
+                let (mut lines, mut received) = (Vec::new(), Vec::new());
+                while let Some(part) = parts.next_element::<ContentPart<'de>>()? {
+                    received.extend(part.received().map_err(serde::de::Error::custom)?);
                     lines.push(part.text.unwrap_or_else(|| format!("[{}]", part.kind)));
                 }
-                Ok(MessageText(Cow::Owned(lines.join("\n"))))
+                Ok(MessageText(Cow::Owned(lines.join("\n")), received))
             }
         }
 
@@ -125,6 +120,19 @@ mod tests {
         assert_eq!(text("null").0, "");
         let parts = r#"[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"u"}}]"#;
         assert_eq!(text(parts).0, "see\n[image_url]");
+    }
+
+    #[test]
+    fn images_and_audio_are_known_by_their_bytes() {
+        let parts = r#"[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,Ynl0ZXM="}},
+            {"type":"input_audio","input_audio":{"data":"","format":"mp3"}},{"type":"image_url","image_url":{"url":"http://a"}}]"#;
+        let received = text(parts).1;
+        let told: Vec<_> = received.iter().map(|part| (part.kind, part.media_type.as_str(), part.size)).collect();
+        assert_eq!(told, [("image", "image/png", 5), ("audio", "audio/mpeg", 0), ("image", "", 0)]);
+        // printf bytes | sha256sum
+        assert_eq!(received[0].sha256, "277089d91c0bdf4f2e6862ba7e4a07605119431f5d13f726dd352b06f1b206a9");
+        let broken = r#"[{"type":"input_audio","input_audio":{"data":"%","format":"wav"}}]"#;
+        assert!(serde_json::from_str::<MessageText<'_>>(broken).is_err());
     }
 
     #[test]

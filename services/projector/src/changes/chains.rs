@@ -30,6 +30,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepAsked {
     pub approval_id: Uuid,
+    pub filled: Json,
     pub at: Time,
 }
 
@@ -38,6 +39,7 @@ pub struct StepAsked {
 pub struct StepBegun {
     pub sequence: i64,
     pub action_id: Uuid,
+    pub filled: Json,
     pub at: Time,
 }
 
@@ -47,6 +49,8 @@ pub struct StepEnd {
     pub sequence: i64,
     pub at: Time,
     pub outcome: &'static str,
+    /// What it ran with, where no tool was called for it.
+    pub filled: Option<Json>,
     pub result: Option<Text>,
     pub reason: Option<Text>,
 }

@@ -75,13 +75,15 @@ fn written(step: &ChainStep) -> Step {
 fn ask(fact: &Fact, event: &DecidedEvent, requested: &ApprovalRequested, changes: &mut Changes) {
     let Some(step) = step_of(&requested.chain_id, requested.step) else { return };
     let Ok(approval_id) = Uuid::parse_str(&event.event_id) else { return };
-    changes.steps_asked.entry(step).or_insert_with(|| StepAsked { approval_id, at: fact.at });
+    let filled = Json::nested(&requested.arguments);
+    changes.steps_asked.entry(step).or_insert_with(|| StepAsked { approval_id, filled, at: fact.at });
 }
 
 fn begin(fact: &Fact, event: &DecidedEvent, call: &ToolCall, changes: &mut Changes) {
     let Some(step) = step_of(&call.chain_id, call.step) else { return };
     let Ok(action_id) = Uuid::parse_str(&event.event_id) else { return };
-    let begun = || StepBegun { sequence: fact.sequence, action_id, at: fact.at };
+    let filled = Json::nested(&call.arguments);
+    let begun = || StepBegun { sequence: fact.sequence, action_id, filled, at: fact.at };
     changes.steps_begun.entry(step).or_insert_with(begun);
 }
 
@@ -95,6 +97,7 @@ fn tool_ended(fact: &Fact, result: &ToolResult, changes: &mut Changes) {
         sequence: fact.sequence,
         at: fact.at,
         outcome: if result.ok { "done" } else { "failed" },
+        filled: None,
         result: result.ok.then(|| beginning(&result.result, SHOWN_BYTES)),
         reason: (!result.ok).then(|| beginning(&failed(), SHOWN_BYTES)),
     });
@@ -106,6 +109,7 @@ fn end_step(fact: &Fact, ended: &ChainStepEnded, changes: &mut Changes) {
         sequence: fact.sequence,
         at: fact.at,
         outcome: outcome(&ended.outcome),
+        filled: (!ended.params.is_empty()).then(|| Json::nested(&ended.params)),
         result: shown(&ended.result),
         reason: shown(&ended.reason),
     });
@@ -163,6 +167,7 @@ mod tests {
 
     fn called(step: u32, kind: &str) -> DecidedEvent {
         let call = ToolCall { tool: "tools.now".into(), chain_id: CHAIN.into(), step, ..Default::default() };
+        let call = ToolCall { arguments: r#"{"at":"noon"}"#.into(), ..call };
         decided_as("t", kind, Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }))
     }
 
@@ -190,9 +195,10 @@ mod tests {
             record(5, "kairo.tool.bob.result", ToolResult { error, ..body }),
         ]);
         let begun = &changes.steps_begun[&(chain(), 0)];
-        assert_eq!(begun.sequence, 3);
+        assert_eq!((begun.sequence, begun.filled.as_str()), (3, r#"{"at":"noon"}"#));
         assert_eq!(changes.step_results[&begun.action_id].reason, Some("timed_out: too slow".into()));
-        assert_eq!(changes.steps_ended[&(chain(), 1)].outcome, "skipped");
+        let skipped = &changes.steps_ended[&(chain(), 1)];
+        assert_eq!((skipped.outcome, &skipped.filled), ("skipped", &None));
     }
 
     #[test]

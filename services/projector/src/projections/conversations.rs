@@ -5,9 +5,13 @@
 use kairo_core::ids;
 use kairo_proto::{
     Body,
-    v1::{AgentMessage, DecidedEvent, UserMessage, UserMessageUndelivered, agent_action::Action, decided_event::Event},
+    v1::{
+        AgentMessage, DecidedEvent, Part, UserMessage, UserMessageUndelivered, agent_action::Action,
+        decided_event::Event,
+    },
 };
-use kairo_read_model::stored::Key;
+use kairo_read_model::stored::{Json, Key};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::Fact;
@@ -15,15 +19,22 @@ use crate::changes::{Changes, Delivery, Message, Role};
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     match &fact.record.body {
-        Body::UserMessage(message) => changes.messages.push(sent(fact, message)),
-        Body::UserMessageUndelivered(undelivered) => changes.messages.push(refused(fact, undelivered)),
+        Body::UserMessage(message) => add(changes, fact.record.envelope.id, sent(fact, message)),
+        Body::UserMessageUndelivered(undelivered) => add(changes, fact.record.envelope.id, refused(fact, undelivered)),
         Body::AgentMessage(message) => deliver(fact, message, changes),
         Body::AgentDecision(decision) => {
-            let events = decision.events.iter().zip(0..);
-            changes.messages.extend(events.filter_map(|(event, position)| said(fact, event, position)));
+            for (event, position) in decision.events.iter().zip(0..) {
+                let Some((id, message)) = said(fact, event, position) else { continue };
+                add(changes, id, message);
+            }
         }
         _ => {}
     }
+}
+
+/// The first telling counts.
+fn add(changes: &mut Changes, event: Uuid, message: Message) {
+    changes.messages.entry(event).or_insert(message);
 }
 
 fn sent(fact: &Fact, message: &UserMessage) -> Message {
@@ -35,8 +46,13 @@ fn sent(fact: &Fact, message: &UserMessage) -> Message {
         thread_id: Key::some(&message.thread_id),
         message_id: Some(ids::message_id(&message.message_id, fact.record.envelope.id).as_str().into()),
         text: message.text.as_str().into(),
+        parts: (!message.parts.is_empty()).then(|| Json::of(&message.parts.iter().map(part).collect::<Vec<_>>())),
         ..whole(fact)
     }
+}
+
+fn part(part: &Part) -> Value {
+    json!({ "media_type": part.media_type, "digest": part.digest, "size": part.size, "name": part.name })
 }
 
 fn refused(fact: &Fact, undelivered: &UserMessageUndelivered) -> Message {
@@ -51,20 +67,21 @@ fn refused(fact: &Fact, undelivered: &UserMessageUndelivered) -> Message {
     }
 }
 
+/// The user's own event is what the delivery follows from.
 fn deliver(fact: &Fact, message: &AgentMessage, changes: &mut Changes) {
-    let key = (message.user.as_str().into(), message.message_id.as_str().into());
-    changes.deliveries.entry(key).or_insert_with(|| Delivery {
+    let Some(sent) = fact.record.envelope.causation_id else { return };
+    changes.deliveries.entry(sent).or_insert_with(|| Delivery {
         sequence: fact.sequence,
         agent: fact.owner.clone(),
         thread_id: Key::some(&message.thread_id),
     });
 }
 
-fn said(fact: &Fact, event: &DecidedEvent, position: i32) -> Option<Message> {
+fn said(fact: &Fact, event: &DecidedEvent, position: i32) -> Option<(Uuid, Message)> {
     let Some(Event::Action(action)) = &event.event else { return None };
     let Some(Action::Say(say)) = &action.action else { return None };
-    Some(Message {
-        event_id: Uuid::parse_str(&event.event_id).ok()?,
+    let id = Uuid::parse_str(&event.event_id).ok()?;
+    let message = Message {
         position,
         correlation_id: Uuid::parse_str(&event.correlation_id).unwrap_or(fact.record.envelope.correlation_id),
         role: Role::Agent,
@@ -75,14 +92,14 @@ fn said(fact: &Fact, event: &DecidedEvent, position: i32) -> Option<Message> {
         text: say.text.as_str().into(),
         last: say.r#final,
         ..whole(fact)
-    })
+    };
+    Some((id, message))
 }
 
 /// A message that is the whole record.
 fn whole(fact: &Fact) -> Message {
     let envelope = &fact.record.envelope;
     Message {
-        event_id: envelope.id,
         sequence: fact.sequence,
         position: 0,
         ts: fact.at,
@@ -93,6 +110,7 @@ fn whole(fact: &Fact) -> Message {
         thread_id: envelope.thread_id.as_deref().and_then(Key::some),
         message_id: None,
         text: "".into(),
+        parts: None,
         last: false,
     }
 }
@@ -112,18 +130,35 @@ mod tests {
             message(1, "ann", "bob"),
             decision(4, "bob", [decided("t", "think"), decided("t", "say"), decided("t", "call")]),
         ]);
-        let said: Vec<_> = changes.messages.iter().map(|m| (m.sequence, m.position, m.role, m.last)).collect();
+        let mut said: Vec<_> = changes.messages.values().map(|m| (m.sequence, m.position, m.role, m.last)).collect();
+        said.sort_by_key(|said| said.0);
         assert_eq!(said, [(1, 0, Role::User, false), (4, 1, Role::Agent, true)]);
+    }
+
+    #[test]
+    fn images_and_audio_of_a_message_are_named_with_it() {
+        let mut record = message(1, "ann", "bob");
+        if let Body::UserMessage(message) = &mut record.body {
+            let (media_type, digest) = ("image/png".to_owned(), "0f".repeat(32));
+            message.parts = vec![Part { media_type, digest, size: 7, name: "a\0.png".to_owned() }];
+        }
+        let changes = projected([record]);
+        let parts = changes.messages.values().next().unwrap().parts.as_ref().unwrap().as_str();
+        let digest = "0f".repeat(32);
+        let expected = json!([{ "media_type": "image/png", "digest": digest, "size": 7, "name": "a\u{fffd}.png" }]);
+        assert_eq!(serde_json::from_str::<Value>(parts).unwrap(), expected);
     }
 
     #[test]
     fn the_first_delivery_counts() {
         let delivered = |sequence, agent| {
             let message = AgentMessage { message_id: "m".into(), user: "ann".into(), ..Default::default() };
-            record(sequence, &format!("kairo.agent.{agent}.message"), message)
+            let mut record = record(sequence, &format!("kairo.agent.{agent}.message"), message);
+            record.envelope.causation_id = Some(Uuid::from_u128(1));
+            record
         };
         let changes = projected([delivered(2, "bob"), delivered(3, "eve")]);
-        let delivery = &changes.deliveries[&("ann".into(), "m".into())];
+        let delivery = &changes.deliveries[&Uuid::from_u128(1)];
         assert_eq!((delivery.sequence, delivery.agent.as_str()), (2, "bob"));
     }
 
@@ -132,7 +167,7 @@ mod tests {
         let reason = "there is no agent named nobody";
         let body = UserMessageUndelivered { agent: "nobody".into(), reason: reason.into(), ..Default::default() };
         let changes = projected([record(2, "kairo.user.ann.undelivered", body)]);
-        let message = &changes.messages[0];
+        let message = changes.messages.values().next().unwrap();
         assert_eq!((message.role, &message.text, message.last), (Role::Failure, &reason.into(), true));
     }
 }

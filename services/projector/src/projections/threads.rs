@@ -5,7 +5,7 @@ use kairo_proto::v1::{ThreadCreated, decided_event::Event};
 use kairo_read_model::stored::Key;
 
 use super::{Fact, decided, turn};
-use crate::changes::{Archiving, Changes, Description, Thread, Touch};
+use crate::changes::{Archiving, Changes, Description, Placed, Thread, Touch};
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     let Some(agent) = &fact.agent else { return };
@@ -31,8 +31,18 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
         // A suggestion leaves open where the message belongs; another turn has a message of its own, or none.
         let settles = !matches!(what, Event::ThreadSuggested(_)) && event.turn_id.is_empty();
         if let Some(thread) = Key::some(&event.thread_id).filter(|_| settles) {
-            changes.placed.entry(turn(fact, event)).or_insert(thread);
+            changes.placed.entry(turn(fact, event)).or_insert(Placed { sequence: fact.sequence, thread });
         }
+    }
+    // What a user says in it stands in another partition, which may be read before the thread is there; its delivery
+    // follows, and is the agent's own.
+    if fact.record.subject.starts_with("kairo.user.") {
+        return;
+    }
+    // What a user says stands in a partition of its own, where the thread may not be there yet; it counts when it is
+    // delivered.
+    if *agent != fact.owner {
+        return;
     }
     for thread in fact.events.iter().filter_map(|event| event.thread_id.as_deref().and_then(Key::some)) {
         changes.touched.insert((agent.clone(), thread), Touch { sequence: fact.sequence, at: fact.at });
@@ -104,6 +114,6 @@ mod tests {
         let later = |thread: &str| DecidedEvent { thread_id: thread.to_owned(), ..decided("t", "say") };
         let other = DecidedEvent { turn_id: "x".into(), ..later("u") };
         let changes = projected([decision(3, "bob", [suggested, other]), decision(4, "bob", [later("v"), later("w")])]);
-        assert_eq!(changes.placed.values().map(Key::as_str).collect::<Vec<_>>(), ["v"]);
+        assert_eq!(changes.placed.values().map(|placed| placed.thread.as_str()).collect::<Vec<_>>(), ["v"]);
     }
 }

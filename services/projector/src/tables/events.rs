@@ -1,40 +1,57 @@
-//! Table `events`.
+//! Tables `log`, `events` and `unknown_types`. What they hold is told once: a batch is written behind the position that it
+//! begins at, or not at all. So nobody needs to look whether a row is there, which would double the cost of an event.
 
-use sqlx::{PgConnection, query};
+use std::collections::BTreeMap;
 
-use super::column;
-use crate::changes::Event;
+use kairo_read_model::stored::Key;
+use sqlx::PgConnection;
 
-const INSERT: &str = "
-    INSERT INTO events (sequence, position, event_id, ts, owner, agent, thread_id, correlation_id, causation_id, type,
-                        source, subject, event)
-    SELECT sequence, position, event_id, ts, owner, agent, thread_id, correlation_id, causation_id, type,
-           source, subject, event::jsonb
-    FROM UNNEST($1::bigint[], $2::int[], $3::uuid[], $4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::uuid[],
-                $9::uuid[], $10::text[], $11::text[], $12::text[], $13::text[])
-        AS new (sequence, position, event_id, ts, owner, agent, thread_id, correlation_id, causation_id, type,
-                source, subject, event)
-    ON CONFLICT DO NOTHING";
+use super::write_rows;
+use crate::changes::{Event, Logged, Unknown};
+
+pub async fn keep(connection: &mut PgConnection, rows: &[Logged]) -> sqlx::Result<()> {
+    write_rows!(
+        connection,
+        rows,
+        "
+        INSERT INTO log (sequence, subject, headers, payload, stored)
+        SELECT * FROM UNNEST($1::bigint[], $2::text[], $3::text[], $4::bytea[], $5::timestamptz[])",
+        |row| (row.sequence, &row.subject, &row.headers, row.payload.as_ref(), row.stored,)
+    )
+}
 
 pub async fn insert(connection: &mut PgConnection, rows: &[Event]) -> sqlx::Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    query(INSERT)
-        .bind(column(rows, |row| row.sequence))
-        .bind(column(rows, |row| row.position))
-        .bind(column(rows, |row| row.event_id))
-        .bind(column(rows, |row| row.ts))
-        .bind(column(rows, |row| &row.owner))
-        .bind(column(rows, |row| row.agent.as_ref()))
-        .bind(column(rows, |row| row.thread_id.as_ref()))
-        .bind(column(rows, |row| row.correlation_id))
-        .bind(column(rows, |row| row.causation_id))
-        .bind(column(rows, |row| &row.type_name))
-        .bind(column(rows, |row| &row.source))
-        .bind(column(rows, |row| &row.subject))
-        .bind(column(rows, |row| &row.event))
-        .execute(connection)
-        .await?;
-    Ok(())
+    write_rows!(
+        connection,
+        rows,
+        "
+        INSERT INTO events (sequence, position, event_id, ts, agent, thread_id, correlation_id, type)
+        SELECT * FROM UNNEST($1::bigint[], $2::int[], $3::uuid[], $4::timestamptz[], $5::text[], $6::text[], $7::uuid[],
+                             $8::text[])",
+        |row| (
+            row.sequence,
+            row.position,
+            row.event_id,
+            row.ts,
+            row.agent.as_ref(),
+            row.thread_id.as_ref(),
+            row.correlation_id,
+            &row.type_name,
+        )
+    )
+}
+
+pub async fn count(connection: &mut PgConnection, rows: &BTreeMap<Key, Unknown>) -> sqlx::Result<()> {
+    write_rows!(
+        connection,
+        rows,
+        "
+        INSERT INTO unknown_types (type, messages, first_sequence, last_sequence)
+        SELECT * FROM UNNEST($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
+        ON CONFLICT (type) DO UPDATE
+        SET messages = unknown_types.messages + excluded.messages,
+            first_sequence = least(unknown_types.first_sequence, excluded.first_sequence),
+            last_sequence = greatest(unknown_types.last_sequence, excluded.last_sequence)",
+        |(name, row)| (name, row.messages, row.first, row.last,)
+    )
 }

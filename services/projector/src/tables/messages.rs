@@ -1,81 +1,92 @@
 //! Table `messages`.
+//!
+//! A user's message, its delivery and the thread it was put into are told by different owners, which are read in any
+//! order and at once. So each fills in its own columns, of several tellings the first in the log counts, and all of it is
+//! one statement, whose rows are in order: two that write to the same rows wait for each other only in one direction.
 
 use std::collections::BTreeMap;
 
-use kairo_read_model::stored::Key;
-use sqlx::{PgConnection, query};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::column;
-use crate::changes::{Delivery, Message};
+use super::write_rows;
+use crate::changes::{Changes, Delivery, Message, Placed};
 
-/// A conflict may be the event, told again, or the message, sent again: the first stands.
-const INSERT: &str = "
-    INSERT INTO messages (event_id, sequence, position, ts, correlation_id, role, agent, user_id, thread_id, message_id,
-                          text, final)
-    SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::int[], $4::timestamptz[], $5::uuid[], $6::text[], $7::text[],
-                         $8::text[], $9::text[], $10::text[], $11::text[], $12::boolean[])
-    ON CONFLICT DO NOTHING";
-
-const DELIVER: &str = "
-    UPDATE messages
-    SET agent = new.agent, thread_id = coalesce(messages.thread_id, new.thread_id), delivered = new.sequence
-    FROM UNNEST($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[])
-        AS new (user_id, message_id, agent, thread_id, sequence)
-    WHERE messages.role = 'user' AND messages.user_id = new.user_id AND messages.message_id = new.message_id
-        AND messages.delivered IS NULL";
-
-/// A thread that the user named stays.
-const PLACE: &str = "
-    UPDATE messages SET thread_id = new.thread_id
-    FROM UNNEST($1::uuid[], $2::text[]) AS new (event_id, thread_id)
-    WHERE messages.event_id = new.event_id AND messages.role = 'user' AND messages.thread_id IS NULL";
-
-pub async fn insert(connection: &mut PgConnection, rows: &[Message]) -> sqlx::Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    query(INSERT)
-        .bind(column(rows, |row| row.event_id))
-        .bind(column(rows, |row| row.sequence))
-        .bind(column(rows, |row| row.position))
-        .bind(column(rows, |row| row.ts))
-        .bind(column(rows, |row| row.correlation_id))
-        .bind(column(rows, |row| row.role.as_str()))
-        .bind(column(rows, |row| row.agent.as_ref()))
-        .bind(column(rows, |row| row.user.as_ref()))
-        .bind(column(rows, |row| row.thread_id.as_ref()))
-        .bind(column(rows, |row| row.message_id.as_ref()))
-        .bind(column(rows, |row| &row.text))
-        .bind(column(rows, |row| row.last))
-        .execute(connection)
-        .await?;
-    Ok(())
+/// What is told of one message.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Told<'c> {
+    message: Option<&'c Message>,
+    delivery: Option<&'c Delivery>,
+    placed: Option<&'c Placed>,
 }
 
-pub async fn deliver(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), Delivery>) -> sqlx::Result<()> {
-    if rows.is_empty() {
-        return Ok(());
+fn told(changes: &Changes) -> BTreeMap<Uuid, Told<'_>> {
+    let mut rows: BTreeMap<Uuid, Told> = BTreeMap::new();
+    for (event, message) in &changes.messages {
+        rows.entry(*event).or_default().message = Some(message);
     }
-    query(DELIVER)
-        .bind(column(rows, |((user, _), _)| user))
-        .bind(column(rows, |((_, message), _)| message))
-        .bind(column(rows, |(_, row)| &row.agent))
-        .bind(column(rows, |(_, row)| row.thread_id.as_ref()))
-        .bind(column(rows, |(_, row)| row.sequence))
-        .execute(connection)
-        .await?;
-    Ok(())
+    for (event, delivery) in &changes.deliveries {
+        rows.entry(*event).or_default().delivery = Some(delivery);
+    }
+    for (event, placed) in &changes.placed {
+        rows.entry(*event).or_default().placed = Some(placed);
+    }
+    rows
 }
 
-pub async fn place(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Key>) -> sqlx::Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    query(PLACE)
-        .bind(column(rows, |(message, _)| *message))
-        .bind(column(rows, |(_, thread)| thread))
-        .execute(connection)
-        .await?;
-    Ok(())
+/// What is told of messages.
+pub async fn tell(connection: &mut PgConnection, changes: &Changes) -> sqlx::Result<()> {
+    let rows = told(changes);
+    write_rows!(
+        connection,
+        rows,
+        "
+        INSERT INTO messages (event_id, sequence, position, ts, correlation_id, role, addressed_to, user_id,
+                              named_thread, message_id, text, final, delivered_to, delivered_thread, delivered,
+                              placed_thread, placed, parts)
+        SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::int[], $4::timestamptz[], $5::uuid[], $6::text[], $7::text[],
+                             $8::text[], $9::text[], $10::text[], $11::text[], $12::boolean[], $13::text[], $14::text[],
+                             $15::bigint[], $16::text[], $17::bigint[], $18::text[]::jsonb[])
+        ON CONFLICT (event_id) DO UPDATE
+        SET sequence = coalesce(messages.sequence, excluded.sequence),
+            position = CASE WHEN messages.sequence IS NULL THEN excluded.position ELSE messages.position END,
+            ts = coalesce(messages.ts, excluded.ts),
+            correlation_id = coalesce(messages.correlation_id, excluded.correlation_id),
+            role = CASE WHEN messages.sequence IS NULL THEN excluded.role ELSE messages.role END,
+            addressed_to = coalesce(messages.addressed_to, excluded.addressed_to),
+            user_id = coalesce(messages.user_id, excluded.user_id),
+            named_thread = coalesce(messages.named_thread, excluded.named_thread),
+            message_id = coalesce(messages.message_id, excluded.message_id),
+            text = CASE WHEN messages.sequence IS NULL THEN excluded.text ELSE messages.text END,
+            parts = CASE WHEN messages.sequence IS NULL THEN excluded.parts ELSE messages.parts END,
+            final = CASE WHEN messages.sequence IS NULL THEN excluded.final ELSE messages.final END,
+            delivered_to = CASE WHEN excluded.delivered < coalesce(messages.delivered, 9223372036854775807)
+                                THEN excluded.delivered_to ELSE messages.delivered_to END,
+            delivered_thread = CASE WHEN excluded.delivered < coalesce(messages.delivered, 9223372036854775807)
+                                    THEN excluded.delivered_thread ELSE messages.delivered_thread END,
+            delivered = least(messages.delivered, excluded.delivered),
+            placed_thread = CASE WHEN excluded.placed < coalesce(messages.placed, 9223372036854775807)
+                                 THEN excluded.placed_thread ELSE messages.placed_thread END,
+            placed = least(messages.placed, excluded.placed)",
+        |(event, row)| (
+            *event,
+            row.message.map(|message| message.sequence),
+            row.message.map_or(0, |message| message.position),
+            row.message.map(|message| message.ts),
+            row.message.map(|message| message.correlation_id),
+            row.message.map_or("user", |message| message.role.as_str()),
+            row.message.and_then(|message| message.agent.as_ref()),
+            row.message.and_then(|message| message.user.as_ref()),
+            row.message.and_then(|message| message.thread_id.as_ref()),
+            row.message.and_then(|message| message.message_id.as_ref()),
+            row.message.map_or("", |message| message.text.as_str()),
+            row.message.is_some_and(|message| message.last),
+            row.delivery.map(|delivery| &delivery.agent),
+            row.delivery.and_then(|delivery| delivery.thread_id.as_ref()),
+            row.delivery.map(|delivery| delivery.sequence),
+            row.placed.map(|placed| &placed.thread),
+            row.placed.map(|placed| placed.sequence),
+            row.message.and_then(|message| message.parts.as_ref()).map_or("[]", |parts| parts.as_str()),
+        )
+    )
 }

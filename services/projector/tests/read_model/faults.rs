@@ -1,6 +1,7 @@
 //! Crashes, replicas and retellings: the rows are those of an undisturbed run.
 
 use kairo_cli::local::Service::Projector;
+use kairo_read_model::READ_MODEL;
 
 use crate::{
     history::{Turn, defined},
@@ -37,7 +38,7 @@ async fn telling_everything_twice_changes_nothing_but_the_log_itself() {
 
 #[tokio::test]
 async fn a_rebuild_gives_equal_rows_however_the_log_is_cut() {
-    let world = World::start(&[("KAIRO_PROJECTOR__BATCH", "1")]).await;
+    let world = World::start(&[("KAIRO_PROJECTOR__BATCH", "1"), ("KAIRO_PROJECTOR__REBUILD_BATCH", "3")]).await;
     for event in [defined("bob")].into_iter().chain((0..30).flat_map(|n| Turn::new("ann", "bob", n).events())) {
         world.publish(&event).await;
     }
@@ -46,16 +47,15 @@ async fn a_rebuild_gives_equal_rows_however_the_log_is_cut() {
     }
     world.caught_up().await;
     let rows = world.rows().await;
-    world.model.rebuild().await.unwrap();
-    world.caught_up().await;
+    world.rebuild().await;
     assert_eq!(world.rows().await, rows);
 
     let mut world = world;
-    world.stack.common().env("KAIRO_PROJECTOR__BATCH", "1000");
+    world.stack.common().env("KAIRO_PROJECTOR__REBUILD_BATCH", "1000");
     world.stack.stop_one(Projector, 0).await.unwrap();
-    world.model.rebuild().await.unwrap();
+    let generation = world.model.rebuild(READ_MODEL).await.unwrap().unwrap();
     world.stack.start(Projector).await.unwrap();
-    world.caught_up().await;
+    world.reaches(generation, "live").await;
     assert_eq!(world.rows().await, rows);
 }
 
@@ -85,8 +85,7 @@ async fn another_replica_takes_over_from_a_frozen_and_from_a_killed_one() {
     world.caught_up().await;
     let rows = world.rows().await;
     assert_eq!(world.count("SELECT count(*) FROM messages").await, 6);
-    world.model.rebuild().await.unwrap();
-    world.caught_up().await;
+    world.rebuild().await;
     assert_eq!(world.rows().await, rows);
 }
 
@@ -118,7 +117,6 @@ async fn crashes_of_everything_leave_the_rows_of_an_undisturbed_run() {
     assert_eq!(world.count("SELECT count(*) FROM messages").await, 400);
     assert_eq!(world.count("SELECT count(*) FROM actions WHERE status = 'done'").await, 200);
     let rows = world.rows().await;
-    world.model.rebuild().await.unwrap();
-    world.caught_up().await;
+    world.rebuild().await;
     assert_eq!(world.rows().await, rows);
 }

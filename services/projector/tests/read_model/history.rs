@@ -49,7 +49,7 @@ impl Turn {
             user: user.into(),
             agent: agent.into(),
             text: format!("question {number}"),
-            thread_id: String::new(),
+            ..Default::default()
         };
         let message = entering(&subjects::USER_MESSAGE, user, &message_id, message);
         let call = ids::derived(message.envelope.id, "call");

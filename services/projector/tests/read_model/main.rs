@@ -12,6 +12,7 @@ mod history;
 mod memories;
 mod planned;
 mod queries;
+mod rebuilds;
 mod refused;
 mod schema;
 mod work;

@@ -118,7 +118,6 @@ async fn a_memory_says_what_it_was_last_told_after_a_rebuild_too() {
     assert_eq!(world.rows().await["memories"], rows["memories"]);
     assert_eq!(contents(&found(&world, words("sarah")).await), ["Likes coffee."]);
     assert_eq!(found(&world, words("tea")).await, []);
-    world.model.rebuild().await.unwrap();
-    world.caught_up().await;
+    world.rebuild().await;
     assert_eq!(world.rows().await["memories"], rows["memories"]);
 }

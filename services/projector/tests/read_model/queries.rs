@@ -154,7 +154,6 @@ async fn an_action_in_doubt_stays_open_until_a_human_resolves_it() {
     assert_eq!((resolved.verdict.as_deref(), resolved.resolved_by.as_deref()), (Some("did_not_happen"), Some("ann")));
     assert_eq!(resolved.resolution_note.as_deref(), Some("looked it up"));
     let rows = world.rows().await;
-    world.model.rebuild().await.unwrap();
-    world.caught_up().await;
+    world.rebuild().await;
     assert_eq!(world.rows().await, rows);
 }

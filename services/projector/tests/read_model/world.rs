@@ -9,14 +9,14 @@ use kairo_core::{
     ids::{self, Name},
     subjects::{EVENTS_STREAM, Service},
 };
-use kairo_read_model::{PostgresConfig, ReadModel, Snapshot};
-use sqlx::{AssertSqlSafe, postgres::PgListener, query_scalar};
+use kairo_read_model::{GENERATIONS_CHANNEL, Generation, PostgresConfig, READ_MODEL, ReadModel, Snapshot};
+use sqlx::{AssertSqlSafe, Connection, postgres::PgListener, query_scalar};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
 /// Far above what anything needs, so that only a hang reaches it.
 const DEADLINE: Duration = Duration::from_secs(60);
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 14] = [
     "agents",
     "threads",
     "events",
@@ -28,6 +28,7 @@ const TABLES: [&str; 13] = [
     "chain_steps",
     "tasks",
     "task_firings",
+    "model_calls",
     "approvals",
     "offers",
 ];
@@ -60,6 +61,7 @@ impl World {
         common.env("KAIRO_NATS__URL", nats.url()).env("KAIRO_POSTGRES__URL", &database);
         // Short, as the tests wait for it.
         common.env("KAIRO_BUS__RETRY_LONGEST_MS", "500").env("KAIRO_PROJECTOR__SESSION_TIMEOUT_MS", "1000");
+        common.env("KAIRO_PROJECTOR__REBALANCE_MS", "100");
         settings.iter().for_each(|(name, value)| _ = common.env(*name, *value));
         stack.start(Process::Projector).await.unwrap();
 
@@ -107,6 +109,59 @@ impl World {
         timeout(DEADLINE, caught_up).await.expect("the projection never caught up");
     }
 
+    /// Has the tables built anew beside the live ones, until the new ones are live; their generation.
+    pub async fn rebuild(&self) -> i64 {
+        let generation = self.model.rebuild(READ_MODEL).await.unwrap().expect("one is being built");
+        self.reaches(generation, "live").await;
+        generation
+    }
+
+    /// Waits until a generation is in this state.
+    pub async fn reaches(&self, generation: i64, state: &str) -> Generation {
+        let found = self.until(generation, |found| {
+            let Some(found) = found else { return false };
+            assert!(found.state == state || !["differing", "failed"].contains(&found.state.as_str()), "{found:?}");
+            found.state == state
+        });
+        found.await.expect("it is there")
+    }
+
+    /// Waits until a generation was removed.
+    pub async fn is_gone(&self, generation: i64) {
+        assert_eq!(self.until(generation, |found| found.is_none()).await, None);
+    }
+
+    /// Waits for something about a generation, being told by Postgres when one changes, however often it goes away.
+    pub async fn until(&self, generation: i64, is_so: impl Fn(Option<&Generation>) -> bool) -> Option<Generation> {
+        let reached = async {
+            let mut changes = None;
+            loop {
+                if changes.is_none() {
+                    changes = self.changes().await;
+                }
+                if let Ok(generations) = self.model.generations().await {
+                    let found = generations.into_iter().find(|found| found.generation == generation);
+                    if is_so(found.as_ref()) {
+                        return found;
+                    }
+                }
+                if let Some(listener) = &mut changes {
+                    // Also where the connection was lost, as nothing is told meanwhile.
+                    if !matches!(listener.try_recv().await, Ok(Some(_))) {
+                        changes = None;
+                    }
+                }
+            }
+        };
+        timeout(DEADLINE, reached).await.unwrap_or_else(|_| panic!("waited for generation {generation} in vain"))
+    }
+
+    async fn changes(&self) -> Option<PgListener> {
+        let mut changes = PgListener::connect_with(self.model.pool()).await.ok()?;
+        changes.listen(GENERATIONS_CHANNEL).await.ok()?;
+        Some(changes)
+    }
+
     /// The read model as it is.
     pub async fn now(&self) -> Snapshot {
         self.model.snapshot().await.unwrap()
@@ -116,21 +171,61 @@ impl World {
     pub async fn rows(&self) -> BTreeMap<&'static str, String> {
         let mut rows = BTreeMap::new();
         for table in TABLES {
-            let sql = format!("SELECT coalesce(string_agg(t::text, E'\\n' ORDER BY t::text), '') FROM {table} t");
+            let sql = format!("SELECT coalesce(string_agg(t::text, E'\\n' ORDER BY t::text), '') FROM kairo.{table} t");
             rows.insert(table, query_scalar(AssertSqlSafe(sql)).fetch_one(self.model.pool()).await.unwrap());
         }
         rows
     }
 
+    /// Waits until a generation takes account of this message.
+    pub async fn until_position(&self, generation: i64, position: u64) {
+        let mut moves = PgListener::connect_with(self.model.pool()).await.unwrap();
+        moves.listen("moved").await.unwrap();
+        let reached = async {
+            while self
+                .model
+                .generations()
+                .await
+                .unwrap()
+                .iter()
+                .all(|g| g.generation != generation || g.position < position)
+            {
+                moves.recv().await.unwrap();
+            }
+        };
+        timeout(DEADLINE, reached).await.expect("it never got there");
+    }
+
+    /// Waits until a statement says this, which nobody tells of.
+    pub async fn until_count(&self, sql: &'static str, expected: i64) {
+        let mut looks = tokio::time::interval(Duration::from_millis(20));
+        let reached = async {
+            while self.count(sql).await != expected {
+                looks.tick().await;
+            }
+        };
+        timeout(DEADLINE, reached).await.unwrap_or_else(|_| panic!("never {expected}: {sql}"));
+    }
+
+    /// What a statement says of the live tables.
     pub async fn count(&self, sql: &'static str) -> i64 {
-        query_scalar(sql).fetch_one(self.model.pool()).await.unwrap()
+        let mut connection = self.model.pool().acquire().await.unwrap();
+        let mut transaction = connection.begin().await.unwrap();
+        sqlx::raw_sql("SET LOCAL search_path = kairo, public").execute(&mut *transaction).await.unwrap();
+        query_scalar(sql).fetch_one(&mut *transaction).await.unwrap()
+    }
+
+    /// The schema of the live tables.
+    pub async fn place(&self) -> String {
+        let live = "SELECT place FROM generations WHERE projection = 'read-model' AND state = 'live'";
+        query_scalar(live).fetch_one(self.model.pool()).await.unwrap()
     }
 }
 
 /// Makes Postgres tell whoever listens that the position moved.
 pub const TELL: &str = "
     CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('moved', ''); RETURN NEW; END $$;
-    CREATE TRIGGER moved AFTER UPDATE ON projections FOR EACH ROW EXECUTE FUNCTION tell();";
+    CREATE TRIGGER moved AFTER UPDATE ON positions FOR EACH ROW EXECUTE FUNCTION tell();";
 
 async fn connect(url: &str) -> Bus {
     let nats = NatsConfig { url: url.to_owned(), ..Default::default() };

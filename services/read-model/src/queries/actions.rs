@@ -2,20 +2,19 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::{FromRow, Postgres, QueryBuilder};
+use sqlx::query_as;
 use uuid::Uuid;
 
 use crate::{
     MAX_ROWS, ReadError, Snapshot,
-    stored::{Key, Time},
+    stored::{Key, Time, U64},
 };
 
 /// A tool call that is not over, or that nobody knows the outcome of.
-#[derive(Clone, Debug, PartialEq, Serialize, FromRow)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UnfinishedAction {
     pub action_id: Uuid,
     /// Of the decision that asked for it.
-    #[sqlx(try_from = "i64")]
     pub sequence: u64,
     pub agent: String,
     pub thread_id: Option<String>,
@@ -57,38 +56,32 @@ pub enum WantedActions {
     Open,
 }
 
-impl WantedActions {
-    /// By index `actions_in_flight`, by `actions_in_doubt`, or by both.
-    fn condition(self) -> &'static str {
-        match self {
-            WantedActions::InFlight => "ended_at IS NULL",
-            WantedActions::InDoubt => "error_kind = 'in_doubt'",
-            WantedActions::Open => "(ended_at IS NULL OR (error_kind = 'in_doubt' AND verdict IS NULL))",
-        }
-    }
-}
-
-fn unfinished(wanted: WantedActions, agent: Option<&str>) -> QueryBuilder<Postgres> {
-    let mut sql = QueryBuilder::new(
-        "SELECT action_id, sequence, agent, thread_id, correlation_id, tool, arguments, status, decided_at, \
-         invoked_at, runner, process_id, fraction, progress_message, progress_at, cancel_requested_at, ended_at, \
-         error_message, verdict, resolved_by, resolution_note, resolved_at FROM actions WHERE ",
-    );
-    sql.push(wanted.condition());
-    if let Some(agent) = agent {
-        sql.push(" AND agent = ").push_bind(Key::from(agent));
-    }
-    sql.push(" ORDER BY sequence, action_id LIMIT ").push_bind(i64::from(MAX_ROWS));
-    sql
-}
-
 impl Snapshot {
-    /// The oldest [`MAX_ROWS`], of one agent or of all.
+    /// The oldest [`MAX_ROWS`], of one agent or of all. By index `actions_in_flight`, by `actions_in_doubt`, or by both.
     pub async fn actions(
         &self,
         wanted: WantedActions,
         agent: Option<&str>,
     ) -> Result<Vec<UnfinishedAction>, ReadError> {
-        Ok(unfinished(wanted, agent).build_query_as().fetch_all(&mut **self.connection().await).await?)
+        let actions = query_as!(
+            UnfinishedAction,
+            r#"
+            SELECT action_id, sequence AS "sequence: U64", agent, thread_id, correlation_id, tool, arguments, status,
+                   decided_at AS "decided_at: Time", invoked_at AS "invoked_at: Time", runner, process_id, fraction,
+                   progress_message, progress_at AS "progress_at: Time",
+                   cancel_requested_at AS "cancel_requested_at: Time", ended_at AS "ended_at: Time", error_message,
+                   verdict, resolved_by, resolution_note, resolved_at AS "resolved_at: Time"
+            FROM actions
+            WHERE (($1 AND ended_at IS NULL) OR ($2 AND error_kind = 'in_doubt') OR
+                   ($3 AND error_kind = 'in_doubt' AND verdict IS NULL))
+                AND ($4::text IS NULL OR agent = $4)
+            ORDER BY sequence, action_id LIMIT $5"#,
+            wanted != WantedActions::InDoubt,
+            wanted == WantedActions::InDoubt,
+            wanted == WantedActions::Open,
+            agent.map(Key::from) as _,
+            i64::from(MAX_ROWS),
+        );
+        Ok(actions.fetch_all(&mut **self.connection().await).await?)
     }
 }

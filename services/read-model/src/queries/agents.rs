@@ -2,37 +2,43 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::FromRow;
+use sqlx::query_as;
 
 use crate::{
     ReadError, Snapshot,
-    stored::{Key, Time},
+    stored::{Key, Time, U64},
 };
 
 /// An agent, with the profile in force.
-#[derive(Clone, Debug, PartialEq, Serialize, FromRow)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agent {
     pub agent: String,
     /// `AgentProfile` of the contract, in proto3's JSON mapping.
     pub profile: Value,
     /// Of the event that defined it.
-    #[sqlx(try_from = "i64")]
     pub sequence: u64,
     pub defined_at: Time,
 }
 
-/// All of them: agents are as many as were defined by hand.
-const AGENTS: &str = "SELECT agent, profile, sequence, defined_at FROM agents ORDER BY agent";
-/// By the primary key.
-const AGENT: &str = "SELECT agent, profile, sequence, defined_at FROM agents WHERE agent = $1";
+macro_rules! agents {
+    ($rest:literal $($parameters:tt)*) => {
+        query_as!(
+            Agent,
+            r#"SELECT agent, profile, sequence AS "sequence: U64", defined_at AS "defined_at: Time" FROM agents "# + $rest
+            $($parameters)*
+        )
+    };
+}
 
 impl Snapshot {
-    /// In the order of their ids.
+    /// In the order of their ids. All of them: agents are as many as were defined by hand.
     pub async fn agents(&self) -> Result<Vec<Agent>, ReadError> {
-        Ok(sqlx::query_as(AGENTS).fetch_all(&mut **self.connection().await).await?)
+        Ok(agents!("ORDER BY agent").fetch_all(&mut **self.connection().await).await?)
     }
 
+    /// By the primary key.
     pub async fn agent(&self, agent: &str) -> Result<Option<Agent>, ReadError> {
-        Ok(sqlx::query_as(AGENT).bind(Key::from(agent)).fetch_optional(&mut **self.connection().await).await?)
+        let agent = agents!("WHERE agent = $1", Key::from(agent) as _);
+        Ok(agent.fetch_optional(&mut **self.connection().await).await?)
     }
 }

@@ -1,13 +1,14 @@
 //! What users and an agent said to each other.
 
 use serde::Serialize;
-use sqlx::{FromRow, Postgres, QueryBuilder};
+use serde_json::Value;
+use sqlx::query_as;
 use uuid::Uuid;
 
-use super::{behind, ordered};
+use super::{BEGINNING, place, rows};
 use crate::{
     MAX_ROWS, Place, ReadError, Snapshot,
-    stored::{Key, Time},
+    stored::{Key, Time, U32, U64},
 };
 
 /// Which messages; all conditions must hold.
@@ -25,11 +26,9 @@ pub struct ConversationQuery {
 }
 
 /// Something said.
-#[derive(Clone, Debug, PartialEq, Serialize, FromRow)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConversationMessage {
-    #[sqlx(try_from = "i64")]
     pub sequence: u64,
-    #[sqlx(try_from = "i32")]
     pub position: u32,
     pub event_id: Uuid,
     pub ts: Time,
@@ -37,14 +36,14 @@ pub struct ConversationMessage {
     /// `user`; `agent`; or `failure`, when no agent could receive a message.
     pub role: String,
     pub agent: Option<String>,
-    #[sqlx(rename = "user_id")]
     pub user: Option<String>,
     pub thread_id: Option<String>,
     /// The message sent, or the one that is answered.
     pub message_id: Option<String>,
     pub text: String,
+    /// Images and audio that belong to it: `[{media_type, digest, size, name}]`.
+    pub parts: Value,
     /// Whether it ends the turn.
-    #[sqlx(rename = "final")]
     #[serde(rename = "final")]
     pub last: bool,
 }
@@ -54,34 +53,47 @@ impl ConversationQuery {
     pub fn of(agent: &str) -> Self {
         Self { agent: agent.to_owned(), user: None, after: None, latest: None, limit: MAX_ROWS }
     }
+}
 
-    /// By index `messages_of_agent`.
-    fn sql(&self) -> QueryBuilder<Postgres> {
-        let mut sql = QueryBuilder::new(
-            "SELECT sequence, position, event_id, ts, correlation_id, role, agent, user_id, thread_id, message_id, \
-             text, final FROM messages WHERE agent = ",
-        );
-        sql.push_bind(Key::from(self.agent.as_str()));
-        if let Some(user) = &self.user {
-            sql.push(" AND user_id = ").push_bind(Key::from(user.as_str()));
-        }
-        if let Some(after) = self.after {
-            behind(&mut sql, after);
-        }
-        let rows = self.latest.map_or(self.limit, |latest| latest.min(self.limit));
-        ordered(&mut sql, self.latest.is_some(), rows);
-        sql
-    }
+/// By index `messages_of_agent`.
+macro_rules! conversation {
+    ($order:literal, $($parameters:tt)*) => {
+        query_as!(
+            ConversationMessage,
+            r#"
+            SELECT sequence AS "sequence!: U64", position AS "position: U32", event_id, ts AS "ts!: Time",
+                   correlation_id AS "correlation_id!", role, agent, user_id AS user, thread_id, message_id, text,
+                   parts, final AS last
+            FROM messages
+            WHERE sequence IS NOT NULL AND agent = $1 AND ($2::text IS NULL OR user_id = $2)
+                AND (sequence, position) > ($3, $4)
+            ORDER BY "# + $order,
+            $($parameters)*
+        )
+    };
 }
 
 impl Snapshot {
     /// In the order of the log.
     pub async fn conversation(&self, query: &ConversationQuery) -> Result<Vec<ConversationMessage>, ReadError> {
-        let mut messages: Vec<ConversationMessage> =
-            query.sql().build_query_as().fetch_all(&mut **self.connection().await).await?;
-        if query.latest.is_some() {
-            messages.reverse();
-        }
+        let (agent, user) = (Key::from(query.agent.as_str()), query.user.as_deref().map(Key::from));
+        let (sequence, position) = place(query.after.unwrap_or(BEGINNING));
+        let connection = &mut **self.connection().await;
+        let Some(latest) = query.latest else {
+            let rows = rows(query.limit);
+            let first = conversation!("sequence, position LIMIT $5", agent as _, user as _, sequence, position, rows);
+            return Ok(first.fetch_all(connection).await?);
+        };
+        let last = conversation!(
+            "sequence DESC, position DESC LIMIT $5",
+            agent as _,
+            user as _,
+            sequence,
+            position,
+            rows(latest.min(query.limit))
+        );
+        let mut messages = last.fetch_all(connection).await?;
+        messages.reverse();
         Ok(messages)
     }
 }

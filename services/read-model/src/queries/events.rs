@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 use kairo_core::event_json::EventJson;
-use sqlx::{Postgres, QueryBuilder, types::Json};
 use uuid::Uuid;
 
-use super::{behind, ordered};
+use super::{BEGINNING, place, rows};
 use crate::{
     MAX_ROWS, Place, ReadError, Snapshot,
-    stored::{Key, Time},
+    rendered::{self, rendered},
+    stored::{Key, Time, U32, U64},
 };
 
 /// Which events; all conditions must hold.
@@ -36,61 +36,39 @@ impl Default for EventsQuery {
     }
 }
 
-impl EventsQuery {
-    /// By index `events_of_agent`, `events_of_thread`, `events_of_chain` or the primary key, whose order is the order
-    /// asked for; `since` by `events_by_time`.
-    fn sql(&self) -> QueryBuilder<Postgres> {
-        let mut sql = QueryBuilder::new("SELECT event FROM events WHERE true");
-        if let Some(agent) = &self.agent {
-            sql.push(" AND agent = ").push_bind(Key::from(agent.as_str()));
-        }
-        if let Some(thread) = &self.thread {
-            sql.push(" AND thread_id = ").push_bind(Key::from(thread.as_str()));
-        }
-        if let Some(correlation) = self.correlation {
-            sql.push(" AND correlation_id = ").push_bind(correlation);
-        }
-        if let Some(since) = self.since {
-            sql.push(" AND ts >= ").push_bind(Time(since));
-        }
-        if let Some(after) = self.after {
-            behind(&mut sql, after);
-        }
-        let rows = self.latest.map_or(self.limit, |latest| latest.min(self.limit));
-        ordered(&mut sql, self.latest.is_some(), rows);
-        sql
-    }
+/// By index `events_of_agent`, `events_of_thread`, `events_of_chain` or the primary key, whose order is the order asked
+/// for; `since` by `events_by_time`.
+macro_rules! events {
+    ($query:ident, $limit:expr, $order:literal) => {{
+        let (sequence, position) = place($query.after.unwrap_or(BEGINNING));
+        rendered!(
+            "($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR thread_id = $2)
+                AND ($3::uuid IS NULL OR correlation_id = $3) AND ($4::timestamptz IS NULL OR ts >= $4)
+                AND (sequence, position) > ($5, $6)
+             ORDER BY "
+                + $order,
+            $query.agent.as_deref().map(Key::from) as _,
+            $query.thread.as_deref().map(Key::from) as _,
+            $query.correlation,
+            $query.since.map(Time) as _,
+            sequence,
+            position,
+            rows($limit)
+        )
+    }};
 }
 
 impl Snapshot {
     /// In the order of the log.
     pub async fn events(&self, query: &EventsQuery) -> Result<Vec<EventJson>, ReadError> {
-        let rows: Vec<Json<EventJson>> =
-            query.sql().build_query_scalar().fetch_all(&mut **self.connection().await).await?;
-        let mut events: Vec<EventJson> = rows.into_iter().map(|Json(event)| event).collect();
-        if query.latest.is_some() {
-            events.reverse();
-        }
+        let connection = &mut **self.connection().await;
+        let Some(latest) = query.latest else {
+            let first = events!(query, query.limit, "sequence, position LIMIT $7");
+            return Ok(rendered::events(first.fetch_all(connection).await?));
+        };
+        let last = events!(query, latest.min(query.limit), "sequence DESC, position DESC LIMIT $7");
+        let mut events = rendered::events(last.fetch_all(connection).await?);
+        events.reverse();
         Ok(events)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_is_asked_for_is_in_the_statement() {
-        assert_eq!(
-            EventsQuery::default().sql().sql().as_str(),
-            "SELECT event FROM events WHERE true ORDER BY sequence ASC, position ASC LIMIT $1"
-        );
-        let query =
-            EventsQuery { agent: Some("a".into()), after: Some((7, 0)), latest: Some(3), ..EventsQuery::default() };
-        assert_eq!(
-            query.sql().sql().as_str(),
-            "SELECT event FROM events WHERE true AND agent = $1 AND (sequence, position) > ($2, $3) \
-             ORDER BY sequence DESC, position DESC LIMIT $4"
-        );
     }
 }

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use kairo_core::event_json::EventJson;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sqlx::{FromRow, Postgres, QueryBuilder, types::Json};
+use sqlx::query_as;
 use uuid::Uuid;
 
-use super::number;
+use super::{END, place};
 use crate::{
     MAX_ROWS, Place, ReadError, Snapshot,
-    stored::{Key, Time},
+    rendered::{self, rendered},
+    stored::{Key, Time, U32, U64},
 };
 
 /// A stretch of a thread's events.
@@ -50,33 +51,24 @@ impl ThreadEvent {
 }
 
 /// A user's message, or words of the thread's own log.
-#[derive(FromRow)]
 struct Input {
     event_id: Uuid,
-    #[sqlx(try_from = "i64")]
     sequence: u64,
-    #[sqlx(try_from = "i32")]
     position: u32,
     ts: Time,
     correlation_id: Uuid,
     user_id: Option<String>,
     text: String,
+    parts: Value,
 }
 
 /// How a tool's call stands.
-#[derive(FromRow)]
 struct Outcome {
     action_id: Uuid,
     status: String,
     result: Option<Value>,
     error_message: Option<String>,
 }
-
-/// By the primary key.
-const OUTCOMES: &str = "SELECT action_id, status, result, error_message FROM actions WHERE action_id = ANY($1)";
-/// What stands with the call it is about, or with the user's own words.
-const ELSEWHERE: &str = "('kairo.agent.message.v1', 'kairo.user.message.v1', 'kairo.tool.invoke.v1', \
-                         'kairo.tool.progress.v1', 'kairo.tool.result.v1', 'kairo.process.progress.v1')";
 
 impl Snapshot {
     /// The newest of a thread's events, before a place if one is given. By the indexes `events_of_thread` and
@@ -89,19 +81,38 @@ impl Snapshot {
         limit: u32,
     ) -> Result<ThreadHistory, ReadError> {
         let limit = limit.clamp(1, MAX_ROWS);
-        let page = |mut sql: QueryBuilder<Postgres>| {
-            if let Some((sequence, position)) = before {
-                sql.push(" AND (sequence, position) < (").push_bind(number(sequence));
-                sql.push(", ").push_bind(i32::try_from(position).unwrap_or(i32::MAX)).push(")");
-            }
-            sql.push(" ORDER BY sequence DESC, position DESC LIMIT ").push_bind(i64::from(limit) + 1);
-            sql
-        };
-        let rows: Vec<Json<EventJson>> =
-            page(events(agent, thread)).build_query_scalar().fetch_all(&mut **self.connection().await).await?;
-        let inputs: Vec<Input> =
-            page(inputs(agent, thread)).build_query_as().fetch_all(&mut **self.connection().await).await?;
-        let mut events: Vec<ThreadEvent> = rows.into_iter().map(|Json(event)| told(event)).collect();
+        let (agent, thread) = (Key::from(agent), Key::from(thread));
+        let (sequence, position) = place(before.unwrap_or(END));
+        // What is left out stands with the call it is about, or with the user's own words.
+        let rows = rendered!(
+            "agent = $1 AND thread_id = $2 AND (sequence, position) < ($3, $4)
+                AND type NOT IN ('kairo.agent.message.v1', 'kairo.user.message.v1', 'kairo.tool.invoke.v1',
+                                 'kairo.tool.progress.v1', 'kairo.tool.result.v1', 'kairo.process.progress.v1')
+             ORDER BY sequence DESC, position DESC LIMIT $5",
+            &agent as _,
+            &thread as _,
+            sequence,
+            position,
+            i64::from(limit) + 1
+        );
+        let rows = rows.fetch_all(&mut **self.connection().await).await?;
+        let inputs = query_as!(
+            Input,
+            r#"
+            SELECT event_id, sequence AS "sequence!: U64", position AS "position: U32", ts AS "ts!: Time",
+                   correlation_id AS "correlation_id!", user_id, text, parts
+            FROM messages
+            WHERE role = 'user' AND sequence IS NOT NULL AND agent = $1 AND thread_id = $2
+                AND (sequence, position) < ($3, $4)
+            ORDER BY sequence DESC, position DESC LIMIT $5"#,
+            agent as _,
+            thread as _,
+            sequence,
+            position,
+            i64::from(limit) + 1,
+        );
+        let inputs = inputs.fetch_all(&mut **self.connection().await).await?;
+        let mut events: Vec<ThreadEvent> = rendered::events(rows).into_iter().map(told).collect();
         events.extend(inputs.into_iter().map(heard));
         events.sort_by_key(|event| std::cmp::Reverse(event.place()));
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -112,11 +123,16 @@ impl Snapshot {
         Ok(ThreadHistory { events, more })
     }
 
+    /// By the primary key.
     async fn add_outcomes(&self, events: &mut [ThreadEvent]) -> Result<(), ReadError> {
         let calls: Vec<Uuid> =
             events.iter().filter(|event| event.params.is_some()).map(|event| event.event_id).collect();
-        let outcomes: Vec<Outcome> =
-            sqlx::query_as(OUTCOMES).bind(calls).fetch_all(&mut **self.connection().await).await?;
+        let outcomes = query_as!(
+            Outcome,
+            "SELECT action_id, status, result, error_message FROM actions WHERE action_id = ANY($1)",
+            &calls,
+        );
+        let outcomes = outcomes.fetch_all(&mut **self.connection().await).await?;
         let mut outcomes: HashMap<Uuid, Outcome> =
             outcomes.into_iter().map(|outcome| (outcome.action_id, outcome)).collect();
         for event in events.iter_mut().filter(|event| event.params.is_some()) {
@@ -129,23 +145,11 @@ impl Snapshot {
     }
 }
 
-fn events(agent: &str, thread: &str) -> QueryBuilder<Postgres> {
-    let mut sql = QueryBuilder::new("SELECT event FROM events WHERE agent = ");
-    sql.push_bind(Key::from(agent)).push(" AND thread_id = ").push_bind(Key::from(thread));
-    sql.push(" AND type NOT IN ").push(ELSEWHERE);
-    sql
-}
-
-fn inputs(agent: &str, thread: &str) -> QueryBuilder<Postgres> {
-    let mut sql = QueryBuilder::new(
-        "SELECT event_id, sequence, position, ts, correlation_id, user_id, text FROM messages WHERE role = 'user' AND \
-         agent = ",
-    );
-    sql.push_bind(Key::from(agent)).push(" AND thread_id = ").push_bind(Key::from(thread));
-    sql
-}
-
 fn heard(input: Input) -> ThreadEvent {
+    let mut said = json!({ "text": input.text, "user": input.user_id });
+    if let (Value::Object(said), true) = (&mut said, input.parts.as_array().is_some_and(|parts| !parts.is_empty())) {
+        said.insert("parts".to_owned(), input.parts);
+    }
     ThreadEvent {
         sequence: input.sequence,
         position: input.position,
@@ -154,7 +158,7 @@ fn heard(input: Input) -> ThreadEvent {
         event: "user.input".to_owned(),
         params: None,
         status: None,
-        result: Some(json!({ "text": input.text, "user": input.user_id })),
+        result: Some(said),
         timestamp: input.ts,
     }
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
-use sqlx::{FromRow, Postgres, QueryBuilder};
+use sqlx::{query_as, types::Json};
 use uuid::Uuid;
 
+use super::rows;
 use crate::{
-    MAX_ROWS, ReadError, Snapshot,
-    stored::{Key, Text, Time},
+    ReadError, Snapshot,
+    stored::{Key, Text, Time, U64},
 };
 
 /// Words of a query that are looked for, and the letters of one.
@@ -19,12 +20,11 @@ const LETTERS: usize = 64;
 pub(crate) const ALIKE: f32 = 0.45;
 
 /// A memory.
-#[derive(Clone, Debug, PartialEq, Serialize, FromRow)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Memory {
     pub agent: String,
     pub memory_id: Uuid,
     /// Whom it was written for; none for all.
-    #[sqlx(rename = "user_id")]
     pub user: Option<String>,
     /// journal, person, project, preference, decision, insight, fact, state or secret
     #[serde(rename = "type")]
@@ -38,10 +38,8 @@ pub struct Memory {
     pub day: Option<String>,
     pub thread_id: Option<String>,
     pub source_event_ids: Vec<String>,
-    #[sqlx(json)]
     pub secrets: Vec<Sealed>,
     /// Of the event that says it.
-    #[sqlx(try_from = "i64")]
     pub sequence: u64,
     pub updated_at: Time,
     /// How well it fits the words; 0 where none were asked for.
@@ -77,72 +75,49 @@ pub struct MemoriesQuery {
     pub limit: u32,
 }
 
-impl MemoriesQuery {
-    /// By index `memories_by_word` or `memories_by_name`, and without words by `memories_of_agent` or
-    /// `memories_by_place`. Best first, and without words, the newest day first.
-    fn sql(&self) -> QueryBuilder<Postgres> {
-        let words = words(&self.words);
-        let mut sql = QueryBuilder::new(
-            "SELECT agent, memory_id, user_id, kind, subject, content, keywords, day::text AS day, thread_id, \
-             source_event_ids, secrets, sequence, updated_at, ",
-        );
-        if words.is_empty() {
-            sql.push("0::float8 AS score FROM memories WHERE true");
-        } else {
-            // Of letters and digits only, so there is nothing in them that means something to the query.
-            let any = words.iter().map(|word| format!("'{word}':*")).collect::<Vec<_>>().join(" | ");
-            sql.push("(ts_rank(words, wanted) + alike)::float8 AS score FROM memories, to_tsquery('simple', ");
-            sql.push_bind(Text::from(any.as_str()))
-                .push(") AS wanted, LATERAL (SELECT max(word_similarity(word, named)) AS alike FROM unnest(");
-            sql.push_bind(words.clone()).push("::text[]) AS word) AS likeness WHERE (words @@ wanted OR named %> ANY(");
-            sql.push_bind(words.clone()).push("::text[])");
-            let unspaced: Vec<String> =
-                words.into_iter().filter(|word| !word.is_ascii()).map(|word| format!("%{word}%")).collect();
-            if !unspaced.is_empty() {
-                // In a script without spaces a word is a part of a longer run.
-                sql.push(" OR content LIKE ANY(").push_bind(unspaced.clone()).push("::text[]) OR named LIKE ANY(");
-                sql.push_bind(unspaced).push("::text[])");
-            }
-            sql.push(")");
-        }
-        self.conditions(&mut sql);
-        let order = if self.words.is_empty() { "" } else { "score DESC, " };
-        sql.push(format_args!(" ORDER BY {order}day DESC NULLS LAST, sequence DESC, position DESC LIMIT "));
-        sql.push_bind(i64::from(self.limit.clamp(1, MAX_ROWS)));
-        sql
-    }
+/// The column that they are kept in.
+#[derive(sqlx::Type)]
+#[sqlx(transparent)]
+struct Secrets(Json<Vec<Sealed>>);
 
-    fn conditions(&self, sql: &mut QueryBuilder<Postgres>) {
-        if let Some(agent) = &self.agent {
-            sql.push(" AND agent = ").push_bind(Key::from(agent.as_str()));
-        }
-        if let Some(user) = &self.user {
-            sql.push(" AND (user_id IS NULL OR user_id = ").push_bind(Key::from(user.as_str())).push(")");
-        }
-        if let Some(thread) = &self.thread {
-            sql.push(" AND (user_id IS NULL OR user_id = (SELECT user_id FROM threads WHERE user_id <> '' ");
-            sql.push("AND threads.thread_id = ");
-            sql.push_bind(Key::from(thread.as_str())).push(" AND threads.agent = ");
-            match &self.agent {
-                Some(agent) => sql.push_bind(Key::from(agent.as_str())),
-                None => sql.push("memories.agent"),
-            };
-            sql.push("))");
-        }
-        if !self.kinds.is_empty() {
-            let kinds: Vec<Key> = self.kinds.iter().map(|kind| kind.as_str().into()).collect();
-            sql.push(" AND kind = ANY(").push_bind(kinds).push(")");
-        }
-        if let Some(memory) = self.memory_id {
-            sql.push(" AND memory_id = ").push_bind(memory);
-        }
-        if let Some(from) = self.from {
-            sql.push(" AND day >= ").push_bind(from.to_string()).push("::text::date");
-        }
-        if let Some(to) = self.to {
-            sql.push(" AND day <= ").push_bind(to.to_string()).push("::text::date");
-        }
+impl From<Secrets> for Vec<Sealed> {
+    fn from(secrets: Secrets) -> Self {
+        secrets.0.0
     }
+}
+
+/// Memories with their score, from somewhere. Parameters from `$1` on are the query's conditions.
+macro_rules! memories {
+    ($query:ident, $score:literal, $from:literal, $order:literal $(, $parameters:expr)*) => {
+        query_as!(
+            Memory,
+            r#"SELECT agent, memory_id, user_id AS user, kind, subject, content, keywords, day::text AS day, thread_id,
+                      source_event_ids, secrets AS "secrets: Secrets", sequence AS "sequence: U64",
+                      updated_at AS "updated_at: Time", "# + $score + r#" AS "score!"
+               FROM memories"# + $from + "
+               WHERE ($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id IS NULL OR user_id = $2)
+                   AND ($3::text IS NULL OR user_id IS NULL OR user_id = (
+                        SELECT user_id FROM threads
+                        WHERE user_id <> '' AND threads.thread_id = $3 AND threads.agent = coalesce($1, memories.agent)))
+                   AND ($4::text[] IS NULL OR kind = ANY($4)) AND ($5::uuid IS NULL OR memory_id = $5)
+                   AND ($6::text IS NULL OR day >= $6::date) AND ($7::text IS NULL OR day <= $7::date)
+               " + $order + "memories.day DESC NULLS LAST, sequence DESC, position DESC LIMIT $8",
+            $query.agent.as_deref().map(Key::from) as _,
+            $query.user.as_deref().map(Key::from) as _,
+            $query.thread.as_deref().map(Key::from) as _,
+            some_of(&$query.kinds) as _,
+            $query.memory_id,
+            $query.from.map(|day| day.to_string()),
+            $query.to.map(|day| day.to_string()),
+            rows($query.limit)
+            $(, $parameters)*
+        )
+    };
+}
+
+/// None for any.
+fn some_of(kinds: &[String]) -> Option<Vec<Key>> {
+    (!kinds.is_empty()).then(|| kinds.iter().map(|kind| kind.as_str().into()).collect())
 }
 
 /// The words of a query, in small letters, each once.
@@ -154,39 +129,46 @@ fn words(query: &str) -> Vec<String> {
 }
 
 impl Snapshot {
-    /// The memories that fit, best first.
+    /// The memories that fit, best first, and without words, the newest day first. By index `memories_by_word` or
+    /// `memories_by_name`, and without words by `memories_of_agent` or `memories_by_place`.
     pub async fn memories(&self, query: &MemoriesQuery) -> Result<Vec<Memory>, ReadError> {
-        Ok(query.sql().build_query_as().fetch_all(&mut **self.connection().await).await?)
+        let words = words(&query.words);
+        let connection = &mut **self.connection().await;
+        if words.is_empty() {
+            let all = memories!(query, "0::float8", "", "ORDER BY ");
+            return Ok(all.fetch_all(connection).await?);
+        }
+        // Of letters and digits only, so there is nothing in them that means something to the query.
+        let any = words.iter().map(|word| format!("'{word}':*")).collect::<Vec<_>>().join(" | ");
+        // In a script without spaces a word is a part of a longer run.
+        let unspaced = words.iter().filter(|word| !word.is_ascii()).map(|word| format!("%{word}%"));
+        let unspaced = Some(unspaced.collect::<Vec<_>>()).filter(|parts| !parts.is_empty());
+        let fitting = memories!(
+            query,
+            "(ts_rank(words, wanted) + alike)::float8",
+            ", to_tsquery('simple', $9) AS wanted,
+                LATERAL (SELECT max(word_similarity(word, named)) AS alike FROM unnest($10::text[]) AS word) AS likeness",
+            r#"AND (agent, memory_id) IN (
+                       SELECT found.agent, found.memory_id FROM memories AS found
+                       WHERE found.words @@ to_tsquery('simple', $9)
+                       UNION ALL
+                       SELECT found.agent, found.memory_id FROM unnest($10) AS word
+                       JOIN memories AS found ON found.named %> word
+                       UNION ALL
+                       SELECT found.agent, found.memory_id FROM memories AS found
+                       WHERE $11::text[] IS NOT NULL AND (found.content LIKE ANY($11) OR found.named LIKE ANY($11)))
+               ORDER BY "score!" DESC, "#,
+            Text::from(any.as_str()) as _,
+            &words,
+            unspaced.as_deref()
+        );
+        Ok(fitting.fetch_all(connection).await?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_is_asked_for_is_in_the_statement() {
-        let all = MemoriesQuery { limit: 7, ..Default::default() };
-        let sql = all.sql();
-        let sql = sql.sql();
-        let (_, conditions) = sql.as_str().split_once(" FROM ").unwrap();
-        assert_eq!(
-            conditions,
-            "memories WHERE true ORDER BY day DESC NULLS LAST, sequence DESC, position DESC LIMIT $1"
-        );
-        let some = MemoriesQuery {
-            words: "'); -- budget & Müller".into(),
-            agent: Some("bob".into()),
-            from: Some(jiff::civil::date(2026, 11, 20)),
-            ..Default::default()
-        };
-        let sql = some.sql();
-        assert!(
-            sql.sql()
-                .as_str()
-                .contains("LIKE ANY($4::text[]) OR named LIKE ANY($5::text[])) AND agent = $6 AND day >= $7")
-        );
-    }
 
     #[test]
     fn words_are_letters_and_digits_each_once_and_not_too_many() {

@@ -1,26 +1,39 @@
 //! Whether a user's message is known.
 
-use sqlx::FromRow;
+use sqlx::query_as;
 use uuid::Uuid;
 
-use crate::{ReadError, ReadModel, stored::Key};
+use crate::{
+    ReadError, ReadModel, Snapshot,
+    stored::{Key, U64},
+};
 
 /// Where a user's message stands in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRow)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentMessage {
     pub event_id: Uuid,
-    #[sqlx(try_from = "i64")]
     pub sequence: u64,
 }
-
-/// By index `messages_sent`.
-const MESSAGE: &str =
-    "SELECT event_id, sequence FROM messages WHERE role = 'user' AND user_id = $1 AND message_id = $2";
 
 impl ReadModel {
     /// The event of a message of this user, if the projection has seen it.
     pub async fn message(&self, user: &str, message_id: &str) -> Result<Option<SentMessage>, ReadError> {
-        let message = sqlx::query_as(MESSAGE).bind(Key::from(user)).bind(Key::from(message_id));
-        Ok(message.fetch_optional(&self.pool).await?)
+        self.snapshot().await?.message(user, message_id).await
+    }
+}
+
+impl Snapshot {
+    /// The event of a message of this user, if the projection has seen it. By index `messages_sent`.
+    pub async fn message(&self, user: &str, message_id: &str) -> Result<Option<SentMessage>, ReadError> {
+        let message = query_as!(
+            SentMessage,
+            r#"
+            SELECT event_id, sequence AS "sequence!: U64" FROM messages
+            WHERE role = 'user' AND user_id = $1 AND message_id = $2 AND sequence IS NOT NULL
+            ORDER BY sequence LIMIT 1"#,
+            Key::from(user) as _,
+            Key::from(message_id) as _,
+        );
+        Ok(message.fetch_optional(&mut **self.connection().await).await?)
     }
 }

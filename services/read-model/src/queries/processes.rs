@@ -2,21 +2,19 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::{FromRow, Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use crate::{
     MAX_ROWS, ReadError, Snapshot,
-    stored::{Key, Time},
+    stored::{Key, Time, U64},
 };
 
 /// A process, running or not.
-#[derive(Clone, Debug, PartialEq, Serialize, FromRow)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Process {
     pub process_id: Uuid,
     pub action_id: Option<Uuid>,
     /// Of the first event about it.
-    #[sqlx(try_from = "i64")]
     pub sequence: u64,
     pub agent: String,
     /// The replica that runs it.
@@ -54,30 +52,37 @@ pub struct Process {
     pub stderr_bytes: Option<i64>,
 }
 
-/// Of all, by index `processes_of_agent`; of those that run by `processes_running`.
-fn processes(agent: Option<&str>, running: Option<bool>) -> QueryBuilder<Postgres> {
-    let mut sql = QueryBuilder::new(
-        "SELECT process_id, action_id, sequence, agent, supervisor, tool, background, program, arguments, pid, \
-         started_at, fraction, progress_message, progress_at, tail, cancel_requested_at, cancel_requested_by, ended_at, \
-         outcome, code, signal, reason, wall_ms, user_ms, system_ms, max_rss_bytes, stdout_tail, stderr_tail, \
-         stdout_bytes, stderr_bytes FROM processes WHERE ",
-    );
-    sql.push(match running {
-        None => "true",
-        // One that was asked to end before it began is not running.
-        Some(true) => "ended_at IS NULL AND started_at IS NOT NULL",
-        Some(false) => "ended_at IS NOT NULL",
-    });
-    if let Some(agent) = agent {
-        sql.push(" AND agent = ").push_bind(Key::from(agent));
-    }
-    sql.push(" ORDER BY sequence DESC, process_id LIMIT ").push_bind(i64::from(MAX_ROWS));
-    sql
+macro_rules! processes {
+    ($conditions:literal, $($parameters:tt)*) => {
+        sqlx::query_as!(
+            Process,
+            r#"
+            SELECT process_id, action_id, sequence AS "sequence: U64", agent, supervisor, tool, background, program,
+                   arguments, pid, started_at AS "started_at: Time", fraction, progress_message,
+                   progress_at AS "progress_at: Time", tail, cancel_requested_at AS "cancel_requested_at: Time",
+                   cancel_requested_by, ended_at AS "ended_at: Time", outcome, code, signal, reason, wall_ms, user_ms,
+                   system_ms, max_rss_bytes, stdout_tail, stderr_tail, stdout_bytes, stderr_bytes
+            FROM processes WHERE "# + $conditions,
+            $($parameters)*
+        )
+    };
 }
+pub(super) use processes;
 
 impl Snapshot {
-    /// The newest [`MAX_ROWS`], of one agent or of all, running ones, ended ones or both; the newest first.
+    /// The newest [`MAX_ROWS`], of one agent or of all, running ones, ended ones or both; the newest first. Of all, by
+    /// index `processes_of_agent`; of those that run by `processes_running`.
     pub async fn processes(&self, agent: Option<&str>, running: Option<bool>) -> Result<Vec<Process>, ReadError> {
-        Ok(processes(agent, running).build_query_as().fetch_all(&mut **self.connection().await).await?)
+        // One that was asked to end before it began is not running.
+        let processes = processes!(
+            "($1::text IS NULL OR agent = $1)
+                AND ($2::boolean IS NOT TRUE OR (ended_at IS NULL AND started_at IS NOT NULL))
+                AND ($2 IS NOT FALSE OR ended_at IS NOT NULL)
+             ORDER BY sequence DESC, process_id LIMIT $3",
+            agent.map(Key::from) as _,
+            running,
+            i64::from(MAX_ROWS)
+        );
+        Ok(processes.fetch_all(&mut **self.connection().await).await?)
     }
 }

@@ -2,31 +2,28 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use sqlx::{FromRow, Postgres, QueryBuilder};
+use sqlx::query_as;
 use uuid::Uuid;
 
-use super::number;
+use super::{number, rows};
 use crate::{
     MAX_ROWS, ReadError, Snapshot,
-    stored::{Key, Time},
+    stored::{Key, Time, U64},
 };
 
 /// A task.
-#[derive(Clone, Debug, PartialEq, Serialize, FromRow)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Task {
     pub task_id: Uuid,
     /// Of the event that made it.
-    #[sqlx(try_from = "i64")]
     pub sequence: u64,
     pub agent: String,
-    #[sqlx(rename = "user_id")]
     pub user: Option<String>,
     pub thread_id: Option<String>,
     /// `scheduled` or `hook`.
     pub kind: String,
     pub title: String,
     /// `once`, `delay` or `repeat`; none for a hook.
-    #[sqlx(rename = "type")]
     #[serde(rename = "type")]
     pub type_name: Option<String>,
     /// When it is due, in the words it was asked for.
@@ -51,7 +48,6 @@ pub struct Task {
     pub next_at: Option<Time>,
     pub occurrence: Option<i64>,
     /// How often it fired.
-    #[sqlx(try_from = "i64")]
     pub fired: u64,
     /// When it fired last, and whether it was late then.
     pub last_fired_at: Option<Time>,
@@ -61,10 +57,9 @@ pub struct Task {
 }
 
 /// A time a task fired.
-#[derive(Clone, Debug, PartialEq, Serialize, FromRow)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Firing {
     pub event_id: Uuid,
-    #[sqlx(try_from = "i64")]
     pub sequence: u64,
     pub fired_at: Time,
     /// Which time; none of a hook.
@@ -101,61 +96,73 @@ impl Default for TasksQuery {
     }
 }
 
-/// The last firing by index `firings_of_task`.
-const TASKS: &str = "SELECT tasks.task_id, tasks.sequence, agent, user_id, thread_id, kind, title, type, at, \"interval\", \
-                     cron, rrule, time_zone, trigger, condition, action, source, status, reason, created_at, changed_at, \
-                     next_at, tasks.occurrence, fired, last.fired_at AS last_fired_at, last.late AS last_late, \
-                     CASE WHEN status IN ('completed', 'canceled', 'archived', 'failed') THEN changed_at END AS ended_at \
-                     FROM tasks LEFT JOIN LATERAL (SELECT fired_at, late FROM task_firings WHERE task_id = tasks.task_id \
-                     ORDER BY sequence DESC, position DESC LIMIT 1) AS last ON true WHERE ";
-const FIRINGS: &str = "SELECT event_id, sequence, fired_at, occurrence, due_at, late, trigger_event_id FROM task_firings \
-                       WHERE task_id = $1 ORDER BY sequence DESC, position DESC LIMIT $2";
-
-impl TasksQuery {
-    /// By index `tasks_by_age`, `tasks_of_agent` or `tasks_of_user`, whose order is the order asked for.
-    fn sql(&self) -> QueryBuilder<Postgres> {
-        let mut sql = QueryBuilder::new(TASKS);
-        sql.push("true");
-        if let Some(agent) = &self.agent {
-            sql.push(" AND agent = ").push_bind(Key::from(agent.as_str()));
+impl TaskStatus {
+    /// The names of it.
+    fn names(self) -> Vec<Key> {
+        match self {
+            Self::Only(status) => vec![status.into()],
+            Self::Open => ["pending", "active", "paused"].map(Key::from).into(),
         }
-        if let Some(user) = &self.user {
-            sql.push(" AND user_id = ").push_bind(Key::from(user.as_str()));
-        }
-        match self.status {
-            Some(TaskStatus::Only(status)) => _ = sql.push(" AND status = ").push_bind(status),
-            Some(TaskStatus::Open) => _ = sql.push(" AND status IN ('pending', 'active', 'paused')"),
-            None => {}
-        }
-        if let Some(kind) = &self.kind {
-            sql.push(" AND kind = ").push_bind(Key::from(kind.as_str()));
-        }
-        if let Some(before) = self.before {
-            sql.push(" AND tasks.sequence < ").push_bind(number(before));
-        }
-        sql.push(" ORDER BY tasks.sequence DESC FETCH FIRST (")
-            .push_bind(i64::from(self.limit.clamp(1, MAX_ROWS)))
-            .push(") ROWS WITH TIES");
-        sql
     }
 }
 
+/// The last firing by index `firings_of_task`.
+macro_rules! tasks {
+    ($conditions:literal, $($parameters:tt)*) => {
+        query_as!(
+            Task,
+            r#"
+            SELECT tasks.task_id, tasks.sequence AS "sequence: U64", agent, user_id AS user, thread_id, kind, title,
+                   type AS type_name, at, "interval", cron, rrule, time_zone, trigger, condition, action, source, status,
+                   reason, created_at AS "created_at: Time", changed_at AS "changed_at: Time", next_at AS "next_at: Time",
+                   tasks.occurrence, fired AS "fired: U64", last.fired_at AS "last_fired_at?: Time",
+                   last.late AS "last_late?",
+                   CASE WHEN status IN ('completed', 'canceled', 'archived', 'failed') THEN changed_at
+                   END AS "ended_at?: Time"
+            FROM tasks LEFT JOIN LATERAL (
+                SELECT fired_at, late FROM task_firings WHERE task_id = tasks.task_id
+                ORDER BY sequence DESC, position DESC LIMIT 1
+            ) AS last ON true
+            WHERE "# + $conditions,
+            $($parameters)*
+        )
+    };
+}
+
 impl Snapshot {
-    /// The newest first.
+    /// The newest first. By index `tasks_by_age`, `tasks_of_agent` or `tasks_of_user`, whose order is the order asked
+    /// for.
     pub async fn tasks(&self, query: &TasksQuery) -> Result<Vec<Task>, ReadError> {
-        Ok(query.sql().build_query_as().fetch_all(&mut **self.connection().await).await?)
+        let tasks = tasks!(
+            "($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2)
+                AND ($3::text[] IS NULL OR status = ANY($3)) AND ($4::text IS NULL OR kind = $4) AND tasks.sequence < $5
+             ORDER BY tasks.sequence DESC FETCH FIRST ($6) ROWS WITH TIES",
+            query.agent.as_deref().map(Key::from) as _,
+            query.user.as_deref().map(Key::from) as _,
+            query.status.map(TaskStatus::names) as _,
+            query.kind.as_deref().map(Key::from) as _,
+            number(query.before.unwrap_or(u64::MAX)),
+            rows(query.limit)
+        );
+        Ok(tasks.fetch_all(&mut **self.connection().await).await?)
     }
 
     /// By the primary key.
     pub async fn task(&self, task: Uuid) -> Result<Option<Task>, ReadError> {
-        let mut sql = QueryBuilder::<Postgres>::new(TASKS);
-        sql.push("tasks.task_id = ").push_bind(task);
-        Ok(sql.build_query_as().fetch_optional(&mut **self.connection().await).await?)
+        Ok(tasks!("tasks.task_id = $1", task).fetch_optional(&mut **self.connection().await).await?)
     }
 
-    /// The last times a task fired, the last first.
+    /// The last times a task fired, the last first. By index `firings_of_task`.
     pub async fn firings(&self, task: Uuid, limit: u32) -> Result<Vec<Firing>, ReadError> {
-        let firings = sqlx::query_as(FIRINGS).bind(task).bind(i64::from(limit.clamp(1, MAX_ROWS)));
+        let firings = query_as!(
+            Firing,
+            r#"
+            SELECT event_id, sequence AS "sequence: U64", fired_at AS "fired_at: Time", occurrence,
+                   due_at AS "due_at: Time", late, trigger_event_id
+            FROM task_firings WHERE task_id = $1 ORDER BY sequence DESC, position DESC LIMIT $2"#,
+            task,
+            rows(limit),
+        );
         Ok(firings.fetch_all(&mut **self.connection().await).await?)
     }
 }

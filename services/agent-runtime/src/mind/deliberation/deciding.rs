@@ -43,7 +43,7 @@ impl Deliberation<'_> {
         let schema: Value = tool.and_then(|tool| serde_json::from_str(&tool.schema).ok()).unwrap_or_default();
         let words = self.mind.threads.get(&turn.thread_id).and_then(|thread| {
             thread.entries.iter().rev().find_map(|entry| match entry {
-                Entry::User { text, .. } => Some(cut_to(text, RESULT_BYTES)),
+                Entry::User { words, .. } => Some(cut_to(&words.in_words(), RESULT_BYTES)),
                 _ => None,
             })
         });

@@ -13,6 +13,7 @@ use crate::mind::{
     request::ModelRequest,
     state::Turn,
     thread::{Thread, cut_to},
+    words::Words,
 };
 
 /// Threads a model chooses from, those used last.
@@ -50,7 +51,8 @@ impl Deliberation<'_> {
             return self.go_to(turn_id, &new_thread(turn_id), "new", "", "only");
         };
         let joined = self.joined_with(turn_id).into_iter().map(|(_, turn)| turn);
-        let words: Vec<&str> = joined.chain([turn]).filter_map(|turn| turn.unplaced.as_deref()).collect();
+        let words: Vec<String> =
+            joined.chain([turn]).filter_map(|turn| turn.unplaced.as_ref()).map(Words::in_words).collect();
         let words = words.join("\n");
         let described = |(id, thread): (&String, &Thread)| {
             let summary = cut_to(&about(thread), SUMMARY_BYTES);
@@ -196,6 +198,6 @@ fn new_thread(turn_id: Uuid) -> String {
 fn about(thread: &Thread) -> String {
     match thread.summary.is_empty() {
         false => thread.summary.clone(),
-        true => thread.first_words().to_owned(),
+        true => thread.first_words(),
     }
 }

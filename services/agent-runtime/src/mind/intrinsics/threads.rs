@@ -132,7 +132,7 @@ pub fn transcript(thread: &Thread, bytes: usize) -> String {
 
 fn told(entry: &Entry) -> String {
     match entry {
-        Entry::User { text, .. } => format!("user: {text}"),
+        Entry::User { words, .. } => format!("user: {}", words.in_words()),
         Entry::Said { text, .. } => format!("agent: {text}"),
         Entry::Notice { text, .. } => text.clone(),
         Entry::Called { text, calls, .. } => {

@@ -250,7 +250,7 @@ fn another_users_thread_is_none() {
     agent.decides(&[says("Noted.")]).unwrap();
     let thread_id = agent.mind.state.threads.keys().next().unwrap().clone();
     let text = "what was that about?".to_owned();
-    let message = AgentMessage { message_id: "m2".into(), user: "bob".into(), text, thread_id };
+    let message = AgentMessage { message_id: "m2".into(), user: "bob".into(), text, thread_id, ..Default::default() };
     agent.write(&AGENT_MESSAGE, None, message);
     let decided = kinds(&agent.decides(&[]).unwrap());
     assert!(decided[0] == "failed unknown_thread" && decided[1].starts_with("say I cannot"), "{decided:?}");

@@ -292,7 +292,8 @@ fn a_thread_that_cannot_be_written_down_does_not_keep_the_others_from_it() {
     let mut agent = Agent::with(AgentProfile { day_ends_at: "23:00".into(), ..Default::default() });
     for thread_id in ["one", "two", "three"] {
         let (message_id, user) = (thread_id.into(), "ann".into());
-        let message = AgentMessage { message_id, user, text: "Hello.".into(), thread_id: thread_id.into() };
+        let text = "Hello.".to_owned();
+        let message = AgentMessage { message_id, user, text, thread_id: thread_id.into(), ..Default::default() };
         agent.write(&AGENT_MESSAGE, None, message);
         agent.decides(&[says("Good.")]).unwrap();
     }

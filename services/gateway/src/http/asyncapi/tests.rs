@@ -2,13 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jsonschema::Validator;
 use kairo_core::{event_json::EventJson, subjects::TABLE};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::document;
 use crate::{
     config::GatewayConfig,
-    http::ws::frames::{self, FROM_CLIENT, Sent},
+    http::{
+        commands::{COMMANDS, TARGETS},
+        ws::frames::{self, FROM_CLIENT, Sent},
+    },
 };
 
 fn parsed() -> Value {
@@ -58,6 +63,10 @@ fn every_frame_of_a_client_is_described_with_the_fields_that_are_read() {
             // One of several, of which the first is named.
             required.insert("action_id".to_owned());
         }
+        if kind == "message" {
+            // Or parts.
+            required.insert("text".to_owned());
+        }
         assert_eq!(required, required_fields(kind), "{kind}");
     }
 }
@@ -73,6 +82,57 @@ fn every_example_of_a_clients_frame_is_taken() {
             assert!(received.is_ok(), "{text}: {received:?}");
         }
     }
+}
+
+/// What a client may send of this kind, as the document has it.
+fn validator(kind: &str) -> Validator {
+    let schema = json!({
+        "$ref": format!("#/components/messages/{kind}/payload"),
+        "components": parsed()["components"],
+    });
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn is_taken(frame: &Value) -> bool {
+    frames::read(frame.to_string().as_bytes(), &GatewayConfig::default()).1.is_ok()
+}
+
+#[test]
+fn an_order_is_about_exactly_one_thing_that_it_knows() {
+    let described = validator("command");
+    let mut taken = 0;
+    for word in COMMANDS.map(|(word, _)| word).into_iter().chain(["dance"]) {
+        for targets in 0..1_usize << TARGETS.len() {
+            let mut frame = json!({ "type": "command", "user": "ann", "agent": "cook", "command": word });
+            for (bit, field) in TARGETS.into_iter().enumerate().filter(|(bit, _)| targets & (1 << bit) != 0) {
+                let id = Uuid::from_u128(bit as u128).to_string();
+                frame[field] = if field == "thread_id" { json!("dinner") } else { json!(id) };
+            }
+            assert_eq!(described.is_valid(&frame), is_taken(&frame), "{frame}");
+            taken += usize::from(is_taken(&frame));
+        }
+    }
+    assert_eq!(taken, COMMANDS.map(|(_, targets)| targets.len()).into_iter().sum::<usize>());
+}
+
+#[test]
+fn every_word_of_a_choice_is_taken_and_others_are_not() {
+    let mut words = 0;
+    for (kind, frame) in frames_of(&parsed(), "fromClient") {
+        let described = validator(&kind);
+        let example = frame["examples"][0]["payload"].clone();
+        assert!(described.is_valid(&example), "{example}");
+        for (field, described_field) in frame["payload"]["properties"].as_object().unwrap() {
+            let Some(known) = described_field["enum"].as_array().filter(|_| kind != "command") else { continue };
+            for word in known.iter().chain([&json!("somehow")]) {
+                let mut frame = example.clone();
+                frame[field] = word.clone();
+                assert_eq!((described.is_valid(&frame), is_taken(&frame)), (word != "somehow", word != "somehow"));
+                words += 1;
+            }
+        }
+    }
+    assert!(words >= 8, "{words}");
 }
 
 #[test]

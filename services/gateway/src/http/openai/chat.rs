@@ -28,7 +28,12 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    super::{body, entering, messages::Message, query, span::traceparent},
+    super::{
+        body, entering,
+        messages::{Message, parts::Given},
+        query,
+        span::traceparent,
+    },
     Error,
     answer::Answer,
     growing::{self, Growing, Piece},
@@ -59,8 +64,10 @@ pub async fn post(
 ) -> Result<Response, Error> {
     let headers = request.headers().clone();
     let body = body::within(request, gateway.config.openai_max_body_bytes, "gateway.openai_max_body_bytes").await?;
-    let chat = request::read(&body, gateway.config.max_text_bytes)?;
+    let chat = request::read(&body, &gateway.config)?;
     let user = user(&headers, &chat, &caller)?;
+    // Whom a client names besides is not told apart from whom the key is for: it is refused, and not put in another's place.
+    caller.act_as_user(Some(user.as_str()))?;
     // Before it is said whether there is such an agent.
     caller.act_on_agent(Some(&chat.model))?;
     let model = models::find(&gateway, &chat.model).await?;
@@ -123,6 +130,7 @@ struct Addressed {
     thread: String,
     message_id: String,
     text: String,
+    parts: Vec<Given>,
 }
 
 impl Addressed {
@@ -138,8 +146,8 @@ impl Addressed {
             }
             None => said_before(gateway, &user, &thread, &chat.said).await,
         };
-        let text = chat.said.last().cloned().unwrap_or_default();
-        Ok(Self { user, agent, thread, message_id, text })
+        let (text, parts) = (chat.text.clone(), chat.parts.clone());
+        Ok(Self { user, agent, thread, message_id, text, parts })
     }
 
     /// Says it, and begins to wait.
@@ -152,6 +160,7 @@ impl Addressed {
     ) -> Result<Waiting, Error> {
         let end = end_of_log(&gateway.bus).await.map_err(Problem::from)?;
         let message = Message::new(self.user, self.agent.clone(), self.text, self.message_id.clone(), &self.thread);
+        let message = message.with(self.parts);
         let accepted = entering::enter(gateway, caller, traceparent, message).await?;
         let mut turn = Turn::new(accepted.event_id, self.message_id);
         let is_known = accepted.sequence <= end;

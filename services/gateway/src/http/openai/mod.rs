@@ -6,6 +6,7 @@
 
 mod answer;
 mod chat;
+mod content;
 mod error;
 mod growing;
 mod identity;

@@ -6,15 +6,23 @@
 
 use serde_json::{Map, Value};
 
-use super::error::Error;
+use super::{
+    super::messages::parts::Given,
+    content::{self, Told},
+    error::Error,
+};
+use crate::config::GatewayConfig;
 
 /// A request for an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chat {
     /// The agent.
     pub model: String,
-    /// Everything the user said in this chat; the last of it is to be answered.
+    /// Everything the user said in this chat, as it is told from other chats; the last of it is to be answered.
     pub said: Vec<String>,
+    /// The words of the last, and the images and audio that it brings.
+    pub text: String,
+    pub parts: Vec<Given>,
     /// The end user, as the client names them.
     pub user: Option<String>,
     pub stream: bool,
@@ -22,8 +30,8 @@ pub struct Chat {
     pub include_usage: bool,
 }
 
-/// Reads what a client sent. `longest` is how long a message may be, in bytes.
-pub fn read(body: &[u8], longest: usize) -> Result<Chat, Error> {
+/// Reads what a client sent.
+pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<Chat, Error> {
     let mut given: Map<String, Value> = match serde_json::from_slice(body) {
         Ok(Value::Object(given)) => given,
         Ok(_) => return Err(Error::invalid(None, "a JSON object is expected")),
@@ -46,14 +54,21 @@ pub fn read(body: &[u8], longest: usize) -> Result<Chat, Error> {
     let include_usage = flag(options.and_then(|options| options.get("include_usage")), "stream_options.include_usage")?;
     let messages = given.get("messages").and_then(Value::as_array);
     let messages = messages.ok_or_else(|| Error::invalid(Some("messages"), "messages: a list is expected"))?;
+    let (said, last) = said(messages, limits.max_text_bytes)?;
+    let parts = last.given(limits)?;
     Ok(Chat {
         model: model.to_owned(),
-        said: said(messages, longest)?,
+        said,
+        text: last.words,
+        parts,
         user,
         stream: flag(given.get("stream"), "stream")?,
         include_usage,
     })
 }
+
+/// What a message says that has no content.
+static NOTHING: Value = Value::Null;
 
 type IsHarmless = fn(&Value) -> bool;
 
@@ -98,8 +113,8 @@ fn flag(value: Option<&Value>, name: &'static str) -> Result<bool, Error> {
     }
 }
 
-/// What the user said, of which the last must be text.
-fn said(messages: &[Value], longest: usize) -> Result<Vec<String>, Error> {
+/// What the user said, and the last of it, which is to be answered.
+fn said(messages: &[Value], longest: usize) -> Result<(Vec<String>, Told<'_>), Error> {
     let mut said = Vec::new();
     let mut last = None;
     for (at, message) in messages.iter().enumerate() {
@@ -117,49 +132,20 @@ fn said(messages: &[Value], longest: usize) -> Result<Vec<String>, Error> {
         if role == "user" {
             let content = message.get("content").unwrap_or(&Value::Null);
             // What was said before only tells chats apart, whatever it was.
-            said.push(text(content, at).unwrap_or_else(|_| content.to_string()));
+            said.push(content::read(content, at).map_or_else(|_| content.to_string(), |told| told.mark()));
         }
     }
     let Some((at, message)) = last else {
         return Err(Error::invalid(Some("messages"), "messages: the last one must be the user's, to be answered"));
     };
-    let words = text(message.get("content").unwrap_or(&Value::Null), at)?;
-    if words.is_empty() || words.len() > longest {
+    let told = content::read(message.get("content").unwrap_or(&NOTHING), at)?;
+    if told.is_empty() || told.words.len() > longest {
         let name = format!("messages[{at}].content");
-        let found = words.len();
+        let found = told.words.len();
         let expected = format!("{name}: text of 1 to {longest} bytes is expected, found {found} bytes");
         return Err(Error::invalid(Some(&name), expected));
     }
-    Ok(said)
-}
-
-/// The text of a message, whose parts are put below each other.
-fn text(content: &Value, at: usize) -> Result<String, Error> {
-    let name = format!("messages[{at}].content");
-    let parts = match content {
-        Value::String(text) => return Ok(text.clone()),
-        Value::Array(parts) => parts,
-        _ => return Err(Error::invalid(Some(&name), format!("{name}: text or a list of parts is expected"))),
-    };
-    let mut texts = Vec::new();
-    for (part_at, part) in parts.iter().enumerate() {
-        let name = format!("{name}[{part_at}]");
-        match (part.get("type").and_then(Value::as_str), part.get("text").and_then(Value::as_str)) {
-            (Some("text"), Some(text)) => texts.push(text),
-            (Some("text") | None, _) => {
-                return Err(Error::invalid(
-                    Some(&name),
-                    format!("{name}: a part of type text with a text is expected"),
-                ));
-            }
-            (Some(other), _) => {
-                let other: String = other.chars().take(80).collect();
-                let message = format!("{name}: parts of type {other} are not supported, only text");
-                return Err(Error::unsupported(&name, message));
-            }
-        }
-    }
-    Ok(texts.join("\n"))
+    Ok((said, told))
 }
 
 #[cfg(test)]
@@ -168,8 +154,12 @@ mod tests {
 
     use super::*;
 
+    fn limits() -> GatewayConfig {
+        GatewayConfig { max_text_bytes: 1_000, ..Default::default() }
+    }
+
     fn chat(body: &Value) -> Result<Chat, Error> {
-        read(body.to_string().as_bytes(), 1_000)
+        read(body.to_string().as_bytes(), &limits())
     }
 
     fn with(name: &str, value: Value) -> Result<Chat, Error> {
@@ -192,7 +182,7 @@ mod tests {
         let chat = chat(&body).unwrap();
         assert_eq!((chat.model.as_str(), chat.user.as_deref()), ("coach", Some("u")));
         assert_eq!((chat.said.len(), chat.said[1].as_str()), (2, "one\ntwo"));
-        assert!(chat.said[0].contains("image_url") && chat.stream && chat.include_usage);
+        assert!(chat.said[0].starts_with("\n[") && chat.text == "one\ntwo" && chat.stream && chat.include_usage);
     }
 
     #[test]
@@ -239,6 +229,6 @@ mod tests {
         }
         assert_eq!(with("stream", json!("yes")).unwrap_err().param.as_deref(), Some("stream"));
         assert_eq!(with("user", json!(7)).unwrap_err().param.as_deref(), Some("user"));
-        assert_eq!(read("[".repeat(100_000).as_bytes(), 9).unwrap_err().status.as_u16(), 400);
+        assert_eq!(read("[".repeat(100_000).as_bytes(), &limits()).unwrap_err().status.as_u16(), 400);
     }
 }

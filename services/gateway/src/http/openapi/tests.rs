@@ -17,7 +17,7 @@ use crate::{
 /// Where the endpoints are said, for programs that read Rust.
 const ROUTES: [&str; 2] = [include_str!("../mod.rs"), include_str!("../openai/mod.rs")];
 
-fn parsed() -> Value {
+pub fn parsed() -> Value {
     serde_json::from_str(&as_json(&document(&GatewayConfig::default()))).unwrap()
 }
 
@@ -64,7 +64,11 @@ fn every_operation_says_what_it_is() {
         assert!(answers.contains_key("403") && answers.contains_key("405"), "{at:?}");
         for part in at.1.split('{').skip(1) {
             let name = part.split('}').next().unwrap();
-            let named = |it: &Value| it["name"] == name && it["in"] == "path" && it["required"] == true;
+            let named = |it: &Value| {
+                let it =
+                    it["$ref"].as_str().and_then(|shared| document.pointer(shared.strip_prefix('#')?)).unwrap_or(it);
+                it["name"] == name && it["in"] == "path" && it["required"] == true
+            };
             assert!(operation["parameters"].as_array().unwrap().iter().any(named), "{at:?}");
         }
     }
@@ -102,6 +106,8 @@ fn collect(value: &Value, found: &mut BTreeSet<String>) {
 fn limits_are_those_of_the_configuration() {
     let config = GatewayConfig {
         max_text_bytes: 4_001,
+        max_part_bytes: 4_011,
+        max_parts: 41,
         max_prompt_bytes: 4_002,
         max_body_bytes: 4_003,
         default_limit: 44,
@@ -111,19 +117,22 @@ fn limits_are_those_of_the_configuration() {
         status_wait_ms: 4_008,
         freshness_wait_ms: 4_009,
         rate_per_s: 4_010,
+        ticket_ttl_ms: 4_011,
+        ticket_reconnect_ms: 4_012,
         ..Default::default()
     };
     let text = document(&config);
     let document: Value = serde_json::from_str(&as_json(&text)).unwrap();
     let schemas = &document["components"]["schemas"];
     assert_eq!(schemas["Message"]["properties"]["text"]["maxLength"], 4_001);
+    assert_eq!(schemas["Message"]["properties"]["parts"]["maxItems"], 41);
     assert_eq!(schemas["Approval"]["properties"]["note"]["maxLength"], 4_001);
     assert_eq!(schemas["Profile"]["properties"]["prompt"]["maxLength"], 4_002);
     let limit = json!({ "type": "integer", "minimum": 1, "maximum": 45, "default": 44 });
     assert_eq!(document["components"]["parameters"]["limit"]["schema"], limit);
     assert_eq!(document["components"]["parameters"]["latest"]["schema"]["maximum"], 45);
     assert_eq!(document["components"]["parameters"]["waitMs"]["schema"]["maximum"], 4_009);
-    for said in ["4010 times", "4003 bytes", "4006 streams", "4007 ms", "4008 ms"] {
+    for said in ["4010 times", "4003 bytes", "4006 streams", "4011 bytes", "4007 ms", "4008 ms", "4011 ms", "4012"] {
         assert!(text.contains(said), "{said}");
     }
     for left in ["<max", "<default", "<version", "_ms>", "_s>", "# and what", "# and of", "# and how"] {
@@ -168,7 +177,9 @@ fn read(operation: &str, body: &Value) -> Result<(), Problem> {
 fn bodies(document: &Value) -> Vec<(String, Vec<Value>, Value)> {
     let described = operations(document).into_values().filter(|operation| {
         // Clients of OpenAI's API send much that is not described here; its own tests read their requests.
-        !operation["requestBody"].is_null() && operation["operationId"] != "completeChat"
+        !operation["requestBody"].is_null()
+            && operation["operationId"] != "completeChat"
+            && !operation["requestBody"]["content"]["application/json"].is_null()
     });
     let bodies = described.map(|operation| {
         let content = &operation["requestBody"]["content"]["application/json"];
@@ -206,6 +217,10 @@ fn bodies_have_the_fields_that_are_read_and_no_others() {
         if operation == "command" {
             // One of several, of which the first is named.
             required.insert("action_id");
+        }
+        if operation == "sendMessage" {
+            // Or parts.
+            required.insert("text");
         }
         assert_eq!(required, missing, "{operation}");
     }

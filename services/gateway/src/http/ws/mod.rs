@@ -209,10 +209,7 @@ impl Connection {
     async fn subscribe(&mut self, id: String, wish: Wish) -> Result<(), Problem> {
         self.caller.require(Scope::Read)?;
         self.caller.act_on_agent(wish.filter.agent.as_ref().map(Name::as_str))?;
-        if self.caller.user().is_some() {
-            return Err(Problem::forbidden("a key that is limited to a user may not follow the log"));
-        }
-        self.subscriptions.add(&self.gateway, &self.client, id, wish).await
+        self.subscriptions.add(&self.gateway, &self.caller, &self.client, id, wish).await
     }
 
     async fn enter(&self, said: impl Entering, about: &About) -> Result<Option<String>, Problem> {

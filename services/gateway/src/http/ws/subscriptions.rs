@@ -8,6 +8,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::frames::Sent;
 use crate::{
+    auth::Caller,
     fields::Fields,
     http::Gateway,
     problem::Problem,
@@ -30,6 +31,7 @@ impl Subscriptions {
     pub async fn add(
         &mut self,
         gateway: &Gateway,
+        caller: &Caller,
         client: &mpsc::Sender<Message>,
         id: String,
         wish: Wish,
@@ -43,7 +45,7 @@ impl Subscriptions {
         }
         let name = id.clone();
         let frame = move |shown: Shown<'_>| Message::Text(Sent::shown(&name, shown).to_json().into());
-        let watch = Watch::begin(gateway, wish, frame).await?;
+        let watch = Watch::begin(gateway, caller, wish, frame).await?;
         self.watches.insert(id, AbortOnDropHandle::new(tokio::spawn(watch.forward(client.clone()))));
         Ok(())
     }

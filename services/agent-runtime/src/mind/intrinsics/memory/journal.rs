@@ -189,7 +189,7 @@ fn told(thread: &Thread) -> Option<Cleaned> {
 
 fn line(user: &str, entry: &Entry) -> Option<String> {
     let line = match entry {
-        Entry::User { text, .. } => format!("{user}: {text}"),
+        Entry::User { words, .. } => format!("{user}: {}", words.in_words()),
         Entry::Said { text, .. } => format!("agent: {text}"),
         Entry::Notice { text, .. } => text.clone(),
         Entry::Called { text, calls, .. } => {

@@ -32,7 +32,7 @@ fn state() -> AgentState {
 }
 
 fn say(state: &mut AgentState, thread: &str, event: &str, text: &str) {
-    let entry = Entry::User { turn: Uuid::nil(), text: text.to_owned() };
+    let entry = Entry::User { turn: Uuid::nil(), words: text.into() };
     state.add(1, thread, entry);
     state.threads.get_mut(thread).unwrap().fresh.push_back(event.to_owned());
 }
@@ -104,7 +104,7 @@ fn memories(done: &Done) -> Vec<&MemoryAppended> {
 
 fn shown(request: &ModelRequest) -> (&str, &str) {
     match request.messages.as_slice() {
-        [Message::System { text: system }, Message::User { text: user }] => (system, user),
+        [Message::System { text: system }, Message::User { text: user, .. }] => (system, user),
         other => panic!("{other:?}"),
     }
 }

@@ -1,0 +1,135 @@
+//! `kairo approvals`
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use kairo_core::ids::Name;
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Session, id::short, name};
+use crate::{Error, chain::printable, steps::one_line, table::table, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo approvals --agent default
+  kairo approvals --user ann --status rejected";
+
+/// Show the calls that humans were asked about, newest first, and what they said
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// Only of this agent
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+    /// Only those that this user was asked about
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    user: Option<Name>,
+    /// What became of them
+    #[arg(long, value_enum, default_value = "all")]
+    status: Status,
+    /// At most so many
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    limit: u32,
+    /// Those before this place, as the end of a page says
+    #[arg(long, value_name = "SEQUENCE")]
+    before: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Status {
+    Waiting,
+    Approved,
+    Rejected,
+    /// Those whose chain ended without an answer
+    Withdrawn,
+    All,
+}
+
+impl Status {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Withdrawn => "withdrawn",
+            Self::All => "all",
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Approvals {
+    approvals: Vec<Approval>,
+    next_before: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Approval {
+    action_id: Uuid,
+    agent: String,
+    user: String,
+    tool: String,
+    arguments: Value,
+    requested_at: Timestamp,
+    status: String,
+    decided_by: Option<String>,
+    note: Option<String>,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let Arguments { agent, user, status, limit, before } = arguments;
+    let mut query = vec![("status", status.as_str().to_owned()), ("limit", limit.to_string())];
+    query.extend(agent.map(|agent| ("agent", agent.to_string())));
+    query.extend(user.map(|user| ("user", user.to_string())));
+    query.extend(before.map(|before| ("before", before.to_string())));
+    if let Some(answer) = session.ask("v1/approvals", &query).await? {
+        lines(&answer).into_iter().try_for_each(terminal::row)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lines(answer: &Approvals) -> Vec<String> {
+    let rows = answer.approvals.iter().map(|approval| {
+        let said = [approval.decided_by.as_deref(), approval.note.as_deref().filter(|note| !note.is_empty())];
+        [
+            approval.requested_at.to_string(),
+            approval.agent.clone(),
+            approval.user.clone(),
+            printable(&approval.tool),
+            approval.status.clone(),
+            one_line(&said.into_iter().flatten().collect::<Vec<_>>().join(": ")),
+            short(approval.action_id),
+            one_line(&approval.arguments.to_string()),
+        ]
+    });
+    let mut lines = table(["asked", "agent", "user", "tool", "status", "by", "action", "arguments"], rows);
+    lines.extend(answer.next_before.map(|next| format!("more: --before {next}")));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_approval_says_who_said_what() {
+        let answer: Approvals = serde_json::from_value(json!({
+            "approvals": [{
+                "action_id": "1f0c2ab4-0000-0000-0000-000000000001", "agent": "ops", "user": "ann", "tool": "email.send",
+                "arguments": {"to": "x"}, "requested_at": "2026-01-01T00:00:00Z", "status": "rejected",
+                "decided_by": "ann", "note": "not\nnow",
+            }],
+            "next_before": 7,
+        }))
+        .unwrap();
+        let text = lines(&answer).join("\n");
+        for part in ["email.send  rejected  ann: not now  1f0c2ab4  {\"to\":\"x\"}", "more: --before 7"] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+    }
+}

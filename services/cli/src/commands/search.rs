@@ -1,0 +1,148 @@
+//! `kairo search`
+
+use std::process::ExitCode;
+
+use clap::Args;
+use jiff::civil::Date;
+use kairo_core::ids::Name;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Session, name};
+use crate::{Error, chain::printable, table::table, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo search budget
+  kairo search bugdet reveiw --in threads,tasks
+  kairo search launch --agent default --from 2026-11-01 --facets
+  kairo search --in tasks --status pending --json";
+
+/// Search threads, tasks and memories, misspelt words included
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// Words that must all occur; without any, what changed last comes first
+    #[arg(value_name = "WORDS")]
+    words: Vec<String>,
+    /// Only among these
+    #[arg(long = "in", value_delimiter = ',', value_parser = ["threads", "tasks", "memories"], value_name = "KINDS")]
+    kinds: Vec<String>,
+    /// Only of this agent
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+    /// Only what is this user's, and memories for all
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    user: Option<Name>,
+    /// Only of this type, such as topic, hook or person
+    #[arg(long = "type", value_name = "TYPE")]
+    kind_of: Option<String>,
+    /// Only in this status, such as active or pending
+    #[arg(long, value_name = "STATUS")]
+    status: Option<String>,
+    /// Only about this day or later ones
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    from: Option<Date>,
+    /// Only about this day or earlier ones
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    to: Option<Date>,
+    /// Also count what there is by kind, agent, type and status
+    #[arg(long)]
+    facets: bool,
+    /// At most so many
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    limit: u32,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    hits: Vec<Hit>,
+    total: u64,
+    /// By facet and value.
+    #[serde(default)]
+    facets: serde_json::Map<String, Value>,
+    backend: String,
+}
+
+#[derive(Deserialize)]
+struct Hit {
+    kind: String,
+    id: String,
+    agent: String,
+    title: String,
+    snippet: String,
+    #[serde(rename = "type")]
+    kind_of: String,
+    status: Option<String>,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let singular = |kind: &String| if kind == "memories" { "memory" } else { kind.trim_end_matches('s') }.to_owned();
+    let kinds: Vec<String> = arguments.kinds.iter().map(singular).collect();
+    let mut query = vec![("limit", arguments.limit.to_string())];
+    query.extend((!arguments.words.is_empty()).then(|| ("q", arguments.words.join(" "))));
+    query.extend((!kinds.is_empty()).then(|| ("in", kinds.join(","))));
+    query.extend(arguments.agent.map(|agent| ("agent", agent.to_string())));
+    query.extend(arguments.user.map(|user| ("user", user.to_string())));
+    query.extend(arguments.kind_of.map(|kind| ("type", kind)));
+    query.extend(arguments.status.map(|status| ("status", status)));
+    query.extend(arguments.from.map(|day| ("from", day.to_string())));
+    query.extend(arguments.to.map(|day| ("to", day.to_string())));
+    query.extend(arguments.facets.then(|| ("facets", "true".to_owned())));
+    if let Some(answer) = session.ask("v1/search", &query).await? {
+        lines(&answer).into_iter().try_for_each(terminal::row)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lines(answer: &Answer) -> Vec<String> {
+    let rows = answer.hits.iter().map(|hit| {
+        let snippet = plain(&hit.snippet);
+        let text = match hit.title.as_str() {
+            "" => snippet,
+            title => format!("{}: {snippet}", line(title)),
+        };
+        let kind = format!("{} {}", hit.kind, line(&hit.kind_of));
+        [kind, hit.status.as_deref().map(line).unwrap_or_default(), hit.agent.clone(), line(&hit.id), text]
+    });
+    let mut lines = table(["kind", "status", "agent", "id", "found"], rows);
+    lines.push(format!("{} found by {}", answer.total, answer.backend));
+    for (facet, counts) in &answer.facets {
+        let Some(counts) = counts.as_object().filter(|counts| !counts.is_empty()) else { continue };
+        let counts: Vec<String> = counts.iter().map(|(value, count)| format!("{} {count}", line(value))).collect();
+        lines.push(format!("{facet}: {}", counts.join(", ")));
+    }
+    lines
+}
+
+fn line(text: &str) -> String {
+    printable(text).replace(['\n', '\t'], " ")
+}
+
+/// A snippet for a terminal: what was found between `[` and `]`.
+fn plain(snippet: &str) -> String {
+    let marked = snippet.replace("<mark>", "[").replace("</mark>", "]");
+    line(&marked.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_one_line_each_and_then_counted() {
+        let answer = json!({
+            "hits": [{ "kind": "thread", "id": "t", "agent": "bob", "title": "Plans", "type": "topic", "status": "active",
+                       "snippet": "the <mark>budget</mark> &amp;lt; 5\u{1b}[31m" }],
+            "total": 3,
+            "facets": { "kind": { "thread": 2, "task": 1 }, "status": {} },
+            "backend": "postgres",
+        });
+        let lines = lines(&serde_json::from_value(answer).unwrap());
+        assert!(lines[1].contains("thread topic  active  bob    t   Plans: the [budget] &lt; 5"), "{lines:?}");
+        assert!(!lines.concat().contains('\u{1b}'));
+        assert_eq!(lines[2..], ["3 found by postgres", "kind: task 1, thread 2"]);
+    }
+}

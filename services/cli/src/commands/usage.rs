@@ -1,0 +1,161 @@
+//! `kairo usage`
+
+use std::process::ExitCode;
+
+use clap::Args;
+use jiff::civil::Date;
+use kairo_core::ids::Name;
+use serde::Deserialize;
+
+use super::{Session, name};
+use crate::{Error, chain::printable, table::table, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo usage
+  kairo usage --by day,agent --from 2026-11-01
+  kairo usage --agent default --by thread,model";
+
+/// Show the tokens that agents' models took, and what they cost at the gateway's prices (gateway.prices)
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// What is told apart: one or more of day, agent, user, thread and model, with commas between
+    #[arg(long, default_value = "agent,model", value_name = "PARTS")]
+    by: String,
+    /// Only of this agent
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
+    /// Only for this user
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    user: Option<Name>,
+    /// Only in this thread
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    thread: Option<Name>,
+    /// Only of this model
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// The first day, in UTC
+    #[arg(long, value_name = "DAY")]
+    from: Option<Date>,
+    /// The last day, in UTC
+    #[arg(long, value_name = "DAY")]
+    to: Option<Date>,
+    /// At most so many rows
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    limit: u32,
+    /// Rows behind these, as the end of a page says
+    #[arg(long, value_name = "PLACE")]
+    after: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    usage: Vec<Usage>,
+    total: Sum,
+    currency: String,
+    unpriced: Vec<String>,
+    next_after: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    day: Option<String>,
+    agent: Option<String>,
+    user: Option<String>,
+    thread_id: Option<String>,
+    model: Option<String>,
+    #[serde(flatten)]
+    sum: Sum,
+}
+
+#[derive(Deserialize)]
+struct Sum {
+    calls: u64,
+    failed: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    cost: Option<String>,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    if let Some(answer) = session.ask("v1/usage", &query(arguments)).await? {
+        lines(&answer).into_iter().try_for_each(terminal::row)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn query(arguments: Arguments) -> Vec<(&'static str, String)> {
+    let Arguments { by, agent, user, thread, model, from, to, limit, after } = arguments;
+    let optional = [
+        ("agent", agent.map(|agent| agent.to_string())),
+        ("user", user.map(|user| user.to_string())),
+        ("thread", thread.map(|thread| thread.to_string())),
+        ("model", model),
+        ("from", from.map(|day| day.to_string())),
+        ("to", to.map(|day| day.to_string())),
+        ("after", after),
+    ];
+    let given = optional.into_iter().filter_map(|(field, value)| Some((field, value?)));
+    [("by", by), ("limit", limit.to_string())].into_iter().chain(given).collect()
+}
+
+fn lines(answer: &Answer) -> Vec<String> {
+    let text = |part: &Option<String>| printable(part.as_deref().unwrap_or_default());
+    let row = |usage: &Usage| {
+        let of = [&usage.day, &usage.agent, &usage.user, &usage.thread_id, &usage.model].map(text);
+        cells(of, &usage.sum)
+    };
+    let total = cells(["total", "", "", "", ""].map(str::to_owned), &answer.total);
+    let cost = format!("cost {}", printable(&answer.currency));
+    let heads = ["day", "agent", "user", "thread", "model", "calls", "failed", "input", "output", cost.as_str()];
+    let mut lines = table(heads, answer.usage.iter().map(row).chain([total]));
+    if !answer.unpriced.is_empty() {
+        let models = printable(&answer.unpriced.join(", "));
+        lines.push(format!("without a price: {models}; gateway.prices says what models cost"));
+    }
+    lines.extend(answer.next_after.iter().map(|next| format!("more: --after {}", printable(next))));
+    lines
+}
+
+fn cells([day, agent, user, thread, model]: [String; 5], sum: &Sum) -> [String; 10] {
+    let [calls, failed, input, output] =
+        [sum.calls, sum.failed, sum.input_tokens, sum.output_tokens].map(|number| number.to_string());
+    let cost = sum.cost.as_deref().map_or_else(|| "?".to_owned(), printable);
+    [day, agent, user, thread, model, calls, failed, input, output, cost]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn usage_is_a_table_with_its_total_and_what_has_no_price() {
+        let sum =
+            |cost: Option<&str>| json!({"calls": 2, "failed": 1, "input_tokens": 70, "output_tokens": 9, "cost": cost});
+        let mut row = sum(Some("0.125"));
+        row.as_object_mut().unwrap().extend(
+            json!({"day": null, "agent": "bob", "user": null, "thread_id": null, "model": "large"})
+                .as_object()
+                .unwrap()
+                .clone(),
+        );
+        let answer: Answer = serde_json::from_value(json!({
+            "usage": [row], "total": sum(None), "currency": "EUR", "unpriced": ["odd\u{1b}"], "next_after": "abc",
+        }))
+        .unwrap();
+        let text = lines(&answer).join("\n");
+        for part in [
+            "COST EUR",
+            "bob                  large  2      1       70     9       0.125",
+            "total",
+            "9       ?",
+            "without a price: odd;",
+            "more: --after abc",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+    }
+}

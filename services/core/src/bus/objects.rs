@@ -1,0 +1,196 @@
+//! Images and audio of messages, in JetStream's object store: each kept once, under the digest of its bytes, and named in
+//! events by it.
+//!
+//! Nothing is taken away again: the log is for ever, and so is what it names. What was stored and never named stays as
+//! well, and so do the pieces of what a gateway was storing when it was killed. `nats.objects_max_bytes` bounds it all;
+//! when that is reached, nothing more is taken.
+
+use std::{collections::HashMap, sync::Arc};
+
+use async_nats::jetstream::{
+    object_store::{self, GetErrorKind, InfoErrorKind, ObjectInfo, ObjectMetadata, ObjectStore},
+    stream::{LastRawMessageErrorKind, StorageType},
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE};
+use kairo_proto::v1::Part;
+use tokio::{io::AsyncReadExt, sync::OnceCell, time::timeout};
+
+use super::{Bus, BusError};
+use crate::{media, subjects::OBJECTS_BUCKET};
+
+/// Under which the media type is kept beside the bytes.
+const MEDIA_TYPE: &str = "content-type";
+/// What is read at once into memory, in bytes, before an object's size is believed.
+const READ_AHEAD: u64 = 1;
+/// Waits for an answer of the server that reading one object may take at most: its pieces come one after another.
+const READ_PATIENCE: u32 = 15;
+/// What keeping an object takes besides its bytes, in bytes, and as a part of them.
+const OVERHEAD: u64 = 4_096;
+const OVERHEAD_PART: u64 = 100;
+/// Times an object is looked up again that was replaced while it was read, by the same bytes.
+const LOOKS: u32 = 2;
+
+/// The object store. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Objects {
+    bus: Bus,
+    store: Arc<OnceCell<ObjectStore>>,
+}
+
+/// What was stored, and whether it had not been there before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// Without a name.
+    pub part: Part,
+    pub new: bool,
+}
+
+/// Why bytes were not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum PutError {
+    #[error("the object store holds as many bytes as it may (nats.objects_max_bytes)")]
+    Full,
+    #[error(transparent)]
+    Bus(#[from] BusError),
+}
+
+impl Objects {
+    /// Asks nothing of the server yet.
+    pub fn new(bus: &Bus) -> Self {
+        Self { bus: bus.clone(), store: Arc::default() }
+    }
+
+    /// Keeps bytes under their digest, which is also the answer. What is there already is not written again.
+    pub async fn put(&self, media_type: &str, bytes: &[u8]) -> Result<Stored, PutError> {
+        let digest = media::digest(bytes);
+        if let Some(part) = self.info(&digest).await? {
+            return Ok(Stored { part, new: false });
+        }
+        if !self.has_room(bytes.len() as u64).await? {
+            return Err(PutError::Full);
+        }
+        let store = self.store().await?;
+        let meta = ObjectMetadata {
+            name: digest,
+            metadata: HashMap::from([(MEDIA_TYPE.to_owned(), media_type.to_owned())]),
+            ..Default::default()
+        };
+        let mut source = bytes;
+        let written = store.put(meta, &mut source).await.map_err(|error| match error.to_string() {
+            reason if reason.contains("maximum bytes exceeded") => PutError::Full,
+            _ => PutError::Bus(unavailable("storing an object", error)),
+        })?;
+        Ok(Stored { part: part(&written), new: true })
+    }
+
+    /// What is known of an object; none if there is none of this digest.
+    pub async fn info(&self, digest: &str) -> Result<Option<Part>, BusError> {
+        if !media::is_digest(digest) {
+            return Ok(None);
+        }
+        let found = match self.store().await?.info(digest).await {
+            Ok(info) => Some(info),
+            // Whoever answered may lag behind the leader.
+            Err(error) if error.kind() == InfoErrorKind::NotFound => self.info_of_leader(digest).await?,
+            Err(error) => return Err(unavailable("looking an object up", error)),
+        };
+        Ok(found.filter(|info| !info.deleted).map(|info| part(&info)))
+    }
+
+    /// The object's bytes, which are what the digest says; none if there is none, or it is larger than `longest` bytes.
+    pub async fn get(&self, digest: &str, longest: u64) -> Result<Option<(Part, Vec<u8>)>, BusError> {
+        let mut looks = 0;
+        loop {
+            let Some(part) = self.info(digest).await?.filter(|part| part.size <= longest) else { return Ok(None) };
+            looks += 1;
+            match self.read(digest, part.size).await {
+                Ok(bytes) if media::digest(&bytes) == digest => return Ok(Some((part, bytes))),
+                Ok(_) if looks >= LOOKS => {
+                    tracing::error!(digest, "an object's bytes are not what its digest says");
+                    return Ok(None);
+                }
+                Err(error) if looks >= LOOKS => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+
+    async fn read(&self, digest: &str, size: u64) -> Result<Vec<u8>, BusError> {
+        const READING: &str = "reading an object";
+        let store = self.store().await?;
+        let object = store.get(digest).await.map_err(|error| match error.kind() {
+            GetErrorKind::NotFound => lagging(),
+            _ => unavailable(READING, error),
+        })?;
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+        let mut bounded = object.take(size + READ_AHEAD);
+        let patience = self.bus.request_timeout.saturating_mul(READ_PATIENCE);
+        let read = timeout(patience, bounded.read_to_end(&mut bytes)).await;
+        read.map_err(|error| unavailable(READING, error))?.map_err(|error| unavailable(READING, error))?;
+        Ok(bytes)
+    }
+
+    /// Whether so many bytes more may be kept. Asked first, since pieces of what is refused half-way would stay.
+    async fn has_room(&self, bytes: u64) -> Result<bool, BusError> {
+        let stream = self.bus.jetstream.get_stream(stream_name()).await;
+        let stream = stream.map_err(|error| unavailable("looking for room", error))?;
+        let info = stream.cached_info();
+        let most = u64::try_from(info.config.max_bytes).ok().filter(|most| *most > 0).unwrap_or(u64::MAX);
+        Ok(info.state.bytes.saturating_add(bytes).saturating_add(bytes / OVERHEAD_PART + OVERHEAD) <= most)
+    }
+
+    async fn info_of_leader(&self, digest: &str) -> Result<Option<ObjectInfo>, BusError> {
+        const LOOKING: &str = "looking an object up";
+        let stream = self.bus.jetstream.get_stream_no_info(stream_name()).await;
+        let stream = stream.map_err(|error| unavailable(LOOKING, error))?;
+        let subject = format!("$O.{OBJECTS_BUCKET}.M.{}", URL_SAFE.encode(digest));
+        match stream.get_last_raw_message_by_subject(&subject).await {
+            Ok(message) => {
+                let info = serde_json::from_slice(&message.payload);
+                info.map(Some).map_err(|error| unavailable(LOOKING, error))
+            }
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(unavailable(LOOKING, error)),
+        }
+    }
+
+    async fn store(&self) -> Result<&ObjectStore, BusError> {
+        let open = || self.bus.jetstream.get_object_store(OBJECTS_BUCKET);
+        self.store.get_or_try_init(open).await.map_err(|error| unavailable("opening the object store", error))
+    }
+}
+
+impl Bus {
+    /// The bucket of objects, as it is made when it is missing.
+    pub(super) fn objects(&self) -> object_store::Config {
+        object_store::Config {
+            bucket: OBJECTS_BUCKET.to_owned(),
+            max_bytes: i64::try_from(self.objects_max_bytes).unwrap_or(i64::MAX),
+            storage: StorageType::File,
+            num_replicas: self.replicas,
+            ..Default::default()
+        }
+    }
+}
+
+/// The stream that the bucket is.
+fn stream_name() -> String {
+    format!("OBJ_{OBJECTS_BUCKET}")
+}
+
+fn part(info: &ObjectInfo) -> Part {
+    Part {
+        media_type: info.metadata.get(MEDIA_TYPE).cloned().unwrap_or_default(),
+        digest: info.name.clone(),
+        size: info.size as u64,
+        name: String::new(),
+    }
+}
+
+fn unavailable(doing: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> BusError {
+    BusError::Unavailable { doing, source: error.into() }
+}
+
+fn lagging() -> BusError {
+    BusError::Unavailable { doing: "reading an object", source: "the server has not seen it yet".into() }
+}

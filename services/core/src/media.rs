@@ -1,0 +1,182 @@
+//! Images and audio of messages: which kinds are taken, how they are told apart, how they are spoken of where only words
+//! will do. Pure.
+
+use kairo_proto::v1::Part;
+use sha2::{Digest, Sha256};
+
+use crate::envelope::Modality;
+
+/// Every media type a part may have.
+pub const TYPES: [&str; 10] = [
+    "image/png",
+    "image/jpeg",
+    "image/gif",
+    "image/webp",
+    "audio/wav",
+    "audio/mpeg",
+    "audio/mp4",
+    "audio/ogg",
+    "audio/webm",
+    "audio/flac",
+];
+
+/// Characters of a digest.
+const DIGEST_CHARS: usize = 64;
+/// Longest name of a part, in bytes.
+pub const NAME_BYTES: usize = 255;
+
+/// The media type as it is written here, if it may be that of a part: letters of any case are taken, parameters such as
+/// codecs are not kept, and some have a second name.
+pub fn known(media_type: &str) -> Option<&'static str> {
+    let plain = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let plain = match plain.as_str() {
+        "image/jpg" => "image/jpeg",
+        "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => "audio/wav",
+        "audio/mp3" => "audio/mpeg",
+        "audio/m4a" | "audio/x-m4a" => "audio/mp4",
+        "audio/x-flac" => "audio/flac",
+        other => other,
+    };
+    TYPES.into_iter().find(|known| *known == plain)
+}
+
+/// What the first bytes say it is; none if that is nothing a part may be.
+pub fn sniff(bytes: &[u8]) -> Option<&'static str> {
+    let at = |from: usize, mark: &[u8]| bytes.get(from..from + mark.len()) == Some(mark);
+    match bytes {
+        _ if at(0, b"\x89PNG\r\n\x1a\n") => Some("image/png"),
+        _ if at(0, b"\xff\xd8\xff") => Some("image/jpeg"),
+        _ if at(0, b"GIF87a") || at(0, b"GIF89a") => Some("image/gif"),
+        _ if at(0, b"RIFF") && at(8, b"WEBP") => Some("image/webp"),
+        _ if at(0, b"RIFF") && at(8, b"WAVE") => Some("audio/wav"),
+        _ if at(4, b"ftyp") => Some("audio/mp4"),
+        _ if at(0, b"OggS") => Some("audio/ogg"),
+        _ if at(0, b"\x1a\x45\xdf\xa3") => Some("audio/webm"),
+        _ if at(0, b"fLaC") => Some("audio/flac"),
+        _ if at(0, b"ID3") => Some("audio/mpeg"),
+        // A frame of MPEG audio without a tag in front: the sync word and a layer.
+        [0xff, second, ..] if second & 0xe0 == 0xe0 && second & 0x06 != 0 => Some("audio/mpeg"),
+        _ => None,
+    }
+}
+
+/// The SHA-256 of some bytes, in hexadecimal digits: the name of what they are.
+pub fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a text is a digest as [`digest`] writes it.
+pub fn is_digest(text: &str) -> bool {
+    text.len() == DIGEST_CHARS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether a text may be the name of a part: of at most [`NAME_BYTES`] bytes, without control characters.
+pub fn is_name(text: &str) -> bool {
+    text.len() <= NAME_BYTES && !text.chars().any(char::is_control)
+}
+
+/// What a message with these parts is: as its first part, or words where it has none.
+pub fn modality(parts: &[Part]) -> Modality {
+    match parts.first().map(kind) {
+        Some("image") => Modality::Image,
+        Some("audio") => Modality::Audio,
+        _ => Modality::Text,
+    }
+}
+
+/// `image` or `audio`.
+pub fn kind(part: &Part) -> &str {
+    part.media_type.split('/').next().unwrap_or_default()
+}
+
+/// A part where it cannot be shown: `[image photo.png, 120 kB]`.
+pub fn described(part: &Part) -> String {
+    let name = if part.name.is_empty() { &part.media_type } else { &part.name };
+    format!("[{} {name}, {}]", kind(part), size(part.size))
+}
+
+/// Words with what belongs to them, for whom only words will do.
+pub fn in_words(text: &str, parts: &[Part]) -> String {
+    let words = (!text.is_empty()).then(|| text.to_owned());
+    words.into_iter().chain(parts.iter().map(described)).collect::<Vec<_>>().join("\n")
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..999_500 => format!("{} kB", (bytes + 500) / 1_000),
+        _ => format!("{}.{} MB", (bytes + 50_000) / 1_000_000, (bytes + 50_000) % 1_000_000 / 100_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_bytes_are_is_told_by_how_they_begin() {
+        let cases: [(&[u8], Option<&str>); 16] = [
+            (b"\x89PNG\r\n\x1a\n....", Some("image/png")),
+            (b"\xff\xd8\xff\xe0..JFIF", Some("image/jpeg")),
+            (b"GIF89a..", Some("image/gif")),
+            (b"RIFF\0\0\0\0WEBPVP8 ", Some("image/webp")),
+            (b"RIFF\0\0\0\0WAVEfmt ", Some("audio/wav")),
+            (b"\0\0\0\x20ftypM4A ", Some("audio/mp4")),
+            (b"OggS\0\x02", Some("audio/ogg")),
+            (b"\x1a\x45\xdf\xa3", Some("audio/webm")),
+            (b"fLaC\0\0", Some("audio/flac")),
+            (b"ID3\x04\0", Some("audio/mpeg")),
+            (b"\xff\xfb\x90\x64", Some("audio/mpeg")),
+            // AAC has no layer there; a PDF, a page, nothing.
+            (b"\xff\xf1\x50\x80", None),
+            (b"%PDF-1.7", None),
+            (b"<html>", None),
+            (b"", None),
+            (b"RIFF\0\0", None),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(sniff(bytes), expected, "{bytes:?}");
+        }
+        for media_type in TYPES {
+            assert_eq!(known(media_type), Some(media_type));
+        }
+        assert_eq!(known("Audio/OGG; codecs=opus"), Some("audio/ogg"));
+        assert_eq!(known("image/jpg"), Some("image/jpeg"));
+        assert_eq!((known("image/svg+xml"), known("text/plain"), known("")), (None, None, None));
+    }
+
+    #[test]
+    fn a_digest_is_that_of_the_standard_and_written_in_one_way() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(digest(b""), empty);
+        assert!(is_digest(empty));
+        for bad in ["", &empty.to_uppercase(), &empty[1..], &format!("{empty}0"), &empty.replace('e', "g")] {
+            assert!(!is_digest(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_part_is_spoken_of_by_kind_name_and_size() {
+        let part = |media_type: &str, name: &str, size| Part {
+            media_type: media_type.into(),
+            name: name.into(),
+            size,
+            ..Default::default()
+        };
+        let photo = part("image/png", "photo.png", 119_600);
+        assert_eq!(described(&photo), "[image photo.png, 120 kB]");
+        assert_eq!(described(&part("audio/wav", "", 999)), "[audio audio/wav, 999 bytes]");
+        assert_eq!(described(&part("audio/wav", "a", 999_500)), "[audio a, 1.0 MB]");
+        assert_eq!(described(&part("audio/wav", "a", 12_345_678)), "[audio a, 12.3 MB]");
+        assert_eq!(in_words("Look.", std::slice::from_ref(&photo)), "Look.\n[image photo.png, 120 kB]");
+        assert_eq!(in_words("", std::slice::from_ref(&photo)), "[image photo.png, 120 kB]");
+        assert_eq!((in_words("Look.", &[]), modality(&[])), ("Look.".to_owned(), Modality::Text));
+        assert_eq!(modality(&[photo]), Modality::Image);
+    }
+
+    #[test]
+    fn a_name_is_short_and_fits_a_line() {
+        assert!(is_name("") && is_name("größe 🦀.png") && is_name(&"x".repeat(NAME_BYTES)));
+        assert!(!is_name("a\nb") && !is_name(&"x".repeat(NAME_BYTES + 1)));
+    }
+}

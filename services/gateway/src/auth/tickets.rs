@@ -1,0 +1,235 @@
+//! Tickets: what stands for a key where a browser cannot send one. `EventSource` and `WebSocket` send no headers of a
+//! page's own, and a key in a URL would stand in every log on its way.
+//!
+//! A ticket is 256 random bits, good for one request within `gateway.ticket_ttl_ms`. It is kept in a bucket as its
+//! SHA-256, and used under the guard of its revision, so that of two uses, at whatever gateways, one succeeds.
+//!
+//! An `EventSource` that loses its connection comes back by itself, with the same URL. So a ticket that was used for an
+//! event stream stays good for that stream alone: the same path and query, and a `Last-Event-ID`, until
+//! `gateway.ticket_reconnect_ms` after the connection before was last known to be there. Whoever comes back takes the
+//! stream over: the gateway that has the connection before notices when it next says that it is there, and ends it.
+
+use std::time::Duration;
+
+use async_nats::jetstream::{context::PublishErrorKind, message::PublishMessage, stream::LastRawMessageErrorKind};
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{Bus, BusError},
+    subjects::TICKETS_BUCKET,
+};
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+use super::secret::{self, Hash};
+use crate::{config::GatewayConfig, problem::Problem};
+
+/// How many times, within the time it has to come back, a stream says that it is there.
+const SIGNS_OF_LIFE: u32 = 3;
+/// Times that a ticket is looked at anew when somebody else changed it.
+const TRIES: usize = 4;
+
+/// Whom a ticket stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StandsFor {
+    Anyone,
+    /// Whoever had the administrator's key of this fingerprint.
+    Administrator(String),
+    /// Whoever has the key of this id.
+    Key(String),
+}
+
+/// What a ticket is shown for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// One connection, and no other afterwards.
+    Once,
+    /// An event stream: a digest of its URL without the ticket, and whether it comes back with a `Last-Event-ID`.
+    Stream { url: String, comes_back: bool },
+}
+
+impl Use {
+    pub fn stream(path: &str, query: Option<&str>, comes_back: bool) -> Self {
+        Self::Stream { url: Hash::of(&format!("{path}?{}", query.unwrap_or_default())).to_hex(), comes_back }
+    }
+}
+
+/// What the bucket holds of a ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stored {
+    stands_for: StandsFor,
+    expires_at: Timestamp,
+    /// The stream it was used for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stream: Option<String>,
+}
+
+impl Stored {
+    /// Whether it is good for this.
+    fn is_good_for(&self, used: &Use, now: Timestamp) -> bool {
+        let is_for_it = match (&self.stream, used) {
+            (None, _) => true,
+            (Some(before), Use::Stream { url, comes_back: true }) => before == url,
+            (Some(_), _) => false,
+        };
+        now < self.expires_at && is_for_it
+    }
+}
+
+/// Makes tickets, and takes them.
+#[derive(Clone)]
+pub struct Tickets {
+    bus: Bus,
+    lifetime: Duration,
+    reconnect: Duration,
+}
+
+/// A ticket that was taken.
+pub struct Taken {
+    pub stands_for: StandsFor,
+    /// How its stream can be kept, if it was taken for one.
+    pub stay: Option<Stay>,
+}
+
+/// A stream's hold on its ticket.
+#[derive(Clone)]
+pub struct Stay {
+    tickets: Tickets,
+    hash: String,
+    revision: u64,
+    stored: Stored,
+}
+
+impl Tickets {
+    pub fn new(bus: &Bus, config: &GatewayConfig) -> Self {
+        let [lifetime, reconnect] = [config.ticket_ttl_ms, config.ticket_reconnect_ms].map(Duration::from_millis);
+        Self { bus: bus.clone(), lifetime, reconnect }
+    }
+
+    /// Makes one: its text, and when it is no longer good.
+    pub async fn issue(&self, stands_for: StandsFor) -> Result<(String, Timestamp), Problem> {
+        let ticket = secret::ticket().map_err(|error| Problem::internal(&error))?;
+        let expires_at = Timestamp::now() + self.lifetime;
+        let stored = Stored { stands_for, expires_at, stream: None };
+        self.write(&Hash::of(&ticket).to_hex(), Some(&stored), 0, self.lifetime).await?;
+        Ok((ticket, expires_at))
+    }
+
+    /// Takes a ticket; none when it is not good for this, of which the reason is not told.
+    pub async fn take(&self, ticket: &str, used: &Use, now: Timestamp) -> Result<Option<Taken>, BusError> {
+        if !secret::is_ticket(ticket) {
+            return Ok(None);
+        }
+        let hash = Hash::of(ticket).to_hex();
+        for _ in 0..TRIES {
+            match self.try_to_take(&hash, used, now).await {
+                // Somebody else was quicker: another use, or only the connection before that said that it is there.
+                Err(BusError::Conflict { .. }) => {}
+                taken => return taken,
+            }
+        }
+        Ok(None)
+    }
+
+    async fn try_to_take(&self, hash: &str, used: &Use, now: Timestamp) -> Result<Option<Taken>, BusError> {
+        let Some((revision, stored)) = self.read(hash).await? else { return Ok(None) };
+        if !stored.is_good_for(used, now) {
+            return Ok(None);
+        }
+        let stands_for = stored.stands_for.clone();
+        let stay = match used {
+            Use::Once => {
+                self.write(hash, None, revision, self.lifetime).await?;
+                None
+            }
+            Use::Stream { url, .. } => {
+                let stay = Stay { tickets: self.clone(), hash: hash.to_owned(), revision, stored };
+                Some(stay.renewed(Some(url.clone()), now).await?)
+            }
+        };
+        Ok(Some(Taken { stands_for, stay }))
+    }
+
+    /// As the stream's leader has it: a replica may not have heard of it yet.
+    async fn read(&self, hash: &str) -> Result<Option<(u64, Stored)>, BusError> {
+        let failed = |source: async_nats::Error| BusError::Unavailable { doing: "reading a ticket", source };
+        let stream = self.bus.jetstream.get_stream_no_info(format!("KV_{TICKETS_BUCKET}")).await;
+        let stream = stream.map_err(|error| failed(error.into()))?;
+        match stream.get_last_raw_message_by_subject(&subject(hash)).await {
+            // One that was used up says nothing.
+            Ok(message) => Ok(serde_json::from_slice(&message.payload).ok().map(|stored| (message.sequence, stored))),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+
+    /// Writes it, or deletes it, if nobody did since this revision. What nobody looks at any more the server forgets.
+    async fn write(&self, hash: &str, stored: Option<&Stored>, after: u64, kept: Duration) -> Result<u64, BusError> {
+        // Whole seconds, and not forgotten before it says so itself.
+        let mut message =
+            PublishMessage::build().expected_last_subject_sequence(after).ttl(Duration::from_secs(kept.as_secs() + 2));
+        message = match stored {
+            Some(stored) => message.payload(serde_json::to_vec(stored).unwrap_or_default().into()),
+            None => message.header("KV-Operation", "DEL"),
+        };
+        let sent = async { self.bus.jetstream.send_publish(subject(hash), message).await?.await };
+        sent.await.map(|written| written.sequence).map_err(|error| match error.kind() {
+            PublishErrorKind::WrongLastSequence => BusError::Conflict { expected: after },
+            _ => BusError::Unavailable { doing: "keeping a ticket", source: error.into() },
+        })
+    }
+}
+
+impl Stay {
+    async fn renewed(mut self, stream: Option<String>, now: Timestamp) -> Result<Self, BusError> {
+        let reconnect = self.tickets.reconnect;
+        let stored = Stored { expires_at: now + reconnect, stream, ..self.stored };
+        self.revision = self.tickets.write(&self.hash, Some(&stored), self.revision, reconnect).await?;
+        self.stored = stored;
+        Ok(self)
+    }
+
+    /// Keeps the ticket good for the stream that was opened with it. Ends when another has taken the stream over.
+    pub async fn keep(mut self) {
+        loop {
+            sleep(self.tickets.reconnect / SIGNS_OF_LIFE).await;
+            let stream = self.stored.stream.clone();
+            match self.clone().renewed(stream, Timestamp::now()).await {
+                Ok(renewed) => self = renewed,
+                Err(BusError::Conflict { .. }) => return,
+                Err(error) => tracing::debug!(%error, "a ticket could not be renewed, trying again"),
+            }
+        }
+    }
+}
+
+fn subject(hash: &str) -> String {
+    format!("$KV.{TICKETS_BUCKET}.{hash}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_is_good_for_one_use_and_for_coming_back_to_the_same_stream() {
+        let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
+        let stream = |query: &str, comes_back| Use::stream("/v1/events/stream", Some(query), comes_back);
+        let of = |used: Option<&Use>| Stored {
+            stands_for: StandsFor::Anyone,
+            expires_at: now + Duration::from_secs(30),
+            stream: used.and_then(|used| if let Use::Stream { url, .. } = used { Some(url.clone()) } else { None }),
+        };
+        let fresh = of(None);
+        for used in [Use::Once, stream("agent=a", false), stream("agent=a", true)] {
+            assert!(fresh.is_good_for(&used, now), "{used:?}");
+            assert!(!fresh.is_good_for(&used, fresh.expires_at), "{used:?}");
+        }
+        let used = of(Some(&stream("agent=a", false)));
+        assert!(used.is_good_for(&stream("agent=a", true), now));
+        assert!(!used.is_good_for(&stream("agent=a", true), used.expires_at));
+        for other in [Use::Once, stream("agent=a", false), stream("agent=b", true), stream("", true)] {
+            assert!(!used.is_good_for(&other, now), "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Whom an event concerns, for keys that are limited to a user. Pure.
+//!
+//! An event concerns a user when it names them; or when they began its turn, or its thread is theirs, and neither is
+//! another's. What cannot be shown to concern anybody concerns nobody.
+
+use std::{
+    collections::{HashMap, HashSet},
+    hash::Hash,
+};
+
+use kairo_core::event_json::EventJson;
+use serde_json::Value;
+use uuid::Uuid;
+
+/// Turns, and threads, that are remembered at least; twice as many at most.
+const REMEMBERED: usize = 4_096;
+
+/// A thread, by its agent and its id.
+pub type ThreadKey = (String, String);
+
+/// Whom something concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concern {
+    /// The user that was asked for, and nobody else.
+    Theirs,
+    NotTheirs,
+    /// Whoever began its turn, and whose its thread is, has to be found out first.
+    Unknown,
+}
+
+/// Where something happened, which says whom it concerns if it does not say so itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Happened {
+    pub turn: Uuid,
+    pub thread: Option<ThreadKey>,
+}
+
+impl Happened {
+    pub fn of(event: &EventJson) -> Self {
+        Self::at(event.correlation_id, owner(&event.subject), event.thread_id.as_deref())
+    }
+
+    pub fn at(turn: Uuid, agent: &str, thread: Option<&str>) -> Self {
+        Self { turn, thread: thread.map(|thread| (agent.to_owned(), thread.to_owned())) }
+    }
+}
+
+/// What is known of turns and threads: whose they are, if they are anybody's.
+#[derive(Debug, Default)]
+pub struct Known {
+    turns: Remembered<Uuid, Option<String>>,
+    threads: Remembered<ThreadKey, Option<String>>,
+}
+
+impl Known {
+    /// Takes in what an event says of whose its turn or thread is.
+    pub fn learn(&mut self, event: &EventJson) {
+        let Some(user) = named(event) else { return };
+        let begins = matches!(noun(&event.subject), "user") || is_delivered(&event.subject);
+        if begins {
+            self.turns.put(event.correlation_id, Some(user.to_owned()));
+        } else if event.type_name == "kairo.thread.created.v1"
+            && let Some(thread) = Happened::of(event).thread
+        {
+            self.threads.put(thread, Some(user.to_owned()));
+        }
+    }
+
+    /// Takes in what was found out.
+    pub fn note(&mut self, at: &Happened, turn: Option<String>, thread: Option<String>) {
+        self.turns.put(at.turn, turn);
+        if let Some(key) = &at.thread {
+            self.threads.put(key.clone(), thread);
+        }
+    }
+
+    /// Whether something that happened there concerns this user.
+    pub fn concern(&self, at: &Happened, user: &str) -> Concern {
+        let Some(turn) = self.turns.get(&at.turn) else { return Concern::Unknown };
+        let thread = match at.thread.as_ref().map(|thread| self.threads.get(thread)) {
+            None => None,
+            Some(None) => return Concern::Unknown,
+            Some(Some(thread)) => thread.as_deref(),
+        };
+        match is_theirs(user, None, turn.as_deref(), thread) {
+            true => Concern::Theirs,
+            false => Concern::NotTheirs,
+        }
+    }
+}
+
+/// Whether an event concerns this user.
+pub fn concerns(event: &EventJson, user: &str, known: &Known) -> Concern {
+    match (noun(&event.subject), named(event)) {
+        (_, Some(named)) if named == user => Concern::Theirs,
+        (_, Some(_)) => Concern::NotTheirs,
+        ("agent" | "task" | "email" | "tool" | "process", None) => known.concern(&Happened::of(event), user),
+        // Of services, of other systems, and whatever comes to be.
+        _ => Concern::NotTheirs,
+    }
+}
+
+/// Whether something concerns this user, by the user it names, who began its turn and whose its thread is.
+pub fn is_theirs(user: &str, named: Option<&str>, turn: Option<&str>, thread: Option<&str>) -> bool {
+    match (named, turn, thread) {
+        (Some(named), ..) => named == user,
+        (None, None, None) => false,
+        (None, turn, thread) => turn.is_none_or(|turn| turn == user) && thread.is_none_or(|thread| thread == user),
+    }
+}
+
+/// The user that an event is of, or is meant for, if it says so.
+fn named(event: &EventJson) -> Option<&str> {
+    match noun(&event.subject) {
+        "user" => Some(owner(&event.subject)),
+        "agent" => {
+            let text = |from: &'_ Value| from.get("user").and_then(Value::as_str).is_some_and(|user| !user.is_empty());
+            let task = event.payload.get("task").filter(|_| event.type_name == "kairo.task.scheduled.v1");
+            let from = [Some(&event.payload), task].into_iter().flatten().find(|from| text(from))?;
+            from.get("user").and_then(Value::as_str)
+        }
+        _ => None,
+    }
+}
+
+/// Whether what stands there is what a user said, delivered to an agent.
+fn is_delivered(subject: &str) -> bool {
+    let verb = subject.rsplit('.').next().unwrap_or_default();
+    noun(subject) == "agent" && matches!(verb, "message" | "choice" | "approval" | "command")
+}
+
+fn noun(subject: &str) -> &str {
+    subject.split('.').nth(1).unwrap_or_default()
+}
+
+/// The third token: an agent, a user or a service.
+pub fn owner(subject: &str) -> &str {
+    subject.split('.').nth(2).unwrap_or_default()
+}
+
+/// The user who began a turn, by the subject of the event it began with.
+pub fn began(subject: &str) -> Option<&str> {
+    (noun(subject) == "user").then(|| owner(subject))
+}
+
+/// The newest of what was put in; the rest is forgotten.
+#[derive(Debug)]
+pub struct Remembered<K, V> {
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
+}
+
+impl<K, V> Default for Remembered<K, V> {
+    fn default() -> Self {
+        Self { young: HashMap::new(), old: HashMap::new() }
+    }
+}
+
+impl<K: Eq + Hash, V> Remembered<K, V> {
+    pub fn put(&mut self, key: K, value: V) {
+        if self.young.len() >= REMEMBERED && !self.young.contains_key(&key) {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, value);
+    }
+
+    pub fn get(&self, key: &K) -> Option<&V> {
+        self.young.get(key).or_else(|| self.old.get(key))
+    }
+}
+
+/// The places among these that something has to be found out about, each once.
+pub fn to_find_out<'a>(events: impl Iterator<Item = &'a EventJson>, user: &str, known: &Known) -> Vec<Happened> {
+    let unknown = events.filter(|event| concerns(event, user, known) == Concern::Unknown);
+    unknown.map(Happened::of).collect::<HashSet<_>>().into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const TURN: u128 = 7;
+
+    fn event(subject: &str, type_name: &str, thread: Option<&str>, payload: Value) -> EventJson {
+        serde_json::from_value(json!({
+            "event_id": Uuid::from_u128(1), "ts": "2026-11-21T10:00:00Z", "source": "user", "modality": "text",
+            "payload": payload, "meta": { "tags": [] }, "type": type_name, "sequence": 7, "position": 0,
+            "subject": subject, "correlation_id": Uuid::from_u128(TURN), "causation_id": null, "thread_id": thread,
+        }))
+        .unwrap()
+    }
+
+    fn known(turn: Option<&str>, thread: Option<&str>) -> Known {
+        let mut known = Known::default();
+        let at = Happened::at(Uuid::from_u128(TURN), "bob", Some("t"));
+        known.note(&at, turn.map(str::to_owned), thread.map(str::to_owned));
+        known
+    }
+
+    fn result() -> EventJson {
+        // What a tool found is not what the event says of itself.
+        let payload = json!({ "user": "ann", "result": { "user": "ann" } });
+        event("kairo.tool.bob.result", "kairo.tool.result.v1", Some("t"), payload)
+    }
+
+    #[test]
+    fn whoever_is_named_is_concerned_and_nobody_else() {
+        // Even in a turn and a thread of somebody else.
+        let known = known(Some("joe"), Some("joe"));
+        let say = json!({ "type": "say", "user": "ann", "text": "hello" });
+        for event in [
+            event("kairo.user.ann.message", "kairo.user.message.v1", None, json!({ "user": "joe" })),
+            event("kairo.agent.bob.message", "kairo.agent.message.v1", Some("t"), json!({ "user": "ann" })),
+            event("kairo.agent.bob.decision", "kairo.agent.action.v1", Some("t"), say),
+            event(
+                "kairo.agent.bob.decision",
+                "kairo.task.scheduled.v1",
+                Some("t"),
+                json!({ "task": { "user": "ann" } }),
+            ),
+        ] {
+            assert_eq!(concerns(&event, "ann", &known), Concern::Theirs, "{event:?}");
+            assert_eq!(concerns(&event, "joe", &known), Concern::NotTheirs, "{event:?}");
+        }
+    }
+
+    #[test]
+    fn what_names_nobody_concerns_whose_turn_and_thread_it_is() {
+        let cases = [
+            (Some("ann"), Some("ann"), Concern::Theirs),
+            (Some("ann"), None, Concern::Theirs),
+            (None, Some("ann"), Concern::Theirs),
+            (None, None, Concern::NotTheirs),
+            // Such as a hook of one user that another's words set off.
+            (Some("joe"), Some("ann"), Concern::NotTheirs),
+            (Some("ann"), Some("joe"), Concern::NotTheirs),
+        ];
+        for (turn, thread, expected) in cases {
+            assert_eq!(concerns(&result(), "ann", &known(turn, thread)), expected, "{turn:?} {thread:?}");
+        }
+        assert_eq!(concerns(&result(), "ann", &Known::default()), Concern::Unknown);
+    }
+
+    #[test]
+    fn what_concerns_no_user_is_not_shown() {
+        let known = known(Some("ann"), Some("ann"));
+        for subject in ["kairo.system.tool-runner.catalogue", "kairo.dlq.router.letter", "kairo.new.ann.thing", "x", ""]
+        {
+            let event = event(subject, "x", None, json!({ "user": "ann" }));
+            assert_eq!(concerns(&event, "ann", &known), Concern::NotTheirs, "{subject}");
+        }
+        let defined = event("kairo.agent.bob.defined", "kairo.agent.defined.v1", None, json!({ "profile": {} }));
+        let mut nobodys = Known::default();
+        nobodys.note(&Happened::of(&defined), None, None);
+        assert_eq!(concerns(&defined, "ann", &nobodys), Concern::NotTheirs);
+    }
+
+    #[test]
+    fn turns_and_threads_are_learnt_as_they_begin() {
+        let mut known = Known::default();
+        let message = event("kairo.agent.bob.message", "kairo.agent.message.v1", None, json!({ "user": "ann" }));
+        known.learn(&message);
+        assert_eq!(to_find_out([&message, &result(), &result()].into_iter(), "ann", &known).len(), 1);
+        let created = event("kairo.agent.bob.decision", "kairo.thread.created.v1", Some("t"), json!({ "user": "ann" }));
+        known.learn(&created);
+        assert_eq!(concerns(&result(), "ann", &known), Concern::Theirs);
+        // What an agent says in somebody's turn says nothing of whose turn that is.
+        let mut known = Known::default();
+        known.learn(&event("kairo.agent.bob.decision", "kairo.agent.action.v1", None, json!({ "user": "joe" })));
+        assert_eq!(concerns(&result(), "joe", &known), Concern::Unknown);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut remembered = Remembered::default();
+        for key in 0..10 * REMEMBERED {
+            remembered.put(key, key);
+        }
+        assert!(remembered.young.len() + remembered.old.len() <= 2 * REMEMBERED);
+        assert_eq!((remembered.get(&(10 * REMEMBERED - 1)), remembered.get(&0)), (Some(&(10 * REMEMBERED - 1)), None));
+    }
+}

@@ -1,0 +1,80 @@
+//! How an rpc is answered: by the endpoint of the HTTP interface that says the same, within the process. So whatever
+//! holds there, of keys, limits, fields, waiting and what is shown, holds here, and is written once.
+
+use std::net::SocketAddr;
+
+use axum::{
+    Router,
+    body::{self, Body},
+    extract::{ConnectInfo, Request},
+    http::{Extensions, HeaderMap, HeaderName, Method, header},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use tonic::{Response, Status};
+use tower::ServiceExt;
+
+use super::{status::status, transcode};
+use crate::{http::Gateway, problem::Problem};
+
+/// What of a client's metadata endpoints look at.
+const HEADERS: [HeaderName; 2] = [header::AUTHORIZATION, HeaderName::from_static("traceparent")];
+
+/// The endpoints, as those see them who ask for a client.
+#[derive(Clone)]
+pub struct Endpoints {
+    pub gateway: Gateway,
+    http: Router,
+}
+
+impl Endpoints {
+    pub fn new(gateway: Gateway, http: Router) -> Self {
+        Self { gateway, http }
+    }
+
+    /// What the endpoint answers.
+    pub async fn answer<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        method: Method,
+        route: &str,
+        request: tonic::Request<Q>,
+    ) -> Result<Response<A>, Status> {
+        let request = translated(method, route, request).map_err(|problem| status(&problem))?;
+        let Ok(answer) = self.http.clone().oneshot(request).await;
+        if let Some(problem) = answer.extensions().get::<Problem>() {
+            return Err(status(problem));
+        }
+        // It is in memory already.
+        let body = body::to_bytes(answer.into_body(), usize::MAX).await;
+        let body = body.map_err(|error| status(&Problem::internal(&error)))?;
+        let message = serde_json::from_slice(&body).map_err(|error| status(&Problem::internal(&error)))?;
+        Ok(Response::new(message))
+    }
+}
+
+/// A client's message as a request to an endpoint, with all that tells who the client is.
+pub fn translated<Q: Serialize>(method: Method, route: &str, request: tonic::Request<Q>) -> Result<Request, Problem> {
+    let (metadata, extensions, message) = request.into_parts();
+    let mut fields = transcode::fields(&message).map_err(|error| Problem::internal(&error))?;
+    let path = transcode::path(route, &mut fields);
+    let (uri, body) = if method == Method::GET {
+        (format!("{path}{}", transcode::query(&fields)), Body::empty())
+    } else {
+        let json = serde_json::to_vec(&fields).map_err(|error| Problem::internal(&error))?;
+        (path, Body::from(json))
+    };
+    let built = Request::builder().method(method).uri(uri).header(header::CONTENT_TYPE, "application/json").body(body);
+    let mut request = built.map_err(|_| Problem::too_large("the fields are longer than a URL may be"))?;
+    about_client(&mut request, &metadata.into_headers(), &extensions);
+    Ok(request)
+}
+
+fn about_client(request: &mut Request, headers: &HeaderMap, extensions: &Extensions) {
+    for name in HEADERS {
+        if let Some(value) = headers.get(&name) {
+            request.headers_mut().insert(name, value.clone());
+        }
+    }
+    if let Some(peer) = extensions.get::<ConnectInfo<SocketAddr>>() {
+        request.extensions_mut().insert(*peer);
+    }
+}

@@ -1,0 +1,99 @@
+//! `Events.Stream`: what a client watches, as `GET /v1/events/stream` shows it.
+
+use std::{net::SocketAddr, time::Duration};
+
+use axum::{extract::ConnectInfo, http::Method};
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use kairo_proto::v1::{self, KeepAlive, Live, StreamRequest, StreamResponse, stream_response};
+use serde_json::Value;
+use tokio::{sync::mpsc, time::timeout};
+use tonic::{Response, Status};
+
+use super::{
+    endpoints::{Endpoints, translated},
+    generated::events_server::Events,
+    status::status,
+};
+use crate::{
+    auth::Caller,
+    http::{Gateway, access, stream as http},
+    place::Place,
+    problem::Problem,
+    watch::{Shown, Wish},
+};
+
+/// The endpoint that shows the same.
+pub const ROUTE: &str = "/v1/events/stream";
+const STOPPING: &str = "the gateway is stopping; ask again after the last place that was seen";
+
+type Told = Result<StreamResponse, Status>;
+
+#[tonic::async_trait]
+impl Events for Endpoints {
+    type StreamStream = BoxStream<'static, Told>;
+
+    async fn stream(&self, request: tonic::Request<StreamRequest>) -> Result<Response<Self::StreamStream>, Status> {
+        let shown = match begun(&self.gateway, request) {
+            Ok((caller, wish)) => http::open(&self.gateway, caller, wish, message).await,
+            Err(problem) => Err(problem),
+        };
+        shown.map(|shown| Response::new(told(&self.gateway, shown))).map_err(|problem| status(&problem))
+    }
+}
+
+/// Who asks, if they may, and what they wish.
+fn begun(gateway: &Gateway, request: tonic::Request<StreamRequest>) -> Result<(Caller, Wish), Problem> {
+    let request = translated(Method::GET, ROUTE, request)?;
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.map_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)), |peer| peer.0);
+    let caller = access::admitted(gateway, peer, Some(ROUTE), &request)?;
+    Ok((caller, http::read(request.uri().query(), None)?))
+}
+
+/// What is shown, signs of life while there is nothing, and at its end why it ends.
+fn told(gateway: &Gateway, shown: mpsc::Receiver<Told>) -> BoxStream<'static, Told> {
+    let heartbeat = Duration::from_millis(gateway.config.heartbeat_ms);
+    let shutdown = gateway.shutdown.clone();
+    let next = move |shown: Option<mpsc::Receiver<Told>>| {
+        let shutdown = shutdown.clone();
+        async move {
+            let mut shown = shown?;
+            let told = match timeout(heartbeat, shown.recv()).await {
+                Err(_) => Ok(response(stream_response::Shown::KeepAlive(KeepAlive {}))),
+                Ok(Some(told)) => told,
+                Ok(None) if shutdown.is_cancelled() => Err(status(&Problem::unavailable(STOPPING))),
+                Ok(None) => Err(status(&Problem::unauthorized())),
+            };
+            let rest = told.is_ok().then_some(shown);
+            Some((told, rest))
+        }
+    };
+    stream::unfold(Some(shown), next).boxed()
+}
+
+fn response(shown: stream_response::Shown) -> StreamResponse {
+    StreamResponse { shown: Some(shown) }
+}
+
+fn message(shown: Shown<'_>) -> Told {
+    let shown = match shown {
+        Shown::Start(place) => stream_response::Shown::Start(written(place)),
+        Shown::Event(event) => {
+            let event = serde_json::to_value(event).and_then(serde_json::from_value::<v1::Event>);
+            stream_response::Shown::Event(event.map_err(|error| status(&Problem::internal(&error)))?)
+        }
+        Shown::Live(name, data) => stream_response::Shown::Live(live(name, &data)),
+    };
+    Ok(response(shown))
+}
+
+fn live(name: &str, data: &Value) -> Live {
+    Live { name: name.to_owned(), data: Some(v1::Json { text: data.to_string() }) }
+}
+
+fn written(place: Place) -> v1::Place {
+    v1::Place { sequence: place.sequence, position: (!place.is_whole()).then_some(place.position) }
+}

@@ -1,0 +1,102 @@
+//! The gRPC interface, on the same port as HTTP: commands, queries and the stream of events, whether the gateway takes
+//! work, and what services there are.
+//!
+//! An rpc is answered by the endpoint of the HTTP interface that says the same ([`endpoints`], [`rpcs`]), in its own form
+//! ([`transcode`], [`status`]); the stream comes from where the endpoint's does ([`events`]).
+
+mod endpoints;
+mod events;
+mod health;
+mod rpcs;
+mod status;
+mod transcode;
+
+/// The servers of the services in `proto/kairo/v1`.
+#[allow(clippy::all, clippy::pedantic, unused_qualifications)]
+mod generated {
+    include!("generated/kairo.v1.services.rs");
+}
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+};
+use futures::StreamExt;
+use kairo_core::service::Readiness;
+use tonic::server::NamedService;
+use tower::Service;
+
+use crate::http::Gateway;
+use endpoints::Endpoints;
+use generated::{commands_server::CommandsServer, events_server::EventsServer, queries_server::QueriesServer};
+
+/// Every service. `http` is the endpoints, with all that says who may use them.
+pub fn routes(gateway: &Gateway, http: Router, readiness: &Readiness) -> Router {
+    let largest = gateway.config.max_body_bytes;
+    let endpoints = Endpoints::new(gateway.clone(), http);
+    let router = with(Router::new(), CommandsServer::new(endpoints.clone()).max_decoding_message_size(largest));
+    let router = with(router, QueriesServer::new(endpoints.clone()).max_decoding_message_size(largest));
+    let router = with(router, EventsServer::new(endpoints).max_decoding_message_size(largest));
+    router.merge(about(gateway, readiness))
+}
+
+/// What anybody may ask: whether it takes work, and what there is.
+fn about(gateway: &Gateway, readiness: &Readiness) -> Router {
+    let largest = gateway.config.max_body_bytes;
+    let (reporter, health) = tonic_health::server::health_reporter();
+    let services = vec![
+        "",
+        <CommandsServer<Endpoints> as NamedService>::NAME,
+        <QueriesServer<Endpoints> as NamedService>::NAME,
+        <EventsServer<Endpoints> as NamedService>::NAME,
+    ];
+    tokio::spawn(health::report(reporter, services, readiness.clone(), gateway.shutdown.clone()));
+    let mut router = with(Router::new(), health.max_decoding_message_size(largest));
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(kairo_proto::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET)
+            .include_reflection_service(false)
+    };
+    // Both versions: there are clients that know only the older one.
+    match (reflection().build_v1(), reflection().build_v1alpha()) {
+        (Ok(v1), Ok(v1alpha)) => {
+            router = with(router, v1.max_decoding_message_size(largest));
+            router = with(router, v1alpha.max_decoding_message_size(largest));
+        }
+        (Err(error), _) | (_, Err(error)) => tracing::error!(%error, "the services cannot be described"),
+    }
+    router.layer(middleware::from_fn_with_state(gateway.clone(), ending))
+}
+
+/// These conversations last as long as the client likes, so they count as streams do, and end with the gateway.
+async fn ending(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    let permit = match gateway.stream_permit() {
+        Ok(permit) => permit,
+        Err(problem) => return status::status(&problem).into_http::<Body>().into_response(),
+    };
+    let (parts, said) = request.into_parts();
+    let said = said.into_data_stream().take_until(gateway.shutdown.cancelled_owned()).map(move |piece| {
+        // Held for as long as the client is listened to.
+        let _ = &permit;
+        piece
+    });
+    next.run(Request::from_parts(parts, Body::from_stream(said))).await
+}
+
+fn with<S>(router: Router, service: S) -> Router
+where
+    S: Service<Request, Error = std::convert::Infallible> + NamedService + Clone + Send + Sync + 'static,
+    S::Response: IntoResponse,
+    S::Future: Send + 'static,
+{
+    router.route_service(&format!("/{}/{{*rpc}}", S::NAME), service)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! The protos say what the document of the HTTP interface says: the same fields, of the requests and of the answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::http::Method;
+use prost::Message;
+use prost_types::{DescriptorProto, FileDescriptorSet, ServiceDescriptorProto};
+use serde_json::Value;
+
+use super::{events, rpcs};
+use crate::{
+    config::GatewayConfig,
+    http::{access, openapi},
+};
+
+/// Messages that are not read field by field: they have a JSON form of their own, or stand in the log.
+const WHOLE: [&str; 3] = ["Json", "Place", "AgentProfile"];
+
+struct Protos {
+    services: Vec<ServiceDescriptorProto>,
+    messages: BTreeMap<String, DescriptorProto>,
+}
+
+impl Protos {
+    fn new() -> Self {
+        let files = FileDescriptorSet::decode(kairo_proto::DESCRIPTORS).unwrap().file;
+        let own = || files.iter().filter(|file| file.package() == "kairo.v1");
+        let messages = own().flat_map(|file| &file.message_type).map(|it| (it.name().to_owned(), it.clone()));
+        Self { services: own().flat_map(|file| file.service.clone()).collect(), messages: messages.collect() }
+    }
+
+    fn fields(&self, message: &str) -> BTreeSet<&str> {
+        self.messages[message].field.iter().map(|field| field.name()).collect()
+    }
+
+    /// Every rpc, with the names of its request and its answer.
+    fn rpcs(&self, service: &str) -> BTreeMap<String, (String, String)> {
+        let service = self.services.iter().find(|it| it.name() == service).unwrap();
+        let rpc = |rpc: &prost_types::MethodDescriptorProto| {
+            (snake(rpc.name()), (local(rpc.input_type()), local(rpc.output_type())))
+        };
+        service.method.iter().map(rpc).collect()
+    }
+}
+
+fn local(type_name: &str) -> String {
+    type_name.rsplit('.').next().unwrap().to_owned()
+}
+
+fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
+}
+
+struct Document(Value);
+
+impl Document {
+    /// What is there, or what the reference there names.
+    fn seen<'a>(&'a self, value: &'a Value) -> &'a Value {
+        match value["$ref"].as_str() {
+            Some(reference) => self.seen(self.0.pointer(&reference[1..]).unwrap()),
+            None => value,
+        }
+    }
+
+    /// The operation of a route, whose parts in braces may be named otherwise.
+    fn operation(&self, method: &str, route: &str) -> &Value {
+        let paths = self.0["paths"].as_object().unwrap();
+        let path = paths.keys().find(|path| unnamed(path) == unnamed(route)).unwrap_or_else(|| panic!("{route}"));
+        &paths[path][method.to_lowercase()]
+    }
+
+    /// The fields that a request of the operation may have.
+    fn asked<'a>(&'a self, operation: &'a Value) -> BTreeSet<&'a str> {
+        let body = &operation["requestBody"];
+        let body = self.properties(&self.seen(body)["content"]["application/json"]["schema"]);
+        let parameters = operation["parameters"].as_array().into_iter().flatten().map(|it| self.seen(it));
+        let parameters = parameters.filter(|it| it["in"] == "query").map(|it| it["name"].as_str().unwrap());
+        parameters.chain(body.into_keys()).collect()
+    }
+
+    fn properties<'a>(&'a self, schema: &'a Value) -> BTreeMap<&'a str, &'a Value> {
+        let schema = self.seen(schema);
+        let parts = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|of| schema[of].as_array().into_iter().flatten());
+        let mut found: BTreeMap<_, _> = parts.flat_map(|part| self.properties(part)).collect();
+        let own = schema["properties"].as_object().into_iter().flatten();
+        found.extend(own.map(|(name, schema)| (name.as_str(), schema)));
+        found
+    }
+
+    /// Everything in which the answer and the message differ.
+    fn differences(&self, protos: &Protos, message: &str, schema: &Value, found: &mut Vec<String>) {
+        let properties = self.properties(schema);
+        let (fields, named) = (protos.fields(message), properties.keys().copied().collect());
+        found.extend(fields.symmetric_difference(&named).map(|field| format!("{message}: {field}")));
+        for field in &protos.messages[message].field {
+            let (name, of) = (field.name(), local(field.type_name()));
+            if let Some(schema) = properties.get(name)
+                && protos.messages.contains_key(&of)
+                && !WHOLE.contains(&of.as_str())
+            {
+                let schema = self.seen(schema);
+                let item = if schema["type"] == "array" { &schema["items"] } else { schema };
+                self.differences(protos, &of, item, found);
+            }
+        }
+    }
+}
+
+fn unnamed(route: &str) -> Vec<&str> {
+    route.split('/').map(|part| if part.starts_with('{') { "{}" } else { part }).collect()
+}
+
+fn in_path(route: &str) -> impl Iterator<Item = &str> {
+    route.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn document() -> Document {
+    let document = openapi::as_json(&openapi::document(&GatewayConfig::default()));
+    Document(serde_json::from_str(&document).unwrap())
+}
+
+#[test]
+fn requests_and_answers_are_those_of_the_endpoints() {
+    let (protos, document) = (Protos::new(), document());
+    let mut found = Vec::new();
+    for (service, endpoints) in [("Commands", rpcs::COMMANDS), ("Queries", rpcs::QUERIES)] {
+        let mut rpcs = protos.rpcs(service);
+        for (rpc, method, route) in endpoints {
+            let (asked, answer) = rpcs.remove(*rpc).unwrap_or_else(|| panic!("{rpc}"));
+            let operation = document.operation(method, route);
+            let expected: BTreeSet<_> = document.asked(operation).into_iter().chain(in_path(route)).collect();
+            let fields = protos.fields(&asked);
+            found.extend(fields.symmetric_difference(&expected).map(|field| format!("{asked}: {field}")));
+            let responses = operation["responses"].as_object().unwrap();
+            let (_, good) = responses.iter().find(|(status, _)| status.starts_with('2')).unwrap();
+            let schema = &document.seen(good)["content"]["application/json"]["schema"];
+            document.differences(&protos, &answer, schema, &mut found);
+        }
+        assert!(rpcs.is_empty(), "{rpcs:?} is answered by no endpoint");
+    }
+    assert!(found.is_empty(), "the protos and src/openapi differ: {found:#?}");
+}
+
+#[test]
+fn a_stream_takes_what_the_endpoint_takes() {
+    let (protos, document) = (Protos::new(), document());
+    let mut asked = document.asked(document.operation("GET", events::ROUTE));
+    // It stands for a header, where clients cannot send one.
+    asked.remove("ticket");
+    assert_eq!(protos.fields("StreamRequest"), asked);
+    assert_eq!(protos.rpcs("Events").len(), 1);
+}
+
+#[test]
+fn whoever_defines_an_agent_says_all_that_its_profile_holds() {
+    let protos = Protos::new();
+    assert_eq!(protos.fields("DefineAgentRequest"), protos.fields("AgentProfile"));
+}
+
+#[test]
+fn the_table_says_who_may_use_each() {
+    let endpoints = rpcs::COMMANDS.iter().chain(rpcs::QUERIES).map(|(_, method, route)| (*method, *route));
+    for (method, route) in endpoints.chain([("GET", events::ROUTE)]) {
+        let path = access::TABLE.iter().find(|row| row.method == method && unnamed(row.path) == unnamed(route));
+        let path = path.unwrap_or_else(|| panic!("{method} {route} needs a row in http/access.rs")).path;
+        let needs = access::access(&Method::from_bytes(method.as_bytes()).unwrap(), path).needs;
+        assert!(matches!(needs, access::Needs::Scope(_)), "{route}");
+    }
+}

@@ -1,0 +1,115 @@
+//! `POST /v1/objects` and `GET /v1/objects/{digest}`: images and audio of messages, by the digest of their bytes.
+//!
+//! Whoever may read at all may read what they can name. A digest of 256 bits is not guessed: who has one was shown it in
+//! a message, or had the bytes before. So a key that is limited to a user or to agents needs no list of objects.
+
+use axum::{
+    Json,
+    extract::{Path, Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use kairo_core::{bus::objects::PutError, media};
+use kairo_proto::v1::Part;
+use serde::Serialize;
+
+use super::{Gateway, body};
+use crate::problem::{FieldError, Problem};
+
+/// What was stored, as clients are told.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Stored {
+    digest: String,
+    media_type: String,
+    size: u64,
+}
+
+impl From<Part> for Stored {
+    fn from(part: Part) -> Self {
+        Self { digest: part.digest, media_type: part.media_type, size: part.size }
+    }
+}
+
+/// 201, or 200 when the same bytes were there already.
+pub async fn post(State(gateway): State<Gateway>, request: Request) -> Result<(StatusCode, Json<Stored>), Problem> {
+    let media_type = media_type(request.headers()).ok_or_else(Problem::unsupported_part_type)?;
+    let _permit = gateway.transfer_permit()?;
+    let bytes = body::read(request.into_body(), gateway.config.max_part_bytes, "gateway.max_part_bytes").await?;
+    let (part, new) = store(&gateway, media_type, &bytes, "body").await?;
+    let status = if new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(part.into())))
+}
+
+/// Keeps bytes that `field` of a request brings, if they are what they are said to be. Whether they are new, too.
+pub async fn store(
+    gateway: &Gateway,
+    media_type: &'static str,
+    bytes: &[u8],
+    field: &str,
+) -> Result<(Part, bool), Problem> {
+    if let Some(error) = unlike(media_type, bytes, field) {
+        return Err(Problem::invalid(vec![error]));
+    }
+    match gateway.objects.put(media_type, bytes).await {
+        Ok(stored) => Ok((stored.part, stored.new)),
+        Err(PutError::Full) => Err(Problem::full()),
+        Err(PutError::Bus(error)) => Err(error.into()),
+    }
+}
+
+/// What is wrong with bytes that begin otherwise than such bytes do.
+pub fn unlike(media_type: &'static str, bytes: &[u8], field: &str) -> Option<FieldError> {
+    let found = media::sniff(bytes);
+    (found != Some(media_type)).then(|| FieldError {
+        field: field.to_owned(),
+        expected: format!("the bytes of {media_type}"),
+        found: Some(found.unwrap_or("bytes of no media type that is taken").to_owned()),
+    })
+}
+
+/// The bytes, as a file to be kept: no browser shows as a page what a user sent.
+pub async fn get(State(gateway): State<Gateway>, Path(digest): Path<String>) -> Result<Response, Problem> {
+    let _permit = gateway.transfer_permit()?;
+    // It may have been stored when more was taken.
+    let found = gateway.objects.get(&digest, u64::MAX).await?;
+    let (part, bytes) = found.ok_or_else(|| Problem::not_found("there is no object of this digest"))?;
+    let media_type = media::known(&part.media_type).unwrap_or("application/octet-stream");
+    let tag = HeaderValue::try_from(format!("\"{}\"", part.digest)).unwrap_or(HeaderValue::from_static("W/\"\""));
+    let head = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
+        (header::ETAG, tag),
+        (header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=31536000, immutable")),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox")),
+    ];
+    Ok((head, Bytes::from(bytes)).into_response())
+}
+
+fn media_type(headers: &HeaderMap) -> Option<&'static str> {
+    media::known(headers.get(header::CONTENT_TYPE)?.to_str().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_must_be_what_they_are_said_to_be() {
+        assert_eq!(unlike("image/gif", b"GIF89a", "body"), None);
+        let wrong = unlike("image/png", b"GIF89a", "body").unwrap();
+        assert_eq!((wrong.expected.as_str(), wrong.found.as_deref()), ("the bytes of image/png", Some("image/gif")));
+        assert!(unlike("image/png", b"", "body").is_some());
+    }
+
+    #[test]
+    fn the_header_names_the_type_with_or_without_parameters() {
+        let named = |text: &'static str| {
+            media_type(&HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(text))]))
+        };
+        assert_eq!(named("audio/webm;codecs=opus"), Some("audio/webm"));
+        assert_eq!((named("application/json"), named("image/svg+xml")), (None, None));
+        assert_eq!(media_type(&HeaderMap::new()), None);
+    }
+}

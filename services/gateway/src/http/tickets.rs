@@ -1,0 +1,129 @@
+//! `POST /v1/tickets`: a ticket, which stands for the caller's key in one URL. Everything about them: [`crate::auth::tickets`].
+
+use std::net::SocketAddr;
+
+use axum::{
+    Extension, Json,
+    extract::{Request, State},
+    http::{HeaderValue, StatusCode, Uri, header, uri::PathAndQuery},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use jiff::Timestamp;
+use serde::Serialize;
+use url::form_urlencoded;
+
+use super::Gateway;
+use crate::{
+    auth::{
+        Caller,
+        limits::Whose,
+        tickets::{Stay, Use},
+    },
+    problem::Problem,
+};
+
+/// The endpoints that take tickets.
+pub const STREAM: &str = "/v1/events/stream";
+pub const WEBSOCKET: &str = "/v1/ws";
+/// The field of the query in which they come.
+const FIELD: &str = "ticket";
+
+/// The answer.
+#[derive(Serialize)]
+struct Issued {
+    ticket: String,
+    expires_at: Timestamp,
+}
+
+pub async fn post(State(gateway): State<Gateway>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+    let (ticket, expires_at) = gateway.tickets.issue(gateway.keys.stands_for(&caller)).await?;
+    let mut response = (StatusCode::CREATED, Json(Issued { ticket, expires_at })).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// What a request gave as its ticket.
+#[derive(Clone)]
+pub struct Given(pub String);
+
+/// A ticket, and what it is shown for.
+pub struct Shown {
+    ticket: String,
+    used: Use,
+}
+
+impl Shown {
+    /// None where there is none, or a key beside it, which counts then.
+    pub fn of(request: &Request) -> Option<Self> {
+        let Given(ticket) = request.extensions().get::<Given>()?;
+        let headers = request.headers();
+        if headers.contains_key(header::AUTHORIZATION) {
+            return None;
+        }
+        let (path, query) = (request.uri().path(), request.uri().query());
+        let comes_back = headers.get("last-event-id").is_some_and(|id| !id.is_empty());
+        let used = if path == STREAM { Use::stream(path, query, comes_back) } else { Use::Once };
+        Some(Self { ticket: ticket.clone(), used })
+    }
+
+    /// Uses the ticket: who it stands for, and how its stream is kept.
+    pub async fn take(self, gateway: &Gateway, peer: SocketAddr) -> Result<(Caller, Option<Stay>), Problem> {
+        // Who it is of is known only when it has been looked up, which must not be had for nothing.
+        gateway.limits.count(Whose::peer(peer.ip())).map_err(Problem::too_many_requests)?;
+        let now = Timestamp::now();
+        let taken = gateway.tickets.take(&self.ticket, &self.used, now).await?.ok_or_else(Problem::unauthorized)?;
+        let caller = gateway.keys.caller_for(&taken.stands_for, now).ok_or_else(Problem::unauthorized)?;
+        Ok((caller, taken.stay))
+    }
+}
+
+/// Takes a ticket out of the URL before anybody sees that: no log, span or error can show it.
+pub async fn hide(mut request: Request, next: Next) -> Response {
+    if matches!(request.uri().path(), STREAM | WEBSOCKET)
+        && let Some((given, uri)) = without(request.uri())
+    {
+        *request.uri_mut() = uri;
+        request.extensions_mut().insert(given);
+    }
+    next.run(request).await
+}
+
+/// The ticket in a URL, and the URL without it.
+fn without(uri: &Uri) -> Option<(Given, Uri)> {
+    let mut tickets = Vec::new();
+    // What is left stays as it is, letter by letter: a stream is known again by it.
+    let is_ticket = |part: &&str| {
+        let found = form_urlencoded::parse(part.as_bytes()).find(|(field, _)| field == FIELD);
+        found.map(|(_, value)| value.into_owned())
+    };
+    let rest: Vec<&str> =
+        uri.query()?.split('&').filter(|part| is_ticket(part).map(|ticket| tickets.push(ticket)).is_none()).collect();
+    // Several are none that is good.
+    let given = Given(tickets.first().filter(|_| tickets.len() == 1).cloned().unwrap_or_default());
+    let path = if rest.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), rest.join("&")) };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
+    let uri = Uri::from_parts(parts).ok()?;
+    (!tickets.is_empty()).then_some((given, uri))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_is_taken_out_of_the_url_and_nothing_else_is() {
+        let read = |uri: &str| {
+            let found = without(&uri.parse().unwrap());
+            found.map(|(given, uri)| (given.0, uri.to_string()))
+        };
+        let of = |ticket: &str, uri: &str| Some((ticket.to_owned(), uri.to_owned()));
+        assert_eq!(read("/v1/ws?ticket=abc"), of("abc", "/v1/ws"));
+        assert_eq!(read("/v1/ws?a=%20b&ticket=abc&c=&d"), of("abc", "/v1/ws?a=%20b&c=&d"));
+        assert_eq!(read("/v1/ws?tic%6bet=a%62c&x=1"), of("abc", "/v1/ws?x=1"));
+        assert_eq!(read("/v1/ws?ticket=abc&ticket=def"), of("", "/v1/ws"));
+        assert_eq!(read("/v1/ws?tickets=abc"), None);
+        assert_eq!(read("/v1/ws"), None);
+    }
+}

@@ -1,0 +1,237 @@
+//! `GET /v1/usage`: the tokens that models' calls took, and what they cost at the configured prices.
+
+use std::collections::BTreeSet;
+
+use axum::extract::State;
+use data_encoding::BASE64URL_NOPAD;
+use jiff::civil::Date;
+use kairo_read_model::{ModelUsage, UsageBy, UsageKey, UsageQuery};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    Gateway,
+    fresh::{Answer, Asked},
+    query,
+};
+use crate::{
+    config::GatewayConfig,
+    fields::{Fields, NAME, at_most, name, parsed, value},
+    prices::{Cost, Price, Prices},
+    problem::Problem,
+};
+
+/// What usage can be told apart by.
+const PARTS: [&str; 5] = ["day", "agent", "user", "thread", "model"];
+const DAY: &str = "a day such as 2026-11-21";
+/// Longest name of a model that is asked for, in bytes.
+const MAX_MODEL_BYTES: usize = 200;
+
+/// What calls took that have the same day, agent and so on: null where they are not told apart, or have none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Usage {
+    pub day: Option<String>,
+    pub agent: Option<String>,
+    pub user: Option<String>,
+    pub thread_id: Option<String>,
+    pub model: Option<String>,
+    #[serde(flatten)]
+    pub sum: Sum,
+}
+
+/// What calls took together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Sum {
+    /// Those that failed included.
+    pub calls: u64,
+    pub failed: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// How long they took together, in milliseconds.
+    pub latency_ms: u64,
+    /// None as soon as one of their models has no price.
+    pub cost: Option<Cost>,
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self { calls: 0, failed: 0, input_tokens: 0, output_tokens: 0, latency_ms: 0, cost: Some(Cost::default()) }
+    }
+}
+
+impl Sum {
+    fn add(&mut self, calls: &ModelUsage, prices: &Prices) {
+        self.calls += calls.calls;
+        self.failed += calls.failed;
+        self.input_tokens += calls.input_tokens;
+        self.output_tokens += calls.output_tokens;
+        self.latency_ms += calls.latency_ms;
+        self.cost = self.cost.zip(cost(calls, prices)).map(|(sum, cost)| sum.plus(cost));
+    }
+}
+
+/// Calls that took nothing cost nothing, whatever their model.
+fn cost(calls: &ModelUsage, prices: &Prices) -> Option<Cost> {
+    match (calls.input_tokens, calls.output_tokens) {
+        (0, 0) => Some(Cost::default()),
+        (input, output) => Price::of(prices, &calls.model).map(|price| price.cost(input, output)),
+    }
+}
+
+pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
+    let wanted = asked.read(|query| read(query, &gateway.config))?;
+    let snapshot = asked.snapshot(&gateway).await?;
+    // Of all that is selected, whatever the page is.
+    let all = UsageQuery { by: UsageBy::default(), after: None, ..wanted.clone() };
+    let calls = async { Ok((snapshot.usage(&wanted).await?, snapshot.usage(&all).await?)) };
+    let (calls, all) = query::answered(&gateway, calls).await?;
+    let prices = &gateway.config.prices;
+    let (usage, last) = rows(&calls, prices);
+    let next_after = last.filter(|_| query::is_full(&usage, wanted.limit)).map(|last| cursor(&last));
+    let mut total = Sum::default();
+    all.iter().for_each(|calls| total.add(calls, prices));
+    let answer = json!({
+        "usage": usage,
+        "total": total,
+        "currency": gateway.config.currency,
+        "unpriced": unpriced(&all, prices),
+        "next_after": next_after,
+    });
+    Ok(Answer::of(&snapshot, answer))
+}
+
+/// A row for each key, and the last key.
+fn rows(calls: &[ModelUsage], prices: &Prices) -> (Vec<Usage>, Option<UsageKey>) {
+    let (mut rows, mut last) = (Vec::new(), None);
+    for calls in calls {
+        let key = calls.key();
+        if last.as_ref() != Some(&key) {
+            rows.push(begin(&key));
+            last = Some(key);
+        }
+        if let Some(row) = rows.last_mut() {
+            row.sum.add(calls, prices);
+        }
+    }
+    (rows, last)
+}
+
+fn begin(key: &UsageKey) -> Usage {
+    let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    Usage {
+        day: some(&key.day),
+        agent: some(&key.agent),
+        user: some(&key.user),
+        thread_id: some(&key.thread),
+        model: some(&key.model),
+        sum: Sum::default(),
+    }
+}
+
+/// The models of which tokens were used, and that have no price.
+fn unpriced<'c>(calls: &'c [ModelUsage], prices: &Prices) -> BTreeSet<&'c str> {
+    let unpriced = calls.iter().filter(|calls| cost(calls, prices).is_none());
+    unpriced.map(|calls| calls.model.as_str()).collect()
+}
+
+fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<UsageQuery, Problem> {
+    let mut fields = Fields::from_query(url_query);
+    let expected = format!("one or more of {}, with commas between", PARTS.join(", "));
+    let by = fields.optional("by", expected, value(by));
+    let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
+    let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
+    let thread = fields.optional("thread", NAME, value(name)).map(|thread| thread.to_string());
+    let model = fields.optional("model", format!("1 to {MAX_MODEL_BYTES} bytes"), value(at_most(MAX_MODEL_BYTES)));
+    let from = fields.optional("from", DAY, value(parsed::<Date>));
+    let to = fields.optional("to", DAY, value(parsed::<Date>));
+    let after = fields.optional("after", "next_after of the page before", value(key));
+    let limit = query::limit(&mut fields, config);
+    // Who says nothing wants to know what is paid for.
+    let by = by.unwrap_or(UsageBy { model: true, ..UsageBy::default() });
+    fields.complete(|| Some(UsageQuery { by, agent, user, thread, model, from, to, after, limit }))
+}
+
+fn by(text: &str) -> Option<UsageBy> {
+    let mut by = UsageBy::default();
+    for part in text.split(',') {
+        *match part {
+            "day" => &mut by.day,
+            "agent" => &mut by.agent,
+            "user" => &mut by.user,
+            "thread" => &mut by.thread,
+            "model" => &mut by.model,
+            _ => return None,
+        } = true;
+    }
+    Some(by)
+}
+
+/// A key, as clients hand it back.
+fn cursor(key: &UsageKey) -> String {
+    let parts = [&key.day, &key.agent, &key.user, &key.thread, &key.model];
+    BASE64URL_NOPAD.encode(json!(parts).to_string().as_bytes())
+}
+
+fn key(text: &str) -> Option<UsageKey> {
+    let json = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
+    let [day, agent, user, thread, model] = serde_json::from_slice(&json).ok()?;
+    Some(UsageKey { day, agent, user, thread, model })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls(day: &str, model: &str, input_tokens: u64) -> ModelUsage {
+        ModelUsage {
+            day: day.into(),
+            agent: String::new(),
+            user: String::new(),
+            thread: String::new(),
+            model_key: String::new(),
+            model: model.into(),
+            calls: 2,
+            failed: 1,
+            input_tokens,
+            output_tokens: 0,
+            latency_ms: 10,
+        }
+    }
+
+    fn prices() -> Prices {
+        serde_json::from_value(json!({ "large": { "input": 2, "output": 8 } })).unwrap()
+    }
+
+    #[test]
+    fn models_of_a_key_are_added_up() {
+        let told =
+            [calls("2026-11-20", "large", 500_000), calls("2026-11-20", "small", 0), calls("2026-11-21", "x", 1)];
+        let (rows, last) = rows(&told, &prices());
+        let of = |row: &Usage| (row.day.clone().unwrap(), row.sum.calls, row.sum.cost.map(|cost| cost.to_string()));
+        assert_eq!(of(&rows[0]), ("2026-11-20".into(), 4, Some("1".into())));
+        assert_eq!(of(&rows[1]), ("2026-11-21".into(), 2, None));
+        assert_eq!((rows.len(), last.unwrap().day.as_str()), (2, "2026-11-21"));
+        assert_eq!(unpriced(&told, &prices()), BTreeSet::from(["x"]));
+    }
+
+    #[test]
+    fn a_page_goes_on_where_it_ended() {
+        let last = UsageKey { day: "2026-11-21".into(), agent: "bob".into(), ..UsageKey::default() };
+        assert_eq!(key(&cursor(&last)), Some(last));
+        for bad in ["x", "", "bnVsbA", "WyJhIl0"] {
+            assert_eq!(key(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn everything_wrong_is_named() {
+        let read = |query| read(Some(query), &GatewayConfig::default());
+        let query = "by=agent,hour&agent=A&user=*&thread=*&from=today&to=2026-02-30&after=x&limit=0&colour=red";
+        let fields: Vec<_> = read(query).unwrap_err().errors.into_iter().map(|error| error.field).collect();
+        assert_eq!(fields, ["by", "agent", "user", "thread", "from", "to", "after", "limit", "colour"]);
+        let wanted = read("by=agent,day&model=gpt%2F5").unwrap();
+        assert_eq!(wanted.by, UsageBy { day: true, agent: true, ..UsageBy::default() });
+        assert_eq!(wanted.model.as_deref(), Some("gpt/5"));
+        assert_eq!(read("").unwrap().by, UsageBy { model: true, ..UsageBy::default() });
+    }
+}

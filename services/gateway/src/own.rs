@@ -1,0 +1,196 @@
+//! What a user-limited key may see and order: the events, the actions, the chains of its user, by [`crate::concern`]
+//! and, where the log read so far does not say whose something is, by the read model.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use kairo_core::event_json::EventJson;
+use kairo_read_model::{Kind, Owners, Snapshot};
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use crate::{
+    concern::{Concern, Happened, Known, Remembered, began, concerns, is_theirs, to_find_out},
+    follow::end_of_log,
+    http::{at_least, query},
+    problem::{FieldError, Problem},
+    state::Gateway,
+};
+
+/// Pause before the read model is asked again when it did not answer.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What one stream knows of its user's turns and threads.
+pub struct Own {
+    gateway: Gateway,
+    user: String,
+    known: Mutex<Known>,
+    /// What was asked about for the sake of live pieces.
+    asked: Mutex<Remembered<Happened, ()>>,
+}
+
+impl Own {
+    pub fn new(gateway: &Gateway, user: &str) -> Self {
+        Self { gateway: gateway.clone(), user: user.to_owned(), known: Mutex::default(), asked: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in a message's events. What they do not say of themselves is asked of the read model, for as long as that
+    /// takes: an event that is left out now would never be shown.
+    pub async fn take_in(&self, events: &[EventJson]) {
+        let missing = {
+            let mut known = self.known();
+            events.iter().for_each(|event| known.learn(event));
+            to_find_out(events.iter(), &self.user, &known)
+        };
+        let Some(sequence) = events.first().map(|event| event.sequence).filter(|_| !missing.is_empty()) else { return };
+        loop {
+            match self.find_out(sequence, &missing).await {
+                Ok(()) => return,
+                Err(problem) => tracing::debug!(problem = problem.detail, "waiting to learn whose something is"),
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn find_out(&self, sequence: u64, missing: &[Happened]) -> Result<(), Problem> {
+        let wait = Duration::from_millis(self.gateway.config.freshness_wait_ms);
+        let snapshot = at_least(&self.gateway, sequence, wait).await?;
+        let found = query::answered(&self.gateway, find(&snapshot, missing)).await?;
+        let mut known = self.known();
+        for (at, owners) in missing.iter().zip(found) {
+            known.note(at, owners.began.as_deref().and_then(began).map(str::to_owned), owners.of_thread);
+        }
+        Ok(())
+    }
+
+    /// Whether an event that was taken in is to be shown.
+    pub fn shows(&self, event: &EventJson) -> bool {
+        concerns(event, &self.user, &self.known()) == Concern::Theirs
+    }
+
+    /// Whether a live piece is to be shown. It cannot wait: what is not known at once is left out.
+    pub async fn shows_piece(&self, at: Happened) -> bool {
+        let known = self.known().concern(&at, &self.user);
+        if known != Concern::Unknown || !self.is_first(&at) {
+            return known == Concern::Theirs;
+        }
+        let asked = async { find(&self.gateway.read_model.snapshot().await?, std::slice::from_ref(&at)).await };
+        let found = query::at_once(&self.gateway, asked).await.unwrap_or_default();
+        // Whatever is not there may be there soon; the log will say.
+        for owners in found.into_iter().filter(|owners| is_owned_by(owners, &self.user)) {
+            self.known().note(&at, owners.began.as_deref().and_then(began).map(str::to_owned), owners.of_thread);
+        }
+        self.known().concern(&at, &self.user) == Concern::Theirs
+    }
+
+    fn is_first(&self, at: &Happened) -> bool {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = asked.get(at).is_none();
+        asked.put(at.clone(), ());
+        first
+    }
+}
+
+async fn find(snapshot: &Snapshot, places: &[Happened]) -> Result<Vec<Owners>, kairo_read_model::ReadError> {
+    let places: Vec<_> = places
+        .iter()
+        .map(|at| {
+            let (agent, thread) = at.thread.clone().unzip();
+            (Some(at.turn), agent.unwrap_or_default(), thread)
+        })
+        .collect();
+    snapshot.owners_where(&places).await
+}
+
+fn is_owned_by(owners: &Owners, user: &str) -> bool {
+    is_theirs(user, owners.named.as_deref(), owners.began.as_deref().and_then(began), owners.of_thread.as_deref())
+}
+
+/// Those of the events that concern the user, or all where there is none to whom the key is limited.
+pub async fn events(
+    gateway: &Gateway,
+    snapshot: &Snapshot,
+    user: Option<&str>,
+    mut events: Vec<EventJson>,
+) -> Result<Vec<EventJson>, Problem> {
+    let Some(user) = user else { return Ok(events) };
+    let mut known = Known::default();
+    let missing = to_find_out(events.iter(), user, &known);
+    let found = query::answered(gateway, find(snapshot, &missing)).await?;
+    for (at, owners) in missing.iter().zip(found) {
+        known.note(at, owners.began.as_deref().and_then(began).map(str::to_owned), owners.of_thread);
+    }
+    events.retain(|event| concerns(event, user, &known) == Concern::Theirs);
+    Ok(events)
+}
+
+/// Those of the things that are the user's, or all where there is none to whom the key is limited.
+pub async fn things<T>(
+    gateway: &Gateway,
+    snapshot: &Snapshot,
+    user: Option<&str>,
+    kind: Kind,
+    mut things: Vec<T>,
+    id: impl Fn(&T) -> Uuid,
+) -> Result<Vec<T>, Problem> {
+    let Some(user) = user else { return Ok(things) };
+    let ids: Vec<Uuid> = things.iter().map(&id).collect();
+    let owners = query::answered(gateway, snapshot.owners(kind, &ids)).await?;
+    let theirs: HashMap<Uuid, bool> = owners.iter().map(|owners| (owners.id, is_owned_by(owners, user))).collect();
+    things.retain(|thing| theirs.get(&id(thing)) == Some(&true));
+    Ok(things)
+}
+
+/// The thing of this id if it is the user's, or anyhow where there is none to whom the key is limited.
+pub async fn thing<T>(
+    gateway: &Gateway,
+    snapshot: &Snapshot,
+    user: Option<&str>,
+    kind: Kind,
+    thing: Option<T>,
+    id: Uuid,
+) -> Result<Option<T>, Problem> {
+    Ok(things(gateway, snapshot, user, kind, thing.into_iter().collect(), |_| id).await?.pop())
+}
+
+/// What an order, a verdict or a choice is about, and the field that names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    Thing(&'static str, Kind, Uuid),
+    Thread(&'static str, String),
+}
+
+/// Refuses what is about something that is not the user's own. Whether it is somebody else's or nobody's is not told
+/// apart, so that nobody finds out by its id that it is there.
+pub async fn hold(gateway: &Gateway, user: &str, agent: &str, about: &About) -> Result<(), Problem> {
+    let newest = end_of_log(&gateway.bus).await?;
+    let snapshot = at_least(gateway, newest, Duration::from_millis(gateway.config.freshness_wait_ms)).await?;
+    let (field, found, theirs) = match about {
+        About::Thread(field, thread) => {
+            let owner = query::answered(gateway, snapshot.owner_of_thread(agent, thread)).await?;
+            (*field, thread.clone(), owner.as_deref() == Some(user))
+        }
+        About::Thing(field, kind, id) => {
+            let mut owners = query::answered(gateway, snapshot.owners(*kind, &[*id])).await?;
+            if owners.is_empty() && *kind == Kind::Approval {
+                owners = query::answered(gateway, snapshot.owners(Kind::Action, &[*id])).await?;
+            }
+            let theirs = owners.iter().any(|owners| owners.agent == agent && is_owned_by(owners, user));
+            (*field, id.to_string(), theirs)
+        }
+    };
+    if theirs {
+        return Ok(());
+    }
+    let expected = format!("something of {user}, to whom the key is limited, with the agent {agent}");
+    let errors = vec![FieldError { field: field.to_owned(), expected, found: Some(found) }];
+    let problem = Problem::not_found(format!("{user} has nothing of this {field}"));
+    Err(Problem { errors, ..problem.at(snapshot.position()) })
+}

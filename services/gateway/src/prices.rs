@@ -1,0 +1,187 @@
+//! What models cost: prices as they are configured, and exact sums. Pure.
+
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Prices by model: its name, or the beginning of names followed by `*`.
+pub type Prices = BTreeMap<String, Price>;
+
+/// What a model's tokens cost, in units of the currency for a million of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    pub input: Amount,
+    pub output: Amount,
+}
+
+/// An amount of money, in millionths of the currency's unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount(u64);
+
+/// Decimal places of an amount, and of a cost: prices are those of a million tokens.
+const PLACES: usize = 6;
+const COST_PLACES: usize = 2 * PLACES;
+/// How an amount is described to people.
+const AMOUNT: &str = "a decimal number from 0 to 1000000, with at most 6 decimal places";
+/// Highest price.
+const MOST: u64 = 1_000_000;
+
+/// What tokens cost, in millionths of millionths of the currency's unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost(u128);
+
+impl Price {
+    /// What a model that is called so costs: the price of the name itself, else that of its longest beginning.
+    pub fn of(prices: &Prices, model: &str) -> Option<Self> {
+        let begins = |pattern: &str| pattern.strip_suffix('*').is_some_and(|beginning| model.starts_with(beginning));
+        let longest = || prices.iter().filter(|(pattern, _)| begins(pattern)).max_by_key(|(pattern, _)| pattern.len());
+        prices.get(model).copied().or_else(|| longest().map(|(_, price)| *price))
+    }
+
+    pub fn cost(self, input_tokens: u64, output_tokens: u64) -> Cost {
+        let cost = |tokens: u64, Amount(price)| u128::from(tokens) * u128::from(price);
+        Cost(cost(input_tokens, self.input) + cost(output_tokens, self.output))
+    }
+}
+
+impl Cost {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+/// As a decimal number, without zeros at its end.
+impl fmt::Display for Cost {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        decimal(self.0, COST_PLACES, out)
+    }
+}
+
+/// A text, since JSON's numbers are read as binary fractions.
+impl Serialize for Cost {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+fn decimal(number: u128, places: usize, out: &mut impl fmt::Write) -> fmt::Result {
+    let digits = format!("{number:0width$}", width = places + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - places);
+    match fraction.trim_end_matches('0') {
+        "" => out.write_str(whole),
+        fraction => write!(out, "{whole}.{fraction}"),
+    }
+}
+
+impl FromStr for Amount {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(whole) || !is_number(fraction) || fraction.len() > PLACES {
+            return Err(AMOUNT);
+        }
+        let number: u64 = format!("{whole}{fraction:0<PLACES$}").parse().map_err(|_| AMOUNT)?;
+        if number > MOST * 1_000_000 { Err(AMOUNT) } else { Ok(Self(number)) }
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        decimal(u128::from(self.0), PLACES, out)
+    }
+}
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    /// A number, or one in a text.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Number)
+    }
+}
+
+struct Number;
+
+impl de::Visitor<'_> for Number {
+    type Value = Amount;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(AMOUNT)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
+        text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Amount, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Amount, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    /// The shortest text that means this number is the one that was written.
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Amount, E> {
+        self.visit_str(&number.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn prices() -> Prices {
+        serde_json::from_value(json!({
+            "gpt-5": { "input": 1.25, "output": "10" },
+            "gpt-*": { "input": 2, "output": 8.0 },
+            "gpt-5-*": { "input": 0.1, "output": 0.2 },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_name_itself_goes_before_the_longest_beginning() {
+        let input = |model| Price::of(&prices(), model).map(|price| price.input.to_string());
+        assert_eq!(input("gpt-5").as_deref(), Some("1.25"));
+        assert_eq!(input("gpt-5-mini").as_deref(), Some("0.1"));
+        assert_eq!(input("gpt-4").as_deref(), Some("2"));
+        assert_eq!(input("claude"), None);
+    }
+
+    #[test]
+    fn sums_are_exact() {
+        let tenth = Price::of(&prices(), "gpt-5-mini").unwrap();
+        let thousand = (0..1_000).fold(Cost::default(), |sum, _| sum.plus(tenth.cost(1, 1)));
+        assert_eq!(thousand.to_string(), "0.0003");
+        assert_eq!(tenth.cost(1, 0).to_string(), "0.0000001");
+        assert_eq!(Price::of(&prices(), "gpt-5").unwrap().cost(1_000_000, 2_000_000).to_string(), "21.25");
+        assert_eq!(Cost::default().to_string(), "0");
+        let dear = Price { input: Amount(MOST * 1_000_000), output: Amount(MOST * 1_000_000) };
+        assert_eq!(dear.cost(u64::MAX, 0).to_string(), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn prices_are_decimal_numbers_with_six_places() {
+        for (good, said) in [("0", "0"), ("0.000001", "0.000001"), ("1000000", "1000000"), ("2.50", "2.5")] {
+            assert_eq!(good.parse::<Amount>().unwrap().to_string(), said);
+        }
+        for bad in ["", ".5", "5.", "-1", "+1", "1e3", "0.0000001", "1000000.1", "1,5", "NaN", "99999999999999999999"] {
+            assert!(bad.parse::<Amount>().is_err(), "{bad}");
+        }
+        for bad in [json!(-1), json!(1e-7), json!(null), json!([])] {
+            assert!(serde_json::from_value::<Amount>(bad.clone()).is_err(), "{bad}");
+        }
+        assert_eq!(serde_json::from_value::<Amount>(json!(0.15)).unwrap(), Amount(150_000));
+    }
+}

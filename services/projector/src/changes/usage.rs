@@ -1,0 +1,21 @@
+//! Changes of usage.
+
+use kairo_read_model::stored::{Key, Time};
+
+/// A call of a model, answered or not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelCall {
+    /// Of the decision it was made for.
+    pub sequence: i64,
+    pub agent: Key,
+    pub thread_id: Option<Key>,
+    pub user: Option<Key>,
+    pub tier: Key,
+    pub model: Key,
+    pub decided_at: Time,
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    pub latency_ms: i64,
+    /// How it failed, if it did.
+    pub failed: Option<Key>,
+}

@@ -1,0 +1,119 @@
+//! How far the partitions are that somebody holds, and which messages are theirs to take in. Pure.
+
+use std::collections::BTreeMap;
+
+use crate::partition;
+
+/// How far a partition is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The last message that it took account of; 0 for none.
+    pub sequence: u64,
+    /// It goes no further than this.
+    pub stop_at: Option<u64>,
+}
+
+impl Place {
+    pub fn has_arrived(self) -> bool {
+        self.stop_at.is_some_and(|stop| self.sequence >= stop)
+    }
+
+    /// Where it is once everything up to there was read.
+    fn after(self, read: u64) -> u64 {
+        self.sequence.max(read.min(self.stop_at.unwrap_or(u64::MAX)))
+    }
+}
+
+/// The partitions held, of so many that there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    pub partitions: u32,
+    pub held: BTreeMap<u32, Place>,
+}
+
+/// A partition goes from one place to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    pub partition: u32,
+    pub from: u64,
+    pub to: u64,
+}
+
+impl Course {
+    /// The message behind which reading begins; none where there is nothing to read.
+    pub fn start(&self) -> Option<u64> {
+        self.held.values().filter(|place| !place.has_arrived()).map(|place| place.sequence).min()
+    }
+
+    /// The last message to be read, if there is a last one.
+    pub fn end(&self) -> Option<u64> {
+        self.held.values().map(|place| place.stop_at).max_by_key(|stop| stop.unwrap_or(u64::MAX)).flatten()
+    }
+
+    /// Whether there is nothing to read any more.
+    pub fn has_arrived(&self) -> bool {
+        !self.held.is_empty() && self.start().is_none()
+    }
+
+    /// Whether a message is to be taken in here.
+    pub fn takes(&self, subject: &str, sequence: u64) -> bool {
+        self.held
+            .get(&partition::of(subject, self.partitions))
+            .is_some_and(|place| sequence > place.sequence && place.stop_at.is_none_or(|stop| sequence <= stop))
+    }
+
+    /// Where everything is once the log was read up to there, those included that stay where they are.
+    pub fn moves(&self, read: u64) -> Vec<Move> {
+        let moves = self.held.iter();
+        moves.map(|(&partition, place)| Move { partition, from: place.sequence, to: place.after(read) }).collect()
+    }
+
+    pub fn advance(&mut self, read: u64) {
+        for place in self.held.values_mut() {
+            place.sequence = place.after(read);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn course(places: &[(u64, Option<u64>)]) -> Course {
+        let held = (0..).zip(places.iter().map(|&(sequence, stop_at)| Place { sequence, stop_at })).collect();
+        Course { partitions: 1, held }
+    }
+
+    #[test]
+    fn reading_begins_behind_the_lowest_that_may_go_on() {
+        assert_eq!(course(&[]).start(), None);
+        assert_eq!(course(&[(7, None), (4, None)]).start(), Some(4));
+        assert_eq!(course(&[(7, Some(9)), (4, Some(4))]).start(), Some(7));
+        assert_eq!(course(&[(9, Some(9)), (4, Some(4))]).start(), None);
+        assert!(course(&[(9, Some(9))]).has_arrived() && !course(&[]).has_arrived());
+    }
+
+    #[test]
+    fn it_ends_where_the_last_one_stops() {
+        assert_eq!(course(&[(0, Some(9)), (0, Some(4))]).end(), Some(9));
+        assert_eq!(course(&[(0, Some(9)), (0, None)]).end(), None);
+    }
+
+    #[test]
+    fn each_takes_what_it_has_not_up_to_where_it_stops() {
+        let one = course(&[(4, Some(6))]);
+        let taken: Vec<u64> = (1..9).filter(|sequence| one.takes("kairo.user.ann.message", *sequence)).collect();
+        assert_eq!(taken, [5, 6]);
+        let none = Course { partitions: 1, held: BTreeMap::new() };
+        assert!(!none.takes("kairo.user.ann.message", 5));
+    }
+
+    #[test]
+    fn nothing_goes_back_or_too_far() {
+        let mut three = course(&[(4, None), (9, None), (4, Some(6))]);
+        let moves: Vec<_> = three.moves(8).into_iter().map(|moved| (moved.from, moved.to)).collect();
+        assert_eq!(moves, [(4, 8), (9, 9), (4, 6)]);
+        three.advance(8);
+        assert_eq!(three, course(&[(8, None), (9, None), (6, Some(6))]));
+    }
+}

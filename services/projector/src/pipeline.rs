@@ -1,0 +1,94 @@
+//! Reading ahead: while one stretch of the log is written, the next is read and projected.
+
+use std::time::Duration;
+
+use kairo_core::{bus::Bus, record::Raw};
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval_at},
+};
+
+use crate::{
+    ProjectorConfig,
+    batch::Batch,
+    course::Course,
+    reader::{Limits, Reader, ReaderError},
+};
+
+/// Stretches that are ready to be written, beside the one that is made and the one that is written.
+const AHEAD: usize = 1;
+
+/// A stretch of the log.
+#[derive(Debug)]
+pub struct Stretch {
+    /// The last message of it, whosever it is.
+    pub to: u64,
+    /// Those of the partitions held, in order.
+    pub messages: Vec<Raw>,
+    /// What they lead to.
+    pub batch: Batch,
+}
+
+/// A reader at work; it ends when this is dropped.
+pub struct Pipeline {
+    stretches: mpsc::Receiver<Result<Stretch, ReaderError>>,
+    _reading: JoinSet<()>,
+}
+
+impl Pipeline {
+    /// Begins where the course does. `batch` is in messages.
+    pub fn begin(bus: &Bus, projector: &ProjectorConfig, course: &Course, start: u64, batch: usize) -> Self {
+        let (sender, stretches) = mpsc::channel(AHEAD);
+        let limits = Limits {
+            messages: batch,
+            bytes: projector.batch_bytes,
+            linger: Duration::from_millis(projector.linger_ms),
+            end: course.end(),
+        };
+        let reading = read(bus.clone(), course.clone(), start, limits, projector.session_timeout() / 3, sender);
+        Self { stretches, _reading: JoinSet::from_iter([reading]) }
+    }
+
+    /// The next stretch. Nothing is lost if it is dropped.
+    pub async fn next(&mut self) -> Result<Stretch, ReaderError> {
+        let ended = || Err(ReaderError::Nats("the reading ended".into()));
+        self.stretches.recv().await.unwrap_or_else(ended)
+    }
+}
+
+async fn read(
+    bus: Bus,
+    course: Course,
+    start: u64,
+    limits: Limits,
+    beat: Duration,
+    sender: mpsc::Sender<Result<Stretch, ReaderError>>,
+) {
+    let end = limits.end;
+    let reading = async {
+        let mut reader = Reader::open(&bus, start, limits).await?;
+        let mut beats = interval_at(Instant::now() + beat, beat);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let (to, messages) = tokio::select! {
+                read = reader.next() => read?,
+                _ = beats.tick() => match reader.check().await? {
+                    Some(end) => (end, Vec::new()),
+                    None => continue,
+                },
+            };
+            let messages: Vec<Raw> =
+                messages.into_iter().filter(|message| course.takes(&message.subject, message.sequence)).collect();
+            let batch = Batch::of(&messages, bus.limits.max_body_bytes);
+            if sender.send(Ok(Stretch { to, messages, batch })).await.is_err() || end.is_some_and(|end| to >= end) {
+                return Ok(());
+            }
+        }
+    };
+    match reading.await {
+        Err(error) => _ = sender.send(Err(error)).await,
+        // All was read; the channel stays open until somebody wants something else.
+        Ok(()) => sender.closed().await,
+    }
+}

@@ -1,0 +1,124 @@
+//! What agents' model calls took: every completion of a decision, answered or failed.
+
+use kairo_proto::{
+    Body,
+    v1::{AgentDecision, Completion, DecidedEvent, agent_action::Action, decided_event::Event},
+};
+use kairo_read_model::stored::Key;
+
+use super::Fact;
+use crate::changes::{Changes, ModelCall};
+
+pub fn project(fact: &Fact, changes: &mut Changes) {
+    let (Body::AgentDecision(decision), Some(agent)) = (&fact.record.body, &fact.agent) else { return };
+    let thread_id = decision.events.iter().find_map(|event| Key::some(&event.thread_id));
+    let user = user(decision).and_then(Key::some);
+    for (index, completion) in (0..).zip(&decision.completions) {
+        let call = || called(fact, agent.clone(), thread_id.clone(), user.clone(), completion);
+        changes.model_calls.entry((fact.record.envelope.id, index)).or_insert_with(call);
+    }
+}
+
+fn called(fact: &Fact, agent: Key, thread_id: Option<Key>, user: Option<Key>, completion: &Completion) -> ModelCall {
+    ModelCall {
+        sequence: fact.sequence,
+        agent,
+        thread_id,
+        user,
+        tier: completion.tier.as_str().into(),
+        model: completion.model.as_str().into(),
+        decided_at: fact.at,
+        input_tokens: tokens(completion.input_tokens),
+        output_tokens: tokens(completion.output_tokens),
+        latency_ms: i64::from(completion.latency_ms),
+        failed: completion.error.as_ref().map(|error| error.kind.as_str().into()),
+    }
+}
+
+/// More than any model takes is cut, so that sums of what a model server makes up do not overflow.
+fn tokens(tokens: u64) -> i64 {
+    i64::from(u32::try_from(tokens).unwrap_or(u32::MAX))
+}
+
+/// The user that a decision names. Where it names none, it is the one of its thread.
+fn user(decision: &AgentDecision) -> Option<&str> {
+    decision.events.iter().filter_map(named).find(|user| !user.is_empty())
+}
+
+fn named(event: &DecidedEvent) -> Option<&str> {
+    match event.event.as_ref()? {
+        Event::Action(action) => match action.action.as_ref()? {
+            Action::Say(say) => Some(&say.user),
+            Action::ToolCall(_) => None,
+        },
+        Event::ThreadCreated(created) => Some(&created.user),
+        Event::ThreadSuggested(suggested) => Some(&suggested.user),
+        Event::ApprovalRequested(requested) => Some(&requested.user),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_core::record::Record;
+    use kairo_proto::v1::{CompletionError, Say, ThreadMatched};
+
+    use super::{
+        super::testing::{decided_as, projected, record},
+        *,
+    };
+    use crate::projections::testing::decided;
+
+    fn decision(sequence: u64, events: Vec<DecidedEvent>, completions: Vec<Completion>) -> Record {
+        let body = AgentDecision { events, completions, ..Default::default() };
+        record(sequence, "kairo.agent.bob.decision", body)
+    }
+
+    fn completion(model: &str, input_tokens: u64, output_tokens: u64) -> Completion {
+        Completion {
+            tier: "heavy".into(),
+            model: model.into(),
+            input_tokens,
+            output_tokens,
+            latency_ms: 250,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn every_call_of_a_decision_is_counted_once() {
+        let failed = Completion {
+            error: Some(CompletionError { kind: "model_timeout".into(), ..Default::default() }),
+            ..completion("large", 0, 0)
+        };
+        let once = decision(3, vec![decided("t", "think")], vec![completion("large", 100, 7), failed]);
+        // Told again elsewhere in the log.
+        let again = Record { sequence: 4, ..once.clone() };
+        let changes = projected([once, again]);
+        let calls: Vec<&ModelCall> = changes.model_calls.values().collect();
+        assert_eq!(calls.len(), 2);
+        assert_eq!((calls[0].sequence, calls[0].agent.as_str(), calls[0].model.as_str()), (3, "bob", "large"));
+        assert_eq!((calls[0].input_tokens, calls[0].output_tokens, calls[0].latency_ms), (100, 7, 250));
+        assert_eq!(calls[0].thread_id, Some("t".into()));
+        assert_eq!((&calls[0].failed, &calls[1].failed), (&None, &Some("model_timeout".into())));
+    }
+
+    #[test]
+    fn a_call_is_of_the_first_thread_and_the_first_user_that_are_named() {
+        let matched = decided_as("", "match", Event::ThreadMatched(ThreadMatched::default()));
+        let say = Say { user: "ann".into(), ..Default::default() };
+        let act = |say| Event::Action(kairo_proto::v1::AgentAction { action: Some(Action::Say(say)) });
+        let events = vec![matched, decided("t", "think"), decided_as("u", "say", act(say))];
+        let changes = projected([decision(3, events, vec![completion("m", 1, 1)])]);
+        let call = changes.model_calls.values().next().unwrap();
+        assert_eq!((call.thread_id.clone(), call.user.clone()), (Some("t".into()), Some("ann".into())));
+    }
+
+    #[test]
+    fn what_was_decided_without_a_model_took_nothing_and_no_number_is_too_large() {
+        assert!(projected([decision(3, vec![decided("t", "say")], vec![])]).model_calls.is_empty());
+        let changes = projected([decision(3, vec![], vec![completion("m", u64::MAX, 1)])]);
+        let call = changes.model_calls.values().next().unwrap();
+        assert_eq!((call.input_tokens, call.thread_id.clone()), (i64::from(u32::MAX), None));
+    }
+}

@@ -1,0 +1,278 @@
+//! Building generations of the tables: whoever holds the lock of this version does what is to be done next, and what
+//! that is stands in the registry, so that anybody can go on with it.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use kairo_core::{
+    bus::{Bus, consume::backoff},
+    subjects::EVENTS_STREAM,
+};
+use kairo_read_model::{Digests, ENTER, READ_MODEL, digests};
+use sqlx::{PgConnection, query, query_as, query_scalar};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+
+use crate::{
+    Config,
+    connection::{self, SessionError, class},
+    course::Place,
+    generation::{self, Building},
+    step::{self, Facts, State, Step, is_foreign},
+    worker::Interrupted,
+};
+
+/// How long the live generation waits for the one that is swapped in, at most.
+const SWAP: Duration = Duration::from_secs(2);
+/// How long those who ask wait for one to be removed, at most.
+const REMOVAL: Duration = Duration::from_millis(100);
+
+const HOLD: &str = "SELECT pg_try_advisory_lock($1, $2)";
+/// Those of this version; what is to be removed, of any.
+const BUILDINGS: &str = "
+    SELECT generation, place, state, target FROM generations
+    WHERE projection = $1 AND (version = $2 OR state = 'dropping') ORDER BY generation";
+/// One that failed makes room for another attempt, in a while.
+const CLEAR: &str = "
+    UPDATE generations SET state = 'dropping', since = now()
+    WHERE projection = $1 AND version = $2 AND state = 'failed' AND since < now() - interval '1 minute'";
+const FAILED: &str = "SELECT count(*) FROM generations WHERE projection = $1 AND version = $2 AND state = 'failed'";
+
+pub struct Steward {
+    pub bus: Bus,
+    pub config: Arc<Config>,
+    /// Changes whenever something in the registry may have.
+    pub woken: watch::Receiver<()>,
+}
+
+/// One session's life, while it holds the lock.
+struct Term<'s> {
+    steward: &'s Steward,
+    connection: PgConnection,
+    /// What the live generation was found to hold, for the one that is compared with it.
+    measured: Option<(i64, Digests)>,
+}
+
+impl Steward {
+    /// Builds what is to be built, for as long as it is not dropped.
+    pub async fn run(mut self) {
+        let mut failures = 0;
+        loop {
+            let began = Instant::now();
+            let Err(error) = self.serve().await;
+            failures = if began.elapsed() > self.config.projector.session_timeout() { 1 } else { failures + 1 };
+            tracing::warn!(%error, failures, "building read models was interrupted, starting again");
+            tokio::time::sleep(backoff(&self.bus.limits, failures)).await;
+        }
+    }
+
+    async fn serve(&mut self) -> Result<Infallible, Interrupted> {
+        let mut connection = connection::open(&self.config.postgres, &self.config.projector).await?;
+        let patience = connection::patience(&self.config.postgres, &self.config.projector);
+        let mut woken = self.woken.clone();
+        let beat = self.config.projector.beat();
+        loop {
+            let hold = query_scalar(HOLD).bind(class(0)).bind(READ_MODEL.version).fetch_one(&mut connection);
+            if connection::within(patience, hold).await? {
+                break;
+            }
+            _ = timeout(beat, woken.changed()).await;
+        }
+        let mut term = Term { steward: self, connection, measured: None };
+        loop {
+            woken.mark_unchanged();
+            while term.work().await? {}
+            _ = timeout(beat, woken.changed()).await;
+        }
+    }
+}
+
+impl Term<'_> {
+    /// Takes a step about each generation that there is something to be done about. Returns false if there was nothing.
+    async fn work(&mut self) -> Result<bool, Interrupted> {
+        let buildings = query_as(BUILDINGS).bind(READ_MODEL.name).bind(READ_MODEL.version);
+        let buildings: Vec<Building> = buildings.fetch_all(&mut self.connection).await.map_err(SessionError::from)?;
+        if !buildings.iter().any(|building| State::parse(&building.state).is_some_and(State::is_wanted)) {
+            return self.ask().await;
+        }
+        let live = buildings.iter().find(|building| building.state == "live");
+        let mut done = false;
+        for building in &buildings {
+            done |= self.advance(building, live).await?;
+        }
+        Ok(done)
+    }
+
+    /// There is nothing of this version, so it is to be built. Returns false if that was tried a moment ago.
+    async fn ask(&mut self) -> Result<bool, Interrupted> {
+        let asked = async {
+            let connection = &mut self.connection;
+            query(CLEAR).bind(READ_MODEL.name).bind(READ_MODEL.version).execute(&mut *connection).await?;
+            let failed = query_scalar(FAILED).bind(READ_MODEL.name).bind(READ_MODEL.version);
+            let failed: i64 = failed.fetch_one(&mut *connection).await?;
+            if failed > 0 {
+                return Ok(false);
+            }
+            let entered = query_as(ENTER).bind(READ_MODEL.name).bind(READ_MODEL.version).bind("asked");
+            let entered: Option<(i64, String)> = entered.fetch_optional(connection).await?;
+            Ok(entered.is_some())
+        };
+        Ok(asked.await.map_err(SessionError::Failed)?)
+    }
+
+    async fn advance(&mut self, building: &Building, live: Option<&Building>) -> Result<bool, Interrupted> {
+        let Some(state) = State::parse(&building.state) else { return Ok(false) };
+        let facts = self.facts(building, state, live).await?;
+        let step = step::next(state, &facts);
+        if step == Step::Wait {
+            return Ok(false);
+        }
+        tracing::info!(generation = building.generation, ?state, ?step, "building");
+        let foreign = facts.live.as_ref().is_some_and(|live| is_foreign(live, facts.end));
+        match self.take(step, building, live, &facts, foreign).await {
+            Err(Interrupted::Session(SessionError::Failed(error))) if is_final(&error) => {
+                self.fail(building, &error.to_string()).await
+            }
+            Err(Interrupted::Session(SessionError::Refused(error))) => self.fail(building, &error.to_string()).await,
+            // Somebody looks at what is to be changed: once more at the next beat.
+            Err(Interrupted::Session(SessionError::Contended(error))) => {
+                tracing::debug!(%error, generation = building.generation, "not now");
+                Ok(false)
+            }
+            taken => taken,
+        }
+    }
+
+    async fn facts(
+        &mut self,
+        building: &Building,
+        state: State,
+        live: Option<&Building>,
+    ) -> Result<Facts, Interrupted> {
+        let near = u64::try_from(self.steward.config.projector.batch).unwrap_or(u64::MAX);
+        let measured = self.measured.as_ref().is_some_and(|(generation, _)| *generation == building.generation);
+        let mut facts = Facts { measured, near, ..Facts::default() };
+        if !matches!(state, State::Filling | State::Asked | State::Comparing | State::Ready) {
+            return Ok(facts);
+        }
+        facts.own = self.places(building).await?;
+        if let Some(live) = live {
+            facts.live = Some(self.places(live).await?);
+        }
+        // After the positions, which are never beyond it.
+        if state != State::Filling {
+            facts.end = self.end_of_log().await?;
+        }
+        Ok(facts)
+    }
+
+    async fn take(
+        &mut self,
+        step: Step,
+        building: &Building,
+        live: Option<&Building>,
+        facts: &Facts,
+        foreign: bool,
+    ) -> Result<bool, Interrupted> {
+        let connection = &mut self.connection;
+        let projector = &self.steward.config.projector;
+        let taken = match step {
+            Step::Wait => Ok(false),
+            Step::Begin => {
+                generation::begin(connection, building, projector.partitions, facts.end, live.is_none()).await
+            }
+            Step::Check => return self.check(building).await,
+            Step::Index => generation::index(connection, building).await,
+            Step::Measure => return self.measure(building, live).await,
+            Step::Compare => return self.compare(building).await,
+            Step::Accept(reason) => generation::follow(connection, building, "ready", &reason).await,
+            Step::Swap => {
+                let patience = SWAP.min(projector.session_timeout() / 2);
+                generation::swap(connection, building, live, foreign, patience).await
+            }
+            Step::Drop => generation::remove(connection, building, REMOVAL).await,
+        };
+        Ok(taken.map_err(SessionError::from)?)
+    }
+
+    /// Nothing that is in the log may be missing.
+    async fn check(&mut self, building: &Building) -> Result<bool, Interrupted> {
+        let (first, stored) = self.stored(building.target).await?;
+        let held = generation::held(&mut self.connection, building, first).await.map_err(SessionError::from)?;
+        if held < stored {
+            let reason = format!("holds {held} of the {stored} messages of the log up to {}", building.target);
+            return self.fail(building, &reason).await;
+        }
+        let entered = generation::enter(&mut self.connection, building, "indexing", "").await;
+        Ok(entered.map_err(SessionError::from)?)
+    }
+
+    async fn measure(&mut self, building: &Building, live: Option<&Building>) -> Result<bool, Interrupted> {
+        let Some(live) = live else { return Ok(false) };
+        let measured = digests(&mut self.connection, live.generation).await.map_err(SessionError::from)?;
+        let Some(measured) = measured else { return Ok(false) };
+        generation::stop_at(&mut self.connection, building, &measured).await.map_err(SessionError::from)?;
+        self.measured = Some((building.generation, measured));
+        Ok(true)
+    }
+
+    async fn compare(&mut self, building: &Building) -> Result<bool, Interrupted> {
+        let Some((_, live)) = self.measured.take() else { return Ok(false) };
+        let own = digests(&mut self.connection, building.generation).await.map_err(SessionError::from)?;
+        let Some(own) = own else { return Ok(false) };
+        if own.positions != live.positions {
+            // Its end was moved by somebody else.
+            return Ok(true);
+        }
+        let differing = live.differing(&own);
+        let (state, reason) = match differing.is_empty() {
+            true => ("ready", String::new()),
+            false => ("differing", format!("differs from generation {} in {}", live.generation, differing.join(", "))),
+        };
+        if state == "differing" {
+            tracing::warn!(generation = building.generation, reason, "it is not swapped in");
+        }
+        let followed = generation::follow(&mut self.connection, building, state, &reason).await;
+        Ok(followed.map_err(SessionError::from)?)
+    }
+
+    async fn fail(&mut self, building: &Building, reason: &str) -> Result<bool, Interrupted> {
+        tracing::error!(generation = building.generation, reason, "it cannot be built");
+        let failed = generation::enter(&mut self.connection, building, "failed", reason).await;
+        Ok(failed.map_err(SessionError::Failed)?)
+    }
+
+    async fn places(&mut self, building: &Building) -> Result<Vec<Place>, Interrupted> {
+        let places = generation::places(&mut self.connection, building.generation).await;
+        Ok(places.map_err(SessionError::from)?)
+    }
+
+    async fn end_of_log(&self) -> Result<u64, Interrupted> {
+        let asked = async {
+            let stream = self.steward.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+            Ok::<_, async_nats::Error>(stream.get_info().await?.state.last_sequence)
+        };
+        Ok(asked.await.map_err(crate::reader::ReaderError::from)?)
+    }
+
+    /// The first message of the log, and how many there are from there up to this one.
+    async fn stored(&self, up_to: u64) -> Result<(u64, u64), Interrupted> {
+        let asked = async {
+            let stream = self.steward.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+            Ok::<_, async_nats::Error>(stream.info_builder().with_deleted(true).fetch().await?.info.state)
+        };
+        let state = asked.await.map_err(crate::reader::ReaderError::from)?;
+        let within = |sequence: &u64| (state.first_sequence..=up_to).contains(sequence);
+        let deleted = state.deleted.unwrap_or_default().iter().filter(|deleted| within(deleted)).count();
+        let deleted = u64::try_from(deleted).unwrap_or(u64::MAX);
+        let all = (up_to + 1).saturating_sub(state.first_sequence);
+        Ok((state.first_sequence, all.saturating_sub(deleted)))
+    }
+}
+
+/// Whether it would fail again: Postgres does not allow it, or does not understand it.
+fn is_final(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.is_some_and(|code| ["0A", "42"].iter().any(|class| code.starts_with(class)))
+}

@@ -1,0 +1,211 @@
+//! However the log is shared among workers and cut into batches, it makes the same rows.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use kairo_cli::local::{PgOptions, Postgres, Tools};
+use kairo_core::record::Record;
+use kairo_proto::v1::{
+    AgentApproval, AgentChoice, AgentMessage, ApprovalRequested, ChainEnded, ChainStarted, ChainStep, DecidedEvent,
+    ProcessCanceled, ProcessExited, ProcessProgress, ProcessSpawned, TaskChanged, TaskFired, ThreadArchived,
+    ThreadMatched, ThreadSuggested, ToolCall, ToolError, ToolInvocation, ToolInvoke, ToolProgress, ToolResult,
+    UserMessage, UserMessageUndelivered, agent_action::Action, decided_event::Event,
+};
+use kairo_read_model::{TABLES, TABLES_SQL};
+use proptest::{prelude::*, test_runner::TestRunner};
+use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, postgres::PgConnectOptions, query_scalar, raw_sql};
+use uuid::Uuid;
+
+use super::{SETTINGS, write};
+use crate::{
+    changes::Changes,
+    projections::{
+        project,
+        testing::{decided, decided_as, decision, record},
+    },
+};
+
+const WORKERS: usize = 3;
+
+/// The event that a turn begins with.
+fn began(sequence: u64) -> Uuid {
+    record(sequence, "kairo.user.ann.message", UserMessage::default()).envelope.id
+}
+
+fn sent(sequence: u64, user: &str, agent: &str, thread: &str) -> Record {
+    let (agent, thread_id) = (agent.to_owned(), thread.to_owned());
+    let text = format!("words {sequence}");
+    let body = UserMessage { message_id: format!("m-{sequence}"), agent, thread_id, text, ..Default::default() };
+    let mut record = record(sequence, &format!("kairo.user.{user}.message"), body);
+    record.envelope.thread_id = (!thread.is_empty()).then(|| thread.to_owned());
+    record
+}
+
+fn delivered(sequence: u64, agent: &str, message: u64, thread: &str) -> Record {
+    let body = AgentMessage { user: "ann".into(), thread_id: thread.into(), ..Default::default() };
+    let mut record = record(sequence, &format!("kairo.agent.{agent}.message"), body);
+    record.envelope.causation_id = Some(began(message));
+    record
+}
+
+/// Belongs to the turn that this message began.
+fn of_turn(message: u64, event: DecidedEvent) -> DecidedEvent {
+    DecidedEvent { correlation_id: began(message).to_string(), ..event }
+}
+
+fn ended(sequence: u64, action: &DecidedEvent, ok: bool) -> Record {
+    let error = (!ok).then(|| ToolError { kind: "in_doubt".into(), message: "who knows".into() });
+    let action_id = action.event_id.clone();
+    let body = ToolResult { action_id, ok, result: "{\"n\":1}".into(), error, ..Default::default() };
+    record(sequence, "kairo.tool.bob.result", body)
+}
+
+/// Two users and two agents; what may be told twice is.
+fn history() -> Vec<Record> {
+    let call = of_turn(1, decided("t", "call"));
+    let (id, process_id) = (call.event_id.clone(), Uuid::from_u128(7).to_string());
+    let chain_id = Uuid::from_u128(9).to_string();
+    let step = ToolCall {
+        tool: "email.send".into(),
+        arguments: "{}".into(),
+        chain_id: chain_id.clone(),
+        ..Default::default()
+    };
+    let step = kairo_proto::v1::AgentAction { action: Some(Action::ToolCall(step)) };
+    let step = decided_as("t", "step", Event::Action(step));
+    let steps = ["email.send", "tools.now"].map(|event| ChainStep { event: event.into(), ..Default::default() });
+    let chain = ChainStarted { chain_id: chain_id.clone(), steps: steps.into(), ..Default::default() };
+    let asked = ApprovalRequested { user: "ann".into(), chain_id: chain_id.clone(), ..Default::default() };
+    let asked = decided_as("t", "asked", Event::ApprovalRequested(asked));
+    let offer = ThreadSuggested { user: "ann".into(), thread_id: "other".into(), ..Default::default() };
+    let offer = of_turn(6, decided_as("", "offer", Event::ThreadSuggested(offer)));
+    let matched = Event::ThreadMatched(ThreadMatched { thread_id: "other".into(), ..Default::default() });
+    let task_id = Uuid::from_u128(3).to_string();
+    let task = kairo_proto::v1::Task { task_id: task_id.clone(), kind: "scheduled".into(), ..Default::default() };
+    let task = Event::TaskScheduled(kairo_proto::v1::TaskScheduled { task: Some(task) });
+    let fired = Event::TaskFired(TaskFired { task_id: task_id.clone(), occurrence: 1, ..Default::default() });
+    let changed = Event::TaskChanged(TaskChanged { task_id, status: "canceled".into(), ..Default::default() });
+    let invocation = ToolInvocation { action_id: id.clone(), executor: "tool-runner".into(), ..Default::default() };
+    let invoke = ToolInvoke { runner: "r-1".into(), actions: vec![invocation], ..Default::default() };
+    let verdict = |verdict: &str, action: &str| AgentApproval {
+        action_id: action.to_owned(),
+        verdict: verdict.into(),
+        user: "ann".into(),
+        ..Default::default()
+    };
+    let choice = AgentChoice { offer_id: offer.event_id.clone(), option: "accept".into(), ..Default::default() };
+    let spawned = ProcessSpawned { process_id: process_id.clone(), action_id: id.clone(), ..Default::default() };
+    let advanced = ProcessProgress { process_id: process_id.clone(), action_id: id.clone(), ..Default::default() };
+    let canceled = ProcessCanceled { process_id: process_id.clone(), action_id: id.clone(), ..Default::default() };
+    let exited = ProcessExited { process_id, action_id: id.clone(), outcome: "exited".into(), ..Default::default() };
+    let archived = Event::ThreadArchived(ThreadArchived { thread_id: "t".into(), archived: true });
+    let refused = UserMessageUndelivered { agent: "nobody".into(), reason: "nobody".into(), ..Default::default() };
+    let progress = ToolProgress { action_id: id.clone(), fraction: Some(0.5), ..Default::default() };
+    let over = Event::ChainEnded(ChainEnded { chain_id, outcome: "done".into(), ..Default::default() });
+    vec![
+        sent(1, "ann", "bob", ""),
+        delivered(2, "bob", 1, ""),
+        decision(3, "bob", [of_turn(1, decided("t", "thread")), call.clone()]),
+        record(4, "kairo.tool.bob.invoke", invoke),
+        sent(5, "ann", "bob", "t"),
+        sent(6, "ann", "", ""),
+        delivered(7, "bob", 5, "t"),
+        delivered(8, "bob", 6, ""),
+        // The same message with somebody else: the first delivery and the first thread count.
+        delivered(9, "eve", 6, ""),
+        decision(10, "eve", [of_turn(6, decided("u", "thread")), of_turn(6, decided("u", "say"))]),
+        record(11, "kairo.process.bob.spawned", spawned),
+        record(12, "kairo.tool.bob.progress", progress),
+        decision(13, "bob", [offer, of_turn(5, decided("t", "say"))]),
+        record(14, "kairo.process.bob.progress", advanced),
+        record(15, "kairo.process.bob.canceled", canceled),
+        record(16, "kairo.process.bob.exited", exited),
+        ended(17, &call, false),
+        ended(18, &call, true),
+        record(19, "kairo.agent.bob.approval", verdict("happened", &id)),
+        record(20, "kairo.agent.bob.choice", choice),
+        decision(21, "bob", [of_turn(6, decided_as("other", "matched", matched))]),
+        record(22, "kairo.user.cat.undelivered", refused),
+        decision(23, "bob", [decided_as("t", "chain", Event::ChainStarted(chain)), asked.clone()]),
+        record(24, "kairo.agent.bob.approval", verdict("approved", &asked.event_id)),
+        decision(25, "bob", [step.clone(), decided_as("t", "task", task)]),
+        ended(26, &step, true),
+        decision(27, "bob", [decided_as("t", "over", over), decided_as("t", "fired", fired)]),
+        decision(28, "bob", [decided_as("t", "changed", changed), decided_as("t", "archived", archived)]),
+        // A decision that stands in the log twice.
+        decision(29, "bob", [call, decided("t", "think")]),
+        sent(30, "cat", "eve", "u"),
+        delivered(31, "eve", 30, "u"),
+        decision(32, "eve", [of_turn(30, decided("u", "call"))]),
+        sent(33, "ann", "bob", "t"),
+    ]
+}
+
+fn owner(record: &Record) -> &str {
+    record.subject.split('.').nth(2).unwrap()
+}
+
+/// Every row that these batches make, in this order.
+async fn rows(connection: &mut PgConnection, batches: &[Vec<Record>]) -> BTreeMap<&'static str, String> {
+    let begin = format!(
+        "SET client_min_messages = warning; DROP SCHEMA IF EXISTS tried CASCADE; CREATE SCHEMA tried; \
+         SET search_path = tried, public; {TABLES_SQL} {SETTINGS}"
+    );
+    raw_sql(AssertSqlSafe(begin)).execute(&mut *connection).await.unwrap();
+    for batch in batches {
+        let mut changes = Changes::default();
+        batch.iter().for_each(|record| project(record, &mut changes));
+        write(connection, &changes).await.unwrap();
+    }
+    let mut rows = BTreeMap::new();
+    for table in TABLES {
+        let all = format!("SELECT coalesce(string_agg(r::text, E'\\n' ORDER BY r::text), '') FROM {table} AS r");
+        rows.insert(table, query_scalar(AssertSqlSafe(all)).fetch_one(&mut *connection).await.unwrap());
+    }
+    rows
+}
+
+/// Each owner's records are some worker's, who reads them in order and writes as many at once as the numbers say.
+fn shared(owners: &[usize], turns: &[(usize, usize)]) -> Vec<Vec<Record>> {
+    let names = ["ann", "cat", "bob", "eve", "nobody"];
+    let mut workers: Vec<VecDeque<Record>> = vec![VecDeque::new(); WORKERS];
+    for record in history() {
+        let name = names.iter().position(|name| *name == owner(&record)).unwrap();
+        workers[owners[name]].push_back(record);
+    }
+    let mut batches = Vec::new();
+    let steps = turns.iter().copied().chain((0..WORKERS).map(|worker| (worker, usize::MAX)));
+    for (worker, most) in steps {
+        let queue = &mut workers[worker];
+        batches.push(queue.drain(..most.min(queue.len())).collect());
+    }
+    batches
+}
+
+#[test]
+fn however_the_log_is_shared_and_cut_the_rows_are_the_same() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let tools = Tools::find(env!("CARGO_MANIFEST_DIR").as_ref()).expect("run ./scripts/test");
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = PgOptions::new(tools.postgres_bin().unwrap(), folder.path().join("postgres"));
+    options.template = Some(tools.postgres_templates());
+    options.ephemeral = true;
+    let postgres = runtime.block_on(Postgres::start(options)).unwrap();
+    let url: PgConnectOptions = postgres.url("postgres").parse().unwrap();
+    let mut connection = runtime.block_on(url.connect()).unwrap();
+    runtime.block_on(raw_sql("CREATE EXTENSION pg_trgm").execute(&mut connection)).unwrap();
+
+    let one_by_one: Vec<_> = history().into_iter().map(|record| vec![record]).collect();
+    let expected = runtime.block_on(rows(&mut connection, &one_by_one));
+    assert!(TABLES.iter().filter(|table| expected[*table].is_empty()).count() <= 5, "{expected:?}");
+    assert_eq!(runtime.block_on(rows(&mut connection, &[history()])), expected);
+
+    let connection = std::cell::RefCell::new(connection);
+    let shares = (prop::collection::vec(0..WORKERS, 5), prop::collection::vec((0..WORKERS, 1..6_usize), 0..24));
+    let config = ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() };
+    let same = |(owners, turns): (Vec<usize>, Vec<(usize, usize)>)| {
+        let made = runtime.block_on(rows(&mut connection.borrow_mut(), &shared(&owners, &turns)));
+        prop_assert_eq!(&made, &expected);
+        Ok(())
+    };
+    TestRunner::new(config).run(&shares, same).unwrap();
+}

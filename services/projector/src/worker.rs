@@ -1,0 +1,277 @@
+//! A replica's part in one generation: the partitions it holds, and the log that it reads for them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::pending,
+    sync::Arc,
+};
+
+use kairo_core::{
+    bus::{Bus, BusError, consume::backoff},
+    record::Raw,
+};
+use kairo_read_model::ReadError;
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval},
+};
+
+use crate::{
+    Config,
+    batch::Batch,
+    connection::SessionError,
+    course::Course,
+    health::Health,
+    pipeline::{Pipeline, Stretch},
+    rate::Rate,
+    reader::ReaderError,
+    session::{Session, Standing},
+    share,
+    step::State,
+};
+
+/// How often a transaction is tried that gave way to somebody else's.
+const ATTEMPTS: usize = 5;
+
+/// What ended a session. All of it is mended by another one, sooner or later.
+#[derive(Debug, thiserror::Error)]
+pub enum Interrupted {
+    #[error(transparent)]
+    Schema(#[from] ReadError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error(transparent)]
+    Reader(#[from] ReaderError),
+    #[error(transparent)]
+    Bus(#[from] BusError),
+}
+
+/// Whose rows it writes.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub generation: i64,
+    pub place: String,
+}
+
+pub struct Worker {
+    pub bus: Bus,
+    pub config: Arc<Config>,
+    pub health: Health,
+    /// Changes whenever something in the registry may have.
+    pub woken: watch::Receiver<()>,
+    pub target: Target,
+}
+
+/// One session's life.
+struct Shift<'w> {
+    worker: &'w Worker,
+    session: Session,
+    state: State,
+    course: Course,
+    pipeline: Option<Pipeline>,
+    rate: Rate,
+}
+
+impl Worker {
+    /// Follows the log for as long as the generation is there to be followed. May be dropped anywhere: what was not
+    /// committed is done again by whoever holds the partitions next.
+    pub async fn run(mut self) {
+        let generation = self.target.generation;
+        let mut failures = 0;
+        loop {
+            let mut progress = false;
+            let Err(error) = self.shift(&mut progress).await else { break };
+            self.health.interrupted(generation);
+            failures = if progress { 1 } else { failures + 1 };
+            tracing::warn!(%error, generation, failures, "the projection was interrupted, starting again");
+            tokio::time::sleep(backoff(&self.bus.limits, failures)).await;
+        }
+        tracing::info!(generation, "no longer followed");
+    }
+
+    async fn shift(&mut self, progress: &mut bool) -> Result<(), Interrupted> {
+        let Target { generation, place } = &self.target;
+        let session = Session::open(&self.config.postgres, &self.config.projector, *generation, place).await?;
+        let mut woken = self.woken.clone();
+        let mut shift = Shift {
+            worker: self,
+            session,
+            state: State::Filling,
+            course: Course::default(),
+            pipeline: None,
+            rate: Rate::default(),
+        };
+        let mut beats = interval(self.config.projector.beat());
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                stretch = next(&mut shift.pipeline) => match shift.write(stretch?).await {
+                    Err(Interrupted::Session(SessionError::Moved)) => beats.reset_immediately(),
+                    written => written?,
+                },
+                _ = beats.tick() => {
+                    if !shift.beat().await? {
+                        return Ok(());
+                    }
+                    self.health.working(*generation);
+                    *progress = true;
+                }
+                Ok(()) = woken.changed() => beats.reset_immediately(),
+            }
+        }
+    }
+}
+
+async fn next(pipeline: &mut Option<Pipeline>) -> Result<Stretch, ReaderError> {
+    match pipeline {
+        Some(pipeline) => pipeline.next().await,
+        None => pending().await,
+    }
+}
+
+impl Shift<'_> {
+    /// Holds what is its share, and reads for it. Returns false if the generation is no longer to be followed.
+    async fn beat(&mut self) -> Result<bool, Interrupted> {
+        let Some(mut standing) = self.session.standing().await? else { return Ok(false) };
+        let Some(state) = standing.state.filter(|state| state.is_followed()) else { return Ok(false) };
+        if self.rebalance(&standing).await? {
+            // Whoever held a partition before may have written until it was released.
+            let Some(fresh) = self.session.standing().await? else { return Ok(false) };
+            standing = fresh;
+        }
+        // What is filled is neither asked nor compared before somebody waited for the disk.
+        self.session.set_durable(state != State::Filling).await?;
+        self.state = state;
+        let course = self.course_of(&standing);
+        if course != self.course || (self.pipeline.is_none() && course.start().is_some()) {
+            self.course = course;
+            self.pipeline = self.course.start().map(|start| self.begin(start));
+        }
+        Ok(true)
+    }
+
+    fn begin(&self, start: u64) -> Pipeline {
+        let projector = &self.worker.config.projector;
+        let partitions: Vec<u32> = self.course.held.keys().copied().collect();
+        tracing::info!(generation = self.worker.target.generation, sequence = start, ?partitions, "reading the log");
+        let batch = if self.state == State::Live { projector.batch } else { projector.rebuild_batch };
+        Pipeline::begin(&self.worker.bus, projector, &self.course, start, batch)
+    }
+
+    /// Whether this session holds other partitions than before.
+    async fn rebalance(&mut self, standing: &Standing) -> Result<bool, Interrupted> {
+        let partitions = u32::try_from(standing.places.len()).unwrap_or(u32::MAX);
+        let mut held: BTreeSet<u32> = self.course.held.keys().copied().collect();
+        let before = held.clone();
+        let plan = share::decide(partitions, standing.members, &held, &standing.taken);
+        for partition in plan.give {
+            self.session.release(partition).await?;
+            held.remove(&partition);
+        }
+        let mut wanted = plan.wanted;
+        for partition in plan.candidates {
+            if wanted > 0 && self.session.hold(partition).await? {
+                held.insert(partition);
+                wanted -= 1;
+            }
+        }
+        let changed = held != before;
+        if changed {
+            // Nothing that was read for others is written from here on.
+            self.pipeline = None;
+            self.course =
+                Course { partitions, held: held.into_iter().map(|held| (held, Default::default())).collect() };
+        }
+        Ok(changed)
+    }
+
+    fn course_of(&self, standing: &Standing) -> Course {
+        let held = self.course.held.keys();
+        let held: BTreeMap<_, _> =
+            held.filter_map(|partition| standing.places.get_key_value(partition)).map(|(a, b)| (*a, *b)).collect();
+        Course { partitions: u32::try_from(standing.places.len()).unwrap_or(u32::MAX), held }
+    }
+
+    /// Writes a stretch of the log as a whole, or one by one if Postgres refuses something in it.
+    async fn write(&mut self, stretch: Stretch) -> Result<(), Interrupted> {
+        let written = self.commit(&stretch.batch, stretch.to, stretch.messages.len()).await;
+        let refused = match written {
+            Err(Interrupted::Session(SessionError::Refused(error))) => error,
+            Err(error) => {
+                self.pipeline = None;
+                return Err(error);
+            }
+            Ok(()) => return self.tell_arrival().await,
+        };
+        tracing::warn!(%refused, messages = stretch.messages.len(), "looking for what postgres refuses");
+        let alone = self.write_one_by_one(&stretch).await;
+        if alone.is_err() {
+            self.pipeline = None;
+        }
+        alone?;
+        self.tell_arrival().await
+    }
+
+    async fn write_one_by_one(&mut self, stretch: &Stretch) -> Result<(), Interrupted> {
+        for message in &stretch.messages {
+            let alone = Batch::of(std::slice::from_ref(message), self.worker.bus.limits.max_body_bytes);
+            match self.commit(&alone, message.sequence, 1).await {
+                Err(Interrupted::Session(refused @ SessionError::Refused(_))) => {
+                    self.set_aside(message, &refused.to_string()).await?;
+                    self.commit(&Batch::default(), message.sequence, 1).await?;
+                }
+                written => written?,
+            }
+        }
+        // Behind the last one of them may be messages of others.
+        self.commit(&Batch::default(), stretch.to, 0).await
+    }
+
+    async fn commit(&mut self, batch: &Batch, to: u64, messages: usize) -> Result<(), Interrupted> {
+        for (message, reason) in &batch.set_aside {
+            self.set_aside(message, reason).await?;
+        }
+        let moves = self.course.moves(to);
+        if moves.iter().all(|moved| moved.from == moved.to) {
+            return Ok(());
+        }
+        let rate = self.rate.of(messages) / moves.len() as f64;
+        let mut attempt = 1;
+        while let Err(error) = self.session.commit(&batch.changes, &moves, rate).await {
+            if !matches!(error, SessionError::Contended(_)) || attempt >= ATTEMPTS {
+                return Err(error.into());
+            }
+            tracing::debug!(%error, attempt, "once more");
+            attempt += 1;
+        }
+        self.course.advance(to);
+        tracing::debug!(
+            generation = self.worker.target.generation,
+            sequence = to,
+            events = batch.changes.events.len(),
+            skipped = batch.skipped,
+            set_aside = batch.set_aside.len(),
+            "projected"
+        );
+        Ok(())
+    }
+
+    /// Writes a dead letter, before the position passes the message; on the way through a rebuild it is there already.
+    async fn set_aside(&mut self, message: &Raw, reason: &str) -> Result<(), Interrupted> {
+        if self.session.is_set_aside(message).await? {
+            return Ok(());
+        }
+        let bus = &self.worker.bus;
+        bus.dead_letter(bus.service.name(), message, reason).await?;
+        Ok(self.session.set_aside(message, reason).await?)
+    }
+
+    /// Whoever builds the generation waits for this.
+    async fn tell_arrival(&mut self) -> Result<(), Interrupted> {
+        if self.course.has_arrived() {
+            self.pipeline = None;
+            self.session.tell_arrival().await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! What is found: the same, whoever answers.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::civil::date;
+use kairo_core::ids;
+use kairo_read_model::{
+    NotFresh,
+    search::{Kind, Search, SearchConfig, SearchHit, SearchQuery},
+};
+
+use crate::{
+    history::{decision, everything, thread},
+    meili::Meili,
+    place::{Place, ask, search},
+    world::World,
+};
+
+#[tokio::test]
+async fn postgres_finds_what_there_is() {
+    let world = World::start(&[]).await;
+    for event in everything() {
+        world.publish(&event).await;
+    }
+    world.caught_up().await;
+    finds_what_there_is(&search(&world, &SearchConfig::default()), "postgres").await;
+}
+
+#[tokio::test]
+async fn meilisearch_finds_what_there_is() {
+    let Some(meili) = Meili::find().await else { return };
+    let place = Place::start(meili, None).await;
+    place.publish(&everything()).await;
+    place.caught_up().await;
+    finds_what_there_is(&place.search(), "meilisearch").await;
+    // Nothing that is sealed is in the index.
+    let live = place.caught_up().await;
+    let documents = place.meili.engine().page(&place.meili.config.index(live.generation), 0, 100).await.unwrap();
+    let text = format!("{documents:?}");
+    assert!(documents.len() == 9 && !text.contains("unmistakable") && !text.contains("dW5taXN0YWthYmxl"), "{text}");
+}
+
+/// What both backends are held to.
+async fn finds_what_there_is(search: &Search, backend: &str) {
+    let words = |words: &str| SearchQuery { words: words.into(), ..Default::default() };
+    // Words, in any place and case; misspelt ones: one letter changed, added, left out; beginnings; part of a run.
+    for (wanted, expected) in [
+        ("budget", vec!["budget", "work"]),
+        ("SARAH", vec!["budget", "memory 1"]),
+        ("sarah budget", vec!["budget"]),
+        ("buddget", vec!["budget", "work"]),
+        ("budgat", vec!["budget", "work"]),
+        ("budgt", vec!["budget", "work"]),
+        ("marketong", vec!["memory 1"]),
+        ("market", vec!["memory 1"]),
+        ("quarterly rev", vec!["budget", "task 1"]),
+        ("calendar", vec!["task 1"]),
+        ("email send", vec!["task 1"]),
+        ("example", vec!["memory 1 of cook"]),
+        ("预算", vec!["memory 3"]),
+        ("会议", vec!["memory 3"]),
+        ("zebra", vec![]),
+        ("sarah zebra", vec![]),
+        ("params", vec![]),
+        ("unmistakable", vec![]),
+    ] {
+        let answer = ask(search, words(wanted)).await;
+        assert_eq!(answer.backend, backend);
+        assert_eq!(named(&answer.hits), sorted(&expected), "{wanted}");
+        assert_eq!(answer.total, expected.len() as u64, "{wanted}");
+        assert!(answer.hits.windows(2).all(|pair| pair[0].score >= pair[1].score), "{answer:?}");
+    }
+    let hit = &ask(search, words("bugdet reviewed")).await.hits;
+    // Two letters swapped count as one mistake for one of the backends only.
+    assert!(hit.iter().all(|hit| hit.id == "budget"), "{hit:?}");
+    let hit = &ask(search, words("budgat reviewed")).await.hits[0];
+    assert_eq!(
+        hit.snippet,
+        "Sarah wants the <mark>budget</mark> &lt;b&gt;<mark>reviewed</mark>&lt;/b&gt; &amp; signed by Friday."
+    );
+    assert_eq!(
+        (hit.title.as_str(), hit.agent.as_str(), hit.user.as_deref()),
+        ("Quarterly planning", "bob", Some("ann"))
+    );
+    assert_eq!((hit.kind, hit.kind_of.as_str(), hit.status.as_deref()), (Kind::Thread, "topic", Some("active")));
+
+    for (query, expected) in [
+        (SearchQuery { kinds: vec![Kind::Task, Kind::Memory], ..words("review") }, vec!["task 1"]),
+        (SearchQuery { agent: Some("cook".into()), ..words("soup") }, vec!["memory 1 of cook", "soup"]),
+        (SearchQuery { agent: Some("cook".into()), ..words("budget") }, vec![]),
+        // Memories for all, and not what is nobody's.
+        (SearchQuery { user: Some("eve".into()), ..words("") }, vec!["memory 2", "memory 3", "trip"]),
+        (SearchQuery { kind_of: Some("person".into()), ..words("") }, vec!["memory 1"]),
+        (SearchQuery { status: Some("archived".into()), ..words("") }, vec!["trip"]),
+        (
+            SearchQuery {
+                from: Some(date(2026, 11, 19)),
+                to: Some(date(2026, 11, 20)),
+                kinds: vec![Kind::Memory],
+                ..words("")
+            },
+            vec!["memory 2", "memory 3"],
+        ),
+        (SearchQuery { to: Some(date(2026, 10, 31)), ..words("") }, vec!["memory 1 of cook"]),
+        (SearchQuery { status: Some("\" OR kind = \"task".into()), ..words("") }, vec![]),
+    ] {
+        assert_eq!(named(&ask(search, query.clone()).await.hits), sorted(&expected), "{query:?}");
+    }
+
+    let all = ask(search, SearchQuery { facets: true, ..words("") }).await;
+    let facets = all.facets.unwrap();
+    let counts = |counts: &[(&str, u64)]| {
+        counts.iter().map(|(name, count)| (name.to_string(), *count)).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(facets.kind, counts(&[("memory", 4), ("task", 1), ("thread", 4)]));
+    assert_eq!(facets.agent, counts(&[("bob", 7), ("cook", 2)]));
+    assert_eq!(
+        facets.kind_of,
+        counts(&[("fact", 1), ("hook", 1), ("journal", 1), ("person", 1), ("preference", 1), ("topic", 4)])
+    );
+    assert_eq!(facets.status.values().sum::<u64>(), 5);
+    assert_eq!(facets.status["archived"], 1);
+    assert!(all.hits.windows(2).all(|pair| pair[0].updated_at >= pair[1].updated_at), "what changed last comes first");
+    let some = ask(search, SearchQuery { facets: true, user: Some("eve".into()), ..words("") }).await;
+    assert_eq!(some.facets.unwrap().kind, counts(&[("memory", 2), ("thread", 1)]));
+
+    let page = |page| SearchQuery { limit: 4, page, ..words("") };
+    let mut pages = Vec::new();
+    for number in 0..4 {
+        let answer = search.search(&page(number), 0, Duration::ZERO).await.unwrap().0;
+        assert_eq!(answer.total, 9);
+        pages.extend(answer.hits);
+    }
+    assert_eq!(named(&pages), named(&all.hits));
+
+    for hostile in ["'; DROP TABLE threads; --", "a & | ! :* <-> (", "%_\\", "\0", "\"", &"ä".repeat(1_000), "-budget"]
+    {
+        ask(search, words(hostile)).await;
+    }
+}
+
+/// Threads by their ids; tasks and memories by their numbers.
+fn named(hits: &[SearchHit]) -> Vec<String> {
+    let name = |hit: &SearchHit| {
+        let numbers = ["1", "2", "3"];
+        let id = |kind: &str| numbers.iter().find(|number| ids::named(kind, &[number]).to_string() == hit.id).unwrap();
+        let of = if hit.agent == "bob" { "" } else { " of cook" };
+        match hit.kind {
+            Kind::Thread => hit.id.clone(),
+            Kind::Task => format!("task {}", id("task")),
+            Kind::Memory => format!("memory {}{of}", id("memory")),
+        }
+    };
+    let mut names: Vec<String> = hits.iter().map(name).collect();
+    names.sort();
+    names
+}
+
+fn sorted(names: &[&str]) -> Vec<String> {
+    let mut names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn an_answer_waits_until_the_index_takes_account_of_what_was_done() {
+    let Some(meili) = Meili::find().await else { return };
+    let place = Place::start(meili, None).await;
+    let search = place.search();
+    place.publish(&everything()).await;
+    place.caught_up().await;
+    for number in 0..20 {
+        let title = format!("Unheard{number}");
+        let written = decision("bob", &title, vec![("", thread(&title.to_lowercase(), "ann", &title))]);
+        let sequence = place.world.publish(&written).await;
+        let query = SearchQuery { words: title.clone(), limit: 20, ..Default::default() };
+        let (answer, position) = search.search(&query, sequence, Duration::from_secs(60)).await.unwrap();
+        assert_eq!(answer.backend, "meilisearch");
+        assert!(position >= sequence && answer.hits.iter().any(|hit| hit.title == title), "{answer:?}");
+    }
+    let ahead = search.search(&SearchQuery::default(), 1_000_000, Duration::from_millis(50)).await;
+    assert!(matches!(ahead, Err(NotFresh::Behind { wanted: 1_000_000, .. })), "{ahead:?}");
+}

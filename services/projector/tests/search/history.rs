@@ -1,0 +1,105 @@
+//! What there is to be found: decisions as agents would have published them.
+
+use jiff::Timestamp;
+use kairo_core::{
+    bus::append::Outgoing,
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    subjects::{self, Service},
+};
+use kairo_proto::v1::{
+    AgentDecision, DecidedEvent, MemoryAppended, SealedSecret, Task, TaskScheduled, ThreadArchived, ThreadCreated,
+    ThreadSummarized, decided_event::Event,
+};
+use uuid::Uuid;
+
+/// A decision of these events; another `unique` makes it another one.
+pub fn decision(agent: &str, unique: &str, events: Vec<(&str, Event)>) -> Outgoing {
+    let owner = Name::parse(agent).unwrap();
+    let decided = |(at, (thread, event)): (usize, (&str, Event))| DecidedEvent {
+        event_id: ids::named("event", &[agent, unique, &at.to_string()]).to_string(),
+        thread_id: thread.into(),
+        correlation_id: Uuid::from_u128(7).to_string(),
+        event: Some(event),
+        ..Default::default()
+    };
+    let events = events.into_iter().enumerate().map(decided).collect();
+    let id = ids::named("test", &[agent, unique]);
+    let envelope = Envelope::entering(id, Service::Gateway, Origin::User, Timestamp::now());
+    Outgoing::new(&subjects::AGENT_DECISION, &owner, envelope, AgentDecision { events, ..Default::default() })
+}
+
+pub fn thread(id: &str, user: &str, title: &str) -> Event {
+    let (thread_id, kind) = (id.into(), "topic".into());
+    Event::ThreadCreated(ThreadCreated { thread_id, kind, user: user.into(), title: title.into() })
+}
+
+pub fn summary(id: &str, title: &str, summary: &str) -> Event {
+    Event::ThreadSummarized(ThreadSummarized { thread_id: id.into(), title: title.into(), summary: summary.into() })
+}
+
+pub fn archived(id: &str) -> Event {
+    Event::ThreadArchived(ThreadArchived { thread_id: id.into(), archived: true })
+}
+
+pub fn task(id: &str, user: &str, title: &str, says: &str) -> Event {
+    let action = serde_json::json!([{ "event": "email.send", "params": { "body": says } }]).to_string();
+    let task_id = ids::named("task", &[id]).to_string();
+    let (kind, trigger) = ("hook".into(), "post:calendar.update".into());
+    let task = Task { task_id, kind, title: title.into(), action, trigger, user: user.into(), ..Default::default() };
+    Event::TaskScheduled(TaskScheduled { task: Some(task) })
+}
+
+pub fn memory(id: &str, user: &str, kind: &str, subject: &str, content: &str, day: &str) -> Event {
+    Event::MemoryAppended(MemoryAppended {
+        memory_id: ids::named("memory", &[id]).to_string(),
+        kind: kind.into(),
+        subject: subject.into(),
+        content: content.into(),
+        day: day.into(),
+        user: user.into(),
+        secrets: vec![SealedSecret { name: "pin".into(), sealed: b"unmistakable".to_vec() }],
+        ..Default::default()
+    })
+}
+
+/// A little of everything.
+pub fn everything() -> Vec<Outgoing> {
+    let bob = vec![
+        ("budget", thread("budget", "ann", "Planning")),
+        (
+            "budget",
+            summary("budget", "Quarterly planning", "Sarah wants the budget <b>reviewed</b> & signed by Friday."),
+        ),
+        ("trip", thread("trip", "eve", "Trip to Vienna")),
+        ("work", thread("work", "", "Background work on the budget")),
+        ("", task("1", "ann", "Remind of the review", "Do not forget the quarterly review.")),
+        ("", memory("1", "ann", "person", "Sarah Miller", "Leads marketing. [secret pin]", "2026-11-18")),
+        ("", memory("2", "", "fact", "Office", "The office in Vienna closes at six.", "2026-11-19")),
+        ("", memory("3", "eve", "journal", "", "讨论了预算会议", "2026-11-20")),
+    ];
+    let cook = vec![
+        ("soup", thread("soup", "ann", "Pumpkin soup")),
+        ("", memory("1", "ann", "preference", "Soup", "Write to ann@example.com about ginger.", "2026-10-01")),
+    ];
+    vec![
+        decision("bob", "1", bob),
+        decision("cook", "1", cook),
+        decision("bob", "2", vec![("other", archived("trip"))]),
+    ]
+}
+
+/// Many things, `round` times over: each round changes what the one before said.
+pub fn many(agent: &str, round: usize) -> Vec<Outgoing> {
+    let step = |number: usize| {
+        let id = format!("t-{number}");
+        let events = vec![
+            (id.as_str(), thread(&id, "ann", "Thread")),
+            (id.as_str(), summary(&id, &format!("Thread {number}"), &format!("It is round {round} of many."))),
+            ("", task(&format!("{agent}-{number}"), "ann", "Task", &format!("number {number}"))),
+            ("", memory(&id, "ann", "fact", "Number", &format!("{number} in round {round}"), "2026-11-18")),
+        ];
+        decision(agent, &format!("{round}-{number}"), events)
+    };
+    (0..40).map(step).collect()
+}

@@ -1,0 +1,63 @@
+//! Another generation of the documents is made beside the live one.
+
+use kairo_read_model::{READ_MODEL, SEARCH, search::SearchQuery};
+
+use crate::{
+    history::{everything, many},
+    meili::Meili,
+    place::{Place, ask},
+};
+
+#[tokio::test]
+async fn an_index_is_made_anew_while_questions_are_answered() {
+    let Some(meili) = Meili::find().await else { return };
+    let place = Place::start(meili, None).await;
+    place.publish(&many("bob", 0)).await;
+    let first = place.caught_up().await;
+    let search = place.search();
+    let asked = place.world.model.rebuild(SEARCH).await.unwrap().unwrap();
+    assert_eq!(place.world.model.rebuild(SEARCH).await.unwrap(), None, "one is being made");
+    let swapped = place.until(|all| all.iter().find(|one| one.generation == asked && one.state == "live").cloned());
+    let mut swapped = std::pin::pin!(swapped);
+    loop {
+        let query = SearchQuery { words: "thread".into(), ..Default::default() };
+        let answer = ask(&search, query).await;
+        assert_eq!((answer.backend, answer.total), ("meilisearch", 40));
+        if futures::poll!(&mut swapped).is_ready() {
+            break;
+        }
+    }
+    let (held, wanted) = place.digests(asked).await;
+    assert_eq!(held, wanted);
+    // The one before is kept until it is told to go.
+    let kept = place.until(|all| all.iter().find(|one| one.generation == first.generation).cloned()).await;
+    assert_eq!(kept.state, "kept");
+    assert!(place.world.model.request_drop(first.generation).await.unwrap());
+    place.until(|all| all.iter().all(|one| one.generation != first.generation).then(|| all[0].clone())).await;
+    assert!(!place.meili.engine().has(&place.meili.config.index(first.generation)).await.unwrap());
+}
+
+#[tokio::test]
+async fn other_tables_and_a_lost_index_lead_to_another_generation() {
+    let Some(meili) = Meili::find().await else { return };
+    let place = Place::start(meili, None).await;
+    place.publish(&everything()).await;
+    let first = place.caught_up().await;
+    let tables = place.world.model.rebuild(READ_MODEL).await.unwrap().unwrap();
+    let second =
+        place.until(|all| all.iter().find(|one| one.state == "live" && one.source == Some(tables)).cloned()).await;
+    assert_ne!(second.generation, first.generation);
+    let index = place.meili.config.index(second.generation);
+    place.meili.engine().remove(&index).await.unwrap();
+    // What is asked meanwhile, Postgres answers.
+    let answer = ask(&place.search(), SearchQuery { words: "soup".into(), ..Default::default() }).await;
+    assert_eq!(answer.total, 2);
+    place.publish(&many("eve", 0)).await;
+    let third = place
+        .until(|all| all.iter().find(|one| one.state == "live" && one.generation > second.generation).cloned())
+        .await;
+    assert!(!place.meili.engine().has(&index).await.unwrap(), "it is not made again by what is sent to it");
+    place.caught_up().await;
+    let (held, wanted) = place.digests(third.generation).await;
+    assert_eq!(held, wanted);
+}

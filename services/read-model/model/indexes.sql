@@ -1,0 +1,49 @@
+-- What each query goes by, made when the rows are there: cheaper than row by row. A query names its index where it stands.
+
+CREATE INDEX events_of_agent ON events (agent, sequence, position) WHERE agent IS NOT NULL;
+CREATE INDEX events_of_thread ON events (thread_id, sequence, position) WHERE thread_id IS NOT NULL;
+CREATE INDEX events_of_chain ON events (correlation_id, sequence, position);
+CREATE INDEX events_by_time ON events (ts);
+CREATE INDEX threads_by_age ON threads (agent, last_sequence);
+CREATE INDEX messages_sent ON messages (user_id, message_id) WHERE role = 'user' AND sequence IS NOT NULL;
+CREATE INDEX messages_of_agent ON messages (agent, sequence, position) WHERE sequence IS NOT NULL;
+CREATE INDEX actions_in_flight ON actions (agent, sequence) WHERE ended_at IS NULL;
+CREATE INDEX processes_running ON processes (agent) WHERE ended_at IS NULL;
+CREATE INDEX actions_in_doubt ON actions (agent, sequence) WHERE error_kind = 'in_doubt';
+CREATE INDEX processes_of_agent ON processes (agent, sequence);
+CREATE INDEX memories_of_agent ON memories (agent, day DESC NULLS LAST, sequence DESC, position DESC);
+CREATE INDEX memories_by_place ON memories (day DESC NULLS LAST, sequence DESC, position DESC);
+CREATE INDEX memories_by_word ON memories USING gin (words);
+CREATE INDEX memories_by_name ON memories USING gin (named gin_trgm_ops);
+CREATE INDEX threads_of_user ON threads (user_id, last_sequence);
+CREATE INDEX threads_by_id ON threads (thread_id);
+CREATE INDEX threads_by_last_event ON threads (last_sequence);
+-- Users' messages in a thread; what an agent says stands in events.
+CREATE INDEX messages_of_thread ON messages (agent, thread_id, sequence) WHERE role = 'user' AND sequence IS NOT NULL;
+CREATE INDEX chains_of_thread ON chains (agent, thread_id, sequence);
+CREATE INDEX chains_of_task ON chains (task_id, sequence) WHERE task_id IS NOT NULL;
+CREATE INDEX tasks_by_age ON tasks (sequence, position);
+CREATE INDEX tasks_of_agent ON tasks (agent, sequence, position);
+CREATE INDEX tasks_of_user ON tasks (user_id, sequence, position) WHERE user_id IS NOT NULL;
+CREATE INDEX firings_of_task ON task_firings (task_id, sequence, position);
+CREATE INDEX approvals_waiting ON approvals (user_id, sequence, position) WHERE status = 'waiting';
+CREATE INDEX offers_open ON offers (user_id, sequence, position) WHERE choice IS NULL AND settled_at IS NULL;
+CREATE INDEX approvals_by_age ON approvals (sequence, position);
+CREATE INDEX approvals_of_agent ON approvals (agent, sequence);
+CREATE INDEX approvals_of_user ON approvals (user_id, sequence);
+CREATE INDEX actions_by_age ON actions (sequence);
+CREATE INDEX actions_of_agent ON actions (agent, sequence);
+CREATE INDEX processes_by_age ON processes (sequence);
+CREATE INDEX model_calls_by_day ON model_calls (day);
+CREATE INDEX model_calls_of_agent ON model_calls (agent, day);
+CREATE INDEX messages_of_conversation ON messages (agent, user_id, sequence, position)
+    WHERE sequence IS NOT NULL AND user_id IS NOT NULL;
+-- For searching, and for what the search engine has yet to be given.
+CREATE INDEX threads_by_word ON threads USING gin (words);
+CREATE INDEX threads_by_likeness ON threads USING gin ((left(title, 1000) || ' ' || left(summary, 10000)) gin_trgm_ops);
+CREATE INDEX threads_by_change ON threads (greatest(last_sequence, described_at, placed_at));
+CREATE INDEX tasks_by_word ON tasks USING gin (words);
+CREATE INDEX tasks_by_likeness ON tasks USING gin ((left(title, 1000) || ' ' || steps) gin_trgm_ops);
+CREATE INDEX tasks_by_change ON tasks (changed_sequence);
+CREATE INDEX memories_by_likeness ON memories USING gin ((left(named, 1000) || ' ' || left(content, 10000)) gin_trgm_ops);
+CREATE INDEX memories_by_sequence ON memories (sequence);

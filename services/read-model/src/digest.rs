@@ -1,0 +1,78 @@
+//! What the tables of a generation hold, in a few numbers: equal rows give equal digests, in whichever order they were
+//! written.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sqlx::{AssertSqlSafe, Connection, FromRow, PgConnection, query_as, query_scalar, raw_sql};
+
+use crate::{ReadError, ReadModel, TABLES};
+
+/// What one generation of the tables held at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Digests {
+    pub generation: i64,
+    /// The last message that each partition took account of, by partition.
+    pub positions: BTreeMap<i32, u64>,
+    /// By table.
+    pub tables: BTreeMap<String, TableDigest>,
+}
+
+/// What one table held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, FromRow)]
+pub struct TableDigest {
+    #[sqlx(try_from = "i64")]
+    pub rows: u64,
+    /// The sum of a hash of each row, as a decimal number.
+    pub digest: String,
+}
+
+impl Digests {
+    /// The tables that differ between the two, in alphabetical order.
+    pub fn differing<'d>(&'d self, other: &'d Self) -> Vec<&'d str> {
+        let tables = self.tables.iter().filter(|(table, digest)| other.tables.get(*table) != Some(digest));
+        tables.map(|(table, _)| table.as_str()).collect()
+    }
+}
+
+const PLACE: &str = "SELECT place FROM generations WHERE generation = $1 AND projection = 'read-model'";
+const POSITIONS: &str = "SELECT partition, sequence FROM positions WHERE generation = $1";
+/// What is derived from other columns of its row, and has no hash in Postgres, is left out.
+const COLUMNS: &str = "
+    SELECT string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position) FROM information_schema.columns
+    WHERE table_schema = $1 AND table_name = $2 AND data_type <> 'tsvector'";
+
+impl ReadModel {
+    /// The digests of a generation as it is, none if there is no such generation of the tables. It reads every row, so
+    /// it takes as long as that.
+    pub async fn digests(&self, generation: i64) -> Result<Option<Digests>, ReadError> {
+        let mut connection = self.pool().acquire().await?;
+        Ok(digests(&mut connection, generation).await?)
+    }
+}
+
+/// The same on a connection that is in no transaction.
+pub async fn digests(connection: &mut PgConnection, generation: i64) -> sqlx::Result<Option<Digests>> {
+    // One moment for all tables, and nobody removes the generation meanwhile.
+    let mut snapshot = connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+    let hold = "SET LOCAL statement_timeout = 0; LOCK TABLE generations IN ACCESS SHARE MODE";
+    raw_sql(hold).execute(&mut *snapshot).await?;
+    let place: Option<String> = query_scalar(PLACE).bind(generation).fetch_optional(&mut *snapshot).await?;
+    let Some(place) = place else { return Ok(None) };
+    let positions: Vec<(i32, i64)> = query_as(POSITIONS).bind(generation).fetch_all(&mut *snapshot).await?;
+    let mut tables = BTreeMap::new();
+    for table in TABLES {
+        let columns: Option<String> = query_scalar(COLUMNS).bind(&place).bind(table).fetch_one(&mut *snapshot).await?;
+        // Of another version, which has no such table.
+        let Some(columns) = columns else { continue };
+        let sql = format!(
+            "SELECT count(*) AS rows, coalesce(sum(hash_record_extended(ROW({columns}), 0)), 0)::text AS digest \
+             FROM {place}.{table}"
+        );
+        let digest: TableDigest = query_as(AssertSqlSafe(sql)).fetch_one(&mut *snapshot).await?;
+        tables.insert(table.to_owned(), digest);
+    }
+    snapshot.commit().await?;
+    let positions = positions.into_iter().map(|(partition, at)| (partition, u64::try_from(at).unwrap_or(0))).collect();
+    Ok(Some(Digests { generation, positions, tables }))
+}

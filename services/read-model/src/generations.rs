@@ -1,0 +1,158 @@
+//! Which read models there are: the registry that projector and those who ask share.
+//!
+//! A read model is never changed in place. Another *generation* of it is built beside the live one, from the log, in a
+//! schema (or indexes) of its own, and becomes the live one by one transaction. Everybody asks the live generation of
+//! the version they know, so services of two versions each have theirs.
+
+use serde::Serialize;
+use sqlx::{FromRow, query, query_as, query_scalar};
+
+use crate::{POSITION_CHANNEL, ReadError, ReadModel, stored::Time};
+
+/// A kind of read model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Projection {
+    pub name: &'static str,
+    /// Which rows it makes. To be raised with every change of `model/` or of what is written into it.
+    pub version: i32,
+}
+
+/// The tables in Postgres.
+pub const READ_MODEL: Projection = Projection { name: "read-model", version: 4 };
+/// The documents of the search engine.
+pub const SEARCH: Projection = Projection { name: "search", version: 1 };
+/// All of them.
+pub const PROJECTIONS: [Projection; 2] = [READ_MODEL, SEARCH];
+
+/// The tables of a generation, without its indexes.
+pub const TABLES_SQL: &str = include_str!("../model/tables.sql");
+/// The indexes of a generation.
+pub const INDEXES_SQL: &str = include_str!("../model/indexes.sql");
+/// Every table of a generation.
+pub const TABLES: [&str; 16] = [
+    "log",
+    "events",
+    "unknown_types",
+    "agents",
+    "threads",
+    "messages",
+    "actions",
+    "processes",
+    "memories",
+    "chains",
+    "chain_steps",
+    "tasks",
+    "task_firings",
+    "model_calls",
+    "approvals",
+    "offers",
+];
+
+/// One building of a read model from the log.
+#[derive(Clone, Debug, PartialEq, Serialize, FromRow)]
+pub struct Generation {
+    pub generation: i64,
+    pub projection: String,
+    pub version: i32,
+    /// The schema of its tables, or what the names of its indexes end with.
+    pub place: String,
+    /// As in the migration.
+    pub state: String,
+    /// Where the log ended when it was begun.
+    #[sqlx(try_from = "i64")]
+    pub target: u64,
+    pub reason: String,
+    /// Of search: the generation that its documents are made from.
+    pub source: Option<i64>,
+    pub asked_at: Time,
+    /// When it came into this state.
+    pub since: Time,
+    /// The last message that all of it takes account of.
+    #[sqlx(try_from = "i64")]
+    pub position: u64,
+    #[sqlx(try_from = "i64")]
+    pub partitions: u64,
+}
+
+const GENERATIONS: &str = "
+    SELECT generation, projection, version, place, state, target, reason, source, asked_at, since,
+           (SELECT coalesce(min(sequence), 0) FROM positions WHERE positions.generation = g.generation) AS position,
+           (SELECT count(*) FROM positions WHERE positions.generation = g.generation) AS partitions
+    FROM generations AS g ORDER BY projection, generation";
+
+/// How far the live generation of a projection is.
+pub(crate) const POSITION: &str = "
+    SELECT min(sequence) FROM positions JOIN generations USING (generation)
+    WHERE projection = $1 AND version = $2 AND state = 'live' HAVING count(*) > 0";
+
+/// Enters a generation in the registry; nothing if another one of the projection is being built.
+pub const ENTER: &str = "
+    INSERT INTO generations (generation, projection, version, place, state) OVERRIDING SYSTEM VALUE
+    SELECT number, $1, $2, 'kairo_' || number, $3
+    FROM nextval(pg_get_serial_sequence('generations', 'generation')) AS number
+    ON CONFLICT DO NOTHING RETURNING generation, place";
+/// What was found to differ is swapped in all the same.
+const ACCEPT: &str = "
+    UPDATE generations SET state = 'ready', since = now()
+    WHERE projection = $1 AND version = $2 AND state = 'differing' RETURNING generation";
+/// Not what answers the queries of this version; what is live for older ones may go with them.
+const DROP: &str = "
+    UPDATE generations SET state = 'dropping', since = now()
+    WHERE generation = $1 AND state <> 'dropping' AND (state <> 'live' OR EXISTS (
+        SELECT FROM UNNEST($2::text[], $3::integer[]) AS known (projection, version)
+        WHERE known.projection = generations.projection AND known.version > generations.version
+    ))";
+/// Wakes whoever waits for a change.
+const TELL: &str = "SELECT pg_notify($1, '')";
+/// The channel on which every change of what generations there are, and of their states, is told.
+pub const GENERATIONS_CHANNEL: &str = "kairo_generations";
+
+impl ReadModel {
+    /// Asks for another generation of a projection; projector builds it. Returns its number, or none if one is being
+    /// built already.
+    pub async fn rebuild(&self, projection: Projection) -> Result<Option<i64>, ReadError> {
+        let mut transaction = self.pool().begin().await?;
+        let entered = query_as(ENTER).bind(projection.name).bind(projection.version).bind("asked");
+        let entered: Option<(i64, String)> = entered.fetch_optional(&mut *transaction).await?;
+        query(TELL).bind(POSITION_CHANNEL).execute(&mut *transaction).await?;
+        query(TELL).bind(GENERATIONS_CHANNEL).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(entered.map(|(generation, _)| generation))
+    }
+
+    /// Asks for the generation of a projection that was found to differ from the live one to be swapped in. Returns its
+    /// number, or none if there is none.
+    pub async fn request_swap(&self, projection: Projection) -> Result<Option<i64>, ReadError> {
+        let accepted = query_scalar(ACCEPT).bind(projection.name).bind(projection.version);
+        let accepted = accepted.fetch_optional(self.pool()).await?;
+        query(TELL).bind(GENERATIONS_CHANNEL).execute(self.pool()).await?;
+        Ok(accepted)
+    }
+
+    /// Asks for a generation of any projection to be removed, be it kept, failed or still being built. Returns false if
+    /// there is none, or if it answers queries.
+    pub async fn request_drop(&self, generation: i64) -> Result<bool, ReadError> {
+        let names = PROJECTIONS.map(|projection| projection.name);
+        let versions = PROJECTIONS.map(|projection| projection.version);
+        let dropped = query(DROP).bind(generation).bind(names).bind(versions).execute(self.pool()).await?;
+        query(TELL).bind(GENERATIONS_CHANNEL).execute(self.pool()).await?;
+        Ok(dropped.rows_affected() > 0)
+    }
+
+    /// Every generation that there is, those of other versions included.
+    pub async fn generations(&self) -> Result<Vec<Generation>, ReadError> {
+        Ok(query_as(GENERATIONS).fetch_all(self.pool()).await?)
+    }
+
+    /// The sequence of the last message that everything here takes account of; 0 for none.
+    pub async fn position(&self) -> Result<u64, ReadError> {
+        self.position_of(READ_MODEL).await
+    }
+
+    /// The same of any projection.
+    pub async fn position_of(&self, projection: Projection) -> Result<u64, ReadError> {
+        let position = query_scalar(POSITION).bind(projection.name).bind(projection.version);
+        let sequence: i64 = position.fetch_one(self.pool()).await?;
+        Ok(u64::try_from(sequence).unwrap_or(0))
+    }
+}

@@ -1,0 +1,75 @@
+//! Who speaks with whom.
+
+use serde::Serialize;
+use sqlx::query_as;
+
+use super::{number, rows};
+use crate::{
+    ReadError, Snapshot,
+    stored::{Key, Time, U64},
+};
+
+/// A user's conversation with an agent, and what was said in it last.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Conversation {
+    pub agent: String,
+    pub user: String,
+    /// Of the last message.
+    pub last_sequence: u64,
+    pub last_at: Time,
+    /// `user`; `agent`; or `failure`, when no agent could receive a message.
+    pub last_role: String,
+    /// The beginning of it.
+    pub last_text: String,
+}
+
+/// Which conversations; all conditions must hold.
+#[derive(Clone, Debug, Default)]
+pub struct ConversationsQuery {
+    pub agent: Option<String>,
+    pub user: Option<String>,
+    /// Those whose last message stands before this one of the log.
+    pub before: Option<u64>,
+    /// At most so many, and never more than [`MAX_ROWS`](crate::MAX_ROWS); more only if several were said at once.
+    pub limit: u32,
+}
+
+impl Snapshot {
+    /// The one in which something was said last first. By index `messages_of_conversation`, from one conversation to the
+    /// next: it costs as much as there are, however much was said in them.
+    pub async fn conversations(&self, wanted: &ConversationsQuery) -> Result<Vec<Conversation>, ReadError> {
+        let conversations = query_as!(
+            Conversation,
+            r#"
+            WITH RECURSIVE conversations AS (
+                (SELECT agent, user_id FROM messages
+                 WHERE sequence IS NOT NULL AND agent IS NOT NULL AND user_id IS NOT NULL
+                     AND ($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2)
+                 ORDER BY agent, user_id LIMIT 1)
+                UNION ALL
+                SELECT following.agent, following.user_id FROM conversations, LATERAL (
+                    SELECT agent, user_id FROM messages
+                    WHERE sequence IS NOT NULL AND agent IS NOT NULL AND user_id IS NOT NULL
+                        AND (agent, user_id) > (conversations.agent, conversations.user_id)
+                        AND ($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2)
+                    ORDER BY agent, user_id LIMIT 1
+                ) AS following
+            )
+            SELECT agent AS "agent!", user_id AS "user!", last_sequence AS "last_sequence!: U64",
+                   last_at AS "last_at!: Time", last_role, last_text AS "last_text!"
+            FROM conversations, LATERAL (
+                SELECT sequence AS last_sequence, ts AS last_at, role AS last_role, left(text, 200) AS last_text
+                FROM messages
+                WHERE sequence IS NOT NULL AND agent = conversations.agent AND user_id = conversations.user_id
+                ORDER BY sequence DESC, position DESC LIMIT 1
+            ) AS last
+            WHERE last_sequence < $3
+            ORDER BY last_sequence DESC FETCH FIRST ($4) ROWS WITH TIES"#,
+            wanted.agent.as_deref().map(Key::from) as _,
+            wanted.user.as_deref().map(Key::from) as _,
+            number(wanted.before.unwrap_or(u64::MAX)),
+            rows(wanted.limit),
+        );
+        Ok(conversations.fetch_all(&mut **self.connection().await).await?)
+    }
+}

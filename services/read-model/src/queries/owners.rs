@@ -1,0 +1,144 @@
+//! Whose things are: by the user they name, by who began their turn, and by whose their thread is.
+
+use sqlx::{query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::{ReadError, Snapshot, stored::Key};
+
+/// What is known of whose something is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owners {
+    /// Of the action, process, chain and so on that was asked for; nil for one that has no such id.
+    pub id: Uuid,
+    pub agent: String,
+    /// The user it names.
+    pub named: Option<String>,
+    /// The subject of the event that its turn began with.
+    pub began: Option<String>,
+    /// The user of its thread.
+    pub of_thread: Option<String>,
+}
+
+/// What can be asked about by an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Action,
+    Process,
+    Chain,
+    Task,
+    Approval,
+    Offer,
+}
+
+/// By index `events_of_chain` and the primary key of threads.
+macro_rules! owners {
+    ($things:literal, $($parameters:tt)*) => {
+        query_as!(
+            Owners,
+            r#"
+            SELECT things.id AS "id!", things.agent AS "agent!", things.named,
+                   (SELECT subject FROM events JOIN log USING (sequence)
+                    WHERE events.correlation_id = things.correlation_id ORDER BY sequence, position LIMIT 1) AS began,
+                   (SELECT user_id FROM threads
+                    WHERE threads.agent = things.agent AND threads.thread_id = things.thread_id) AS of_thread
+            FROM ("# + $things,
+            $($parameters)*
+        )
+    };
+}
+
+/// Where something happened: its turn, its agent, and its thread.
+pub type Happened = (Option<Uuid>, String, Option<String>);
+
+impl Snapshot {
+    /// Whose these things are; what is not known is left out. By the primary keys.
+    pub async fn owners(&self, kind: Kind, ids: &[Uuid]) -> Result<Vec<Owners>, ReadError> {
+        let connection = &mut **self.connection().await;
+        let owners = match kind {
+            Kind::Action => {
+                owners!(
+                    "SELECT action_id AS id, agent, NULL::text AS named, correlation_id, thread_id FROM actions
+                 WHERE action_id = ANY($1)) AS things",
+                    ids
+                )
+                .fetch_all(connection)
+                .await?
+            }
+            Kind::Process => {
+                owners!(
+                    "SELECT processes.process_id AS id, processes.agent, NULL::text AS named, correlation_id, thread_id
+                 FROM processes LEFT JOIN actions USING (action_id) WHERE processes.process_id = ANY($1)) AS things",
+                    ids
+                )
+                .fetch_all(connection)
+                .await?
+            }
+            Kind::Chain => {
+                owners!(
+                    "SELECT chain_id AS id, agent, NULL::text AS named, correlation_id, thread_id FROM chains
+                 WHERE chain_id = ANY($1)) AS things",
+                    ids
+                )
+                .fetch_all(connection)
+                .await?
+            }
+            Kind::Task => {
+                owners!(
+                    "SELECT task_id AS id, agent, user_id AS named, correlation_id, thread_id FROM tasks
+                 WHERE task_id = ANY($1)) AS things",
+                    ids
+                )
+                .fetch_all(connection)
+                .await?
+            }
+            Kind::Approval => {
+                owners!(
+                    "SELECT action_id AS id, agent, user_id AS named, correlation_id, thread_id FROM approvals
+                 WHERE action_id = ANY($1)) AS things",
+                    ids
+                )
+                .fetch_all(connection)
+                .await?
+            }
+            Kind::Offer => {
+                owners!(
+                    "SELECT offer_id AS id, agent, user_id AS named, correlation_id, thread_id FROM offers
+                 WHERE offer_id = ANY($1)) AS things",
+                    ids
+                )
+                .fetch_all(connection)
+                .await?
+            }
+        };
+        Ok(owners)
+    }
+
+    /// Whose a thread is. By the primary key.
+    pub async fn owner_of_thread(&self, agent: &str, thread: &str) -> Result<Option<String>, ReadError> {
+        let user = query_scalar!(
+            "SELECT user_id FROM threads WHERE agent = $1 AND thread_id = $2",
+            Key::from(agent) as _,
+            Key::from(thread) as _,
+        );
+        Ok(user.fetch_optional(&mut **self.connection().await).await?)
+    }
+
+    /// Who began each of these turns, and whose each of these threads is, in the order in which they are asked for.
+    pub async fn owners_where(&self, happened: &[Happened]) -> Result<Vec<Owners>, ReadError> {
+        let turns: Vec<Option<Uuid>> = happened.iter().map(|(turn, ..)| *turn).collect();
+        let agents: Vec<Key> = happened.iter().map(|(_, agent, _)| Key::from(agent.as_str())).collect();
+        let threads: Vec<Option<Key>> = happened.iter().map(|(.., thread)| thread.as_deref().map(Key::from)).collect();
+        // Turns and threads, of which either may be missing.
+        let owners = owners!(
+            "SELECT ordinality AS place, '00000000-0000-0000-0000-000000000000'::uuid AS id, agent,
+                    NULL::text AS named, correlation_id, thread_id
+             FROM unnest($1::uuid[], $2::text[], $3::text[]) WITH ORDINALITY
+                 AS asked (correlation_id, agent, thread_id, ordinality)) AS things
+             ORDER BY things.place",
+            turns as _,
+            agents as _,
+            threads as _
+        );
+        Ok(owners.fetch_all(&mut **self.connection().await).await?)
+    }
+}

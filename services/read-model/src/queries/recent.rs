@@ -1,0 +1,182 @@
+//! Actions and processes of any state, page by page, and one by its id.
+
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::query_as;
+use uuid::Uuid;
+
+use super::{
+    number,
+    processes::{Process, processes},
+    rows,
+};
+use crate::{
+    ReadError, Snapshot,
+    stored::{Key, Time, U64},
+};
+
+/// A tool call.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Action {
+    pub action_id: Uuid,
+    /// Of the decision that asked for it.
+    pub sequence: u64,
+    pub agent: String,
+    pub thread_id: Option<String>,
+    pub correlation_id: Uuid,
+    pub tool: String,
+    pub arguments: Value,
+    /// `asked`, `running`, `done`, or how it failed: `in_doubt`, `timed_out` and so on.
+    pub status: String,
+    pub decided_at: Time,
+    pub invoked_at: Option<Time>,
+    /// The replica that runs it.
+    pub runner: Option<String>,
+    /// The process it became.
+    pub process_id: Option<Uuid>,
+    /// How far it says it is: 0 to 1, where it said.
+    pub fraction: Option<f64>,
+    pub progress_message: Option<String>,
+    pub progress_at: Option<Time>,
+    /// When it was first asked to end.
+    pub cancel_requested_at: Option<Time>,
+    /// When it ended, what came of it, or why nothing did.
+    pub ended_at: Option<Time>,
+    pub result: Option<Value>,
+    pub error_message: Option<String>,
+    pub duration_ms: Option<i64>,
+    /// What a human found out of one in doubt: `happened` or `did_not_happen`; by whom, with which words, and when.
+    pub verdict: Option<String>,
+    pub resolved_by: Option<String>,
+    pub resolution_note: Option<String>,
+    pub resolved_at: Option<Time>,
+}
+
+/// Which actions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ActionState {
+    /// Those that somebody still waits for: in flight, or in doubt and not resolved.
+    #[default]
+    Open,
+    /// Those without a result.
+    InFlight,
+    /// Those that nobody has begun.
+    Asked,
+    /// Those that were begun and have no result.
+    Running,
+    /// Those whose outcome nobody knows, be they resolved or not.
+    InDoubt,
+    Done,
+    /// Those that failed in any way but that of doubt.
+    Failed,
+    All,
+}
+
+impl ActionState {
+    /// As the statement has it.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::InFlight => "in_flight",
+            Self::Asked => "asked",
+            Self::Running => "running",
+            Self::InDoubt => "in_doubt",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::All => "all",
+        }
+    }
+}
+
+/// Which actions; all conditions must hold.
+#[derive(Clone, Debug, Default)]
+pub struct ActionsQuery {
+    pub state: ActionState,
+    pub agent: Option<String>,
+    pub thread: Option<String>,
+    /// Those decided on before this message of the log.
+    pub before: Option<u64>,
+    /// At most so many, and never more than [`MAX_ROWS`](crate::MAX_ROWS); more only if several were decided on at once.
+    pub limit: u32,
+}
+
+/// Which processes; all conditions must hold.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessesQuery {
+    /// Those that run, or those that ended.
+    pub running: Option<bool>,
+    /// How they ended.
+    pub outcome: Option<String>,
+    pub agent: Option<String>,
+    /// Those whose first event stands before this message of the log.
+    pub before: Option<u64>,
+    /// At most so many, and never more than [`MAX_ROWS`](crate::MAX_ROWS).
+    pub limit: u32,
+}
+
+macro_rules! actions {
+    ($conditions:literal, $($parameters:tt)*) => {
+        query_as!(
+            Action,
+            r#"
+            SELECT action_id, sequence AS "sequence: U64", agent, thread_id, correlation_id, tool, arguments, status,
+                   decided_at AS "decided_at: Time", invoked_at AS "invoked_at: Time", runner, process_id, fraction,
+                   progress_message, progress_at AS "progress_at: Time",
+                   cancel_requested_at AS "cancel_requested_at: Time", ended_at AS "ended_at: Time", result,
+                   error_message, duration_ms, verdict, resolved_by, resolution_note, resolved_at AS "resolved_at: Time"
+            FROM actions WHERE "# + $conditions,
+            $($parameters)*
+        )
+    };
+}
+
+impl Snapshot {
+    /// The newest first. By index `actions_by_age` or `actions_of_agent`, whose order is the order asked for; those in
+    /// flight by `actions_in_flight`, those in doubt by `actions_in_doubt`.
+    pub async fn recent_actions(&self, wanted: &ActionsQuery) -> Result<Vec<Action>, ReadError> {
+        let actions = actions!(
+            "($1 <> 'open' OR ended_at IS NULL OR (error_kind = 'in_doubt' AND verdict IS NULL))
+                AND ($1 NOT IN ('in_flight', 'asked', 'running') OR ended_at IS NULL)
+                AND ($1 <> 'asked' OR invoked_at IS NULL) AND ($1 <> 'running' OR invoked_at IS NOT NULL)
+                AND ($1 <> 'in_doubt' OR error_kind = 'in_doubt') AND ($1 <> 'done' OR ok)
+                AND ($1 <> 'failed'
+                     OR (ended_at IS NOT NULL AND NOT ok AND error_kind IS DISTINCT FROM 'in_doubt'))
+                AND ($2::text IS NULL OR agent = $2) AND ($3::text IS NULL OR thread_id = $3) AND sequence < $4
+             ORDER BY sequence DESC FETCH FIRST ($5) ROWS WITH TIES",
+            wanted.state.as_str(),
+            wanted.agent.as_deref().map(Key::from) as _,
+            wanted.thread.as_deref().map(Key::from) as _,
+            number(wanted.before.unwrap_or(u64::MAX)),
+            rows(wanted.limit)
+        );
+        Ok(actions.fetch_all(&mut **self.connection().await).await?)
+    }
+
+    /// By the primary key.
+    pub async fn action(&self, action: Uuid) -> Result<Option<Action>, ReadError> {
+        Ok(actions!("action_id = $1", action).fetch_optional(&mut **self.connection().await).await?)
+    }
+
+    /// The newest first. By index `processes_by_age` or `processes_of_agent`, whose order is the order asked for; those
+    /// that run by `processes_running`.
+    pub async fn recent_processes(&self, wanted: &ProcessesQuery) -> Result<Vec<Process>, ReadError> {
+        // One that was asked to end before it began is not running.
+        let processes = processes!(
+            "($1::boolean IS NOT TRUE OR (ended_at IS NULL AND started_at IS NOT NULL))
+                AND ($1 IS NOT FALSE OR ended_at IS NOT NULL) AND ($2::text IS NULL OR outcome = $2)
+                AND ($3::text IS NULL OR agent = $3) AND sequence < $4
+             ORDER BY sequence DESC FETCH FIRST ($5) ROWS WITH TIES",
+            wanted.running,
+            wanted.outcome.as_deref().map(Key::from) as _,
+            wanted.agent.as_deref().map(Key::from) as _,
+            number(wanted.before.unwrap_or(u64::MAX)),
+            rows(wanted.limit)
+        );
+        Ok(processes.fetch_all(&mut **self.connection().await).await?)
+    }
+
+    /// By the primary key.
+    pub async fn process(&self, process: Uuid) -> Result<Option<Process>, ReadError> {
+        Ok(processes!("process_id = $1", process).fetch_optional(&mut **self.connection().await).await?)
+    }
+}

@@ -1,0 +1,136 @@
+//! What models' calls took, added up.
+
+use jiff::civil::Date;
+use sqlx::query_as;
+
+use super::rows;
+use crate::{
+    ReadError, Snapshot,
+    stored::{Key, Text, U64},
+};
+
+/// What is told apart; all that is not is added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageBy {
+    pub day: bool,
+    pub agent: bool,
+    pub user: bool,
+    pub thread: bool,
+    pub model: bool,
+}
+
+/// What a sum is of: empty where it is not told apart, or where there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UsageKey {
+    /// YYYY-MM-DD in UTC.
+    pub day: String,
+    pub agent: String,
+    pub user: String,
+    pub thread: String,
+    pub model: String,
+}
+
+/// Which calls, and how they are added up; all conditions must hold.
+#[derive(Clone, Debug, Default)]
+pub struct UsageQuery {
+    pub by: UsageBy,
+    pub agent: Option<String>,
+    pub user: Option<String>,
+    pub thread: Option<String>,
+    pub model: Option<String>,
+    /// On these days (UTC), both included.
+    pub from: Option<Date>,
+    pub to: Option<Date>,
+    /// Those that come after this one, in the order of their days, agents, users, threads and models.
+    pub after: Option<UsageKey>,
+    /// At most so many keys, and never more than [`MAX_ROWS`](crate::MAX_ROWS).
+    pub limit: u32,
+}
+
+/// What the calls of one model took, of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelUsage {
+    pub day: String,
+    pub agent: String,
+    pub user: String,
+    pub thread: String,
+    /// Empty where models are not told apart.
+    pub model_key: String,
+    pub model: String,
+    pub calls: u64,
+    pub failed: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub latency_ms: u64,
+}
+
+impl ModelUsage {
+    pub fn key(&self) -> UsageKey {
+        UsageKey {
+            day: self.day.clone(),
+            agent: self.agent.clone(),
+            user: self.user.clone(),
+            thread: self.thread.clone(),
+            model: self.model_key.clone(),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Rows of one key follow each other. By index `model_calls_of_agent` or `model_calls_by_day`. A page is of keys;
+    /// each has a row for every model, since prices are those of models.
+    pub async fn usage(&self, wanted: &UsageQuery) -> Result<Vec<ModelUsage>, ReadError> {
+        let key = |text: &Option<String>| text.as_deref().map(Key::from);
+        let day = |day: Option<Date>| day.map(|day| day.to_string());
+        let after = |part: fn(&UsageKey) -> &str| wanted.after.as_ref().map(|after| Text::from(part(after)));
+        let usage = query_as!(
+            ModelUsage,
+            r#"
+            WITH called AS (
+                SELECT CASE WHEN $1 THEN calls.day::text ELSE '' END AS day,
+                       CASE WHEN $2 THEN calls.agent ELSE '' END AS agent,
+                       CASE WHEN $3 THEN coalesce(calls.user_id, threads.user_id, '') ELSE '' END AS user_id,
+                       CASE WHEN $4 THEN coalesce(calls.thread_id, '') ELSE '' END AS thread_id,
+                       CASE WHEN $5 THEN calls.model ELSE '' END AS model_key,
+                       calls.model, calls.failed, calls.input_tokens, calls.output_tokens, calls.latency_ms
+                FROM model_calls AS calls LEFT JOIN threads ON threads.agent = calls.agent
+                    AND threads.thread_id = calls.thread_id
+                WHERE ($6::text IS NULL OR calls.agent = $6)
+                    AND ($7::text IS NULL OR coalesce(calls.user_id, threads.user_id) = $7)
+                    AND ($8::text IS NULL OR calls.thread_id = $8)
+                    AND ($9::text IS NULL OR calls.model = $9)
+                    AND ($10::text IS NULL OR calls.day >= $10::text::date)
+                    AND ($11::text IS NULL OR calls.day <= $11::text::date)
+            ), page AS (
+                SELECT DISTINCT day, agent, user_id, thread_id, model_key FROM called
+                WHERE $12::text IS NULL OR (day, agent, user_id, thread_id, model_key) > ($12, $13, $14, $15, $16)
+                ORDER BY day, agent, user_id, thread_id, model_key LIMIT $17
+            )
+            SELECT day AS "day!", agent AS "agent!", user_id AS "user!", thread_id AS "thread!",
+                   model_key AS "model_key!", model AS "model!", count(*) AS "calls!: U64", count(failed) AS "failed!: U64",
+                   sum(input_tokens)::bigint AS "input_tokens!: U64",
+                   sum(output_tokens)::bigint AS "output_tokens!: U64", sum(latency_ms)::bigint AS "latency_ms!: U64"
+            FROM called JOIN page USING (day, agent, user_id, thread_id, model_key)
+            GROUP BY day, agent, user_id, thread_id, model_key, model
+            ORDER BY day, agent, user_id, thread_id, model_key, model"#,
+            wanted.by.day,
+            wanted.by.agent,
+            wanted.by.user,
+            wanted.by.thread,
+            wanted.by.model,
+            key(&wanted.agent) as _,
+            key(&wanted.user) as _,
+            key(&wanted.thread) as _,
+            key(&wanted.model) as _,
+            day(wanted.from),
+            day(wanted.to),
+            after(|after| &after.day) as _,
+            after(|after| &after.agent) as _,
+            after(|after| &after.user) as _,
+            after(|after| &after.thread) as _,
+            after(|after| &after.model) as _,
+            rows(wanted.limit),
+        );
+        Ok(usage.fetch_all(&mut **self.connection().await).await?)
+    }
+}

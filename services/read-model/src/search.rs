@@ -1,0 +1,213 @@
+//! Searching threads, tasks and memories.
+//!
+//! Meilisearch answers where it is configured and there, else Postgres does: the same question, the same answer but for
+//! the order among what fits about as well. projector keeps the documents of the search engine ([`document`]) up to
+//! date from the tables ([`rows`]); the generation of them that is live stands in the registry.
+
+mod config;
+pub mod digest;
+pub mod document;
+mod filter;
+mod highlight;
+mod http;
+pub mod meili;
+mod postgres;
+pub mod rows;
+mod words;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::civil::Date;
+use serde::Serialize;
+use tokio::time::Instant;
+
+pub use config::SearchConfig;
+pub use document::Kind;
+use meili::{Engine, EngineError};
+
+use crate::{NotFresh, PostgresConfig, ReadError, ReadModel, SEARCH, freshness::Moves, stored::Time};
+
+/// Most hits of an answer, and most pages of so many.
+pub const MAX_HITS: u32 = 100;
+pub const MAX_PAGES: u32 = 100;
+
+/// What to look for; all conditions must hold.
+#[derive(Clone, Debug, Default)]
+pub struct SearchQuery {
+    /// Words that must all occur, the last one at least as the beginning of a word. One letter of a word of five may be
+    /// wrong. Empty for everything, what changed last first.
+    pub words: String,
+    /// Empty for all.
+    pub kinds: Vec<Kind>,
+    pub agent: Option<String>,
+    /// What is this user's, and memories for all.
+    pub user: Option<String>,
+    /// The kind of thread, task or memory.
+    pub kind_of: Option<String>,
+    pub status: Option<String>,
+    /// About these days, or changed on them (in UTC), both included.
+    pub from: Option<Date>,
+    pub to: Option<Date>,
+    /// Whether to count what there is by kind, agent, type and status.
+    pub facets: bool,
+    /// At most so many, and never more than [`MAX_HITS`].
+    pub limit: u32,
+    /// Which of the pages of so many hits; 0 for the first. It is one of the first [`MAX_PAGES`].
+    pub page: u32,
+}
+
+impl SearchQuery {
+    /// Hits of the pages before.
+    fn offset(&self) -> u32 {
+        self.page.min(MAX_PAGES - 1) * self.limit.clamp(1, MAX_HITS)
+    }
+}
+
+/// Something that was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SearchHit {
+    pub kind: Kind,
+    pub id: String,
+    pub agent: String,
+    pub user: Option<String>,
+    pub title: String,
+    /// A part of the text as HTML, with what was found in `<mark>`.
+    pub snippet: String,
+    #[serde(rename = "type")]
+    pub kind_of: String,
+    pub status: Option<String>,
+    pub updated_at: Time,
+    /// How well it fits, by the measure of the backend; 0 where no words were given.
+    pub score: f64,
+}
+
+/// How many there are of each value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Facets {
+    pub kind: BTreeMap<String, u64>,
+    pub agent: BTreeMap<String, u64>,
+    #[serde(rename = "type")]
+    pub kind_of: BTreeMap<String, u64>,
+    pub status: BTreeMap<String, u64>,
+}
+
+impl Facets {
+    fn of(mut counts: BTreeMap<String, BTreeMap<String, u64>>) -> Self {
+        let mut take = |facet: &str| counts.remove(facet).unwrap_or_default();
+        Self { kind: take("kind"), agent: take("agent"), kind_of: take("type"), status: take("status") }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SearchAnswer {
+    /// Best first.
+    pub hits: Vec<SearchHit>,
+    /// How many there are in all.
+    pub total: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facets: Option<Facets>,
+    /// Who answered: `meilisearch` or `postgres`.
+    pub backend: &'static str,
+}
+
+/// Answers searches. Clones share their connections.
+#[derive(Clone, Debug)]
+pub struct Search {
+    model: ReadModel,
+    engine: Option<Engine>,
+    config: SearchConfig,
+    moves: Moves,
+}
+
+impl Search {
+    /// Connects when the first question is asked.
+    ///
+    /// # Errors
+    /// When a URL cannot be read, which validation finds first, or no HTTP client can be made on this machine.
+    pub fn open(model: ReadModel, postgres: &PostgresConfig, config: &SearchConfig) -> Result<Self, ReadError> {
+        let moves = Moves::new(postgres.connect_options()?, SEARCH);
+        let engine = Engine::open(config).map_err(ReadError::other)?;
+        Ok(Self { model, engine, config: config.clone(), moves })
+    }
+
+    /// The answer, and the position that it takes account of: at least this sequence, which is waited for no longer
+    /// than `limit`. Asking comes on top.
+    pub async fn search(
+        &self,
+        query: &SearchQuery,
+        sequence: u64,
+        limit: Duration,
+    ) -> Result<(SearchAnswer, u64), NotFresh> {
+        let deadline = Instant::now() + limit;
+        if let Some(engine) = &self.engine {
+            match self.asked(engine, query, sequence, deadline).await {
+                Ok(Some(answered)) => return Ok(answered),
+                Ok(None) => {}
+                // Postgres may be away for a moment; then it says so itself.
+                Err(error) => tracing::debug!(%error, "the live search index is not known"),
+            }
+        }
+        let snapshot = match sequence {
+            0 => self.model.snapshot().await?,
+            // What is late in the search engine may be in the tables, even if there is no time left to wait.
+            _ => self.model.at_least(sequence, deadline.saturating_duration_since(Instant::now())).await?,
+        };
+        Ok((snapshot.search(query).await?, snapshot.position()))
+    }
+
+    /// Whether there is a search engine.
+    pub fn is_configured(&self) -> bool {
+        self.engine.is_some()
+    }
+
+    /// The search engine, and the name of a generation's index in it; none where no search engine is configured.
+    pub fn index(&self, generation: i64) -> Option<(&Engine, String)> {
+        Some((self.engine.as_ref()?, self.config.index(generation)))
+    }
+
+    /// None where the search engine has no answer, or none that is fresh enough.
+    async fn asked(
+        &self,
+        engine: &Engine,
+        query: &SearchQuery,
+        sequence: u64,
+        deadline: Instant,
+    ) -> Result<Option<(SearchAnswer, u64)>, ReadError> {
+        let mut moves = self.moves.subscribe();
+        let (index, position) = loop {
+            moves.mark_unchanged();
+            let Some((generation, position)) = self.live().await? else { return Ok(None) };
+            if position >= sequence {
+                break (self.config.index(generation), position);
+            }
+            if !crate::freshness::reached_until(&mut moves, sequence, deadline).await {
+                return Ok(None);
+            }
+        };
+        match engine.search(&index, query).await {
+            Ok(answer) => Ok(Some((answer, position))),
+            Err(error @ EngineError::Unavailable(_)) => {
+                tracing::debug!(%error, "postgres answers a search");
+                Ok(None)
+            }
+            Err(error) => {
+                tracing::warn!(%error, index, "postgres answers a search");
+                Ok(None)
+            }
+        }
+    }
+
+    /// The live generation of the documents, and how far it is.
+    async fn live(&self) -> Result<Option<(i64, u64)>, ReadError> {
+        let live = "SELECT generation, sequence FROM generations JOIN positions USING (generation) \
+                    WHERE projection = $1 AND version = $2 AND state = 'live'";
+        let live = sqlx::query_as(live).bind(SEARCH.name).bind(SEARCH.version);
+        let live: Option<(i64, i64)> = live.fetch_optional(self.model.pool()).await?;
+        Ok(live.map(|(generation, sequence)| (generation, u64::try_from(sequence).unwrap_or(0))))
+    }
+}
+
+/// A day as documents have it.
+fn number(day: Date) -> i64 {
+    i64::from(day.year()) * 10_000 + i64::from(day.month()) * 100 + i64::from(day.day())
+}

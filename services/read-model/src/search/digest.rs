@@ -1,0 +1,122 @@
+//! Whether an index holds what the tables say: digests of both, which do not depend on any order.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{
+    Kind,
+    document::Document,
+    meili::{Engine, EngineError},
+};
+use crate::{ReadError, Snapshot};
+
+/// Documents that are read at once.
+const PAGE: u32 = 500;
+
+/// What there is of a kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Digest {
+    pub documents: u64,
+    /// The sum of the digests of all documents, in hexadecimal.
+    pub digest: String,
+}
+
+/// By the name of their kind; all kinds are there.
+pub type Digests = BTreeMap<&'static str, Digest>;
+
+/// Of the documents that an index holds. It is read page by page, so it is right only while nothing is written.
+pub async fn of_index(engine: &Engine, index: &str) -> Result<Digests, EngineError> {
+    let mut sums = Sums::default();
+    let mut offset = 0;
+    loop {
+        let page = engine.page(index, offset, PAGE as usize).await?;
+        if page.is_empty() {
+            return Ok(sums.digests());
+        }
+        offset += page.len();
+        page.iter().for_each(|document| sums.add(document));
+    }
+}
+
+/// Of the documents that follow from the tables.
+pub async fn of_tables(snapshot: &Snapshot) -> Result<Digests, ReadError> {
+    let mut sums = Sums::default();
+    for kind in Kind::ALL {
+        let mut after = 0;
+        loop {
+            let page = snapshot.changed(kind, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.sequence;
+            page.iter().for_each(|document| sums.add(document));
+        }
+    }
+    Ok(sums.digests())
+}
+
+#[derive(Default)]
+struct Sums(BTreeMap<Kind, (u64, [u8; 32])>);
+
+impl Sums {
+    fn add(&mut self, document: &Document) {
+        let (documents, sum) = self.0.entry(document.kind).or_default();
+        *documents += 1;
+        let mut carry = 0;
+        for (digit, added) in sum.iter_mut().zip(document.digest()).rev() {
+            let whole = u16::from(*digit) + u16::from(added) + carry;
+            *digit = whole.to_be_bytes()[1];
+            carry = whole >> 8;
+        }
+    }
+
+    fn digests(mut self) -> Digests {
+        let digest = |kind: Kind| {
+            let (documents, sum) = self.0.remove(&kind).unwrap_or_default();
+            let digest = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+            (kind.name(), Digest { documents, digest })
+        };
+        Kind::ALL.into_iter().map(digest).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(id: &str, text: &str) -> Document {
+        Document {
+            uid: Document::key(Kind::Thread, "bob", id),
+            kind: Kind::Thread,
+            id: id.into(),
+            agent: "bob".into(),
+            user: None,
+            title: String::new(),
+            text: text.into(),
+            keywords: Vec::new(),
+            kind_of: "topic".into(),
+            status: None,
+            day: 20_261_121,
+            updated: 0,
+            sequence: 1,
+        }
+    }
+
+    fn digests(documents: &[Document]) -> Digests {
+        let mut sums = Sums::default();
+        documents.iter().for_each(|document| sums.add(document));
+        sums.digests()
+    }
+
+    #[test]
+    fn a_digest_is_of_what_there_is_and_not_of_its_order() {
+        let many: Vec<_> = (0..50).map(|number| document(&number.to_string(), "x")).collect();
+        let mut turned = many.clone();
+        turned.reverse();
+        assert_eq!(digests(&many), digests(&turned));
+        turned[7].text = "y".into();
+        assert_ne!(digests(&many), digests(&turned));
+        assert_ne!(digests(&many), digests(&many[1..]));
+        let none = digests(&[]);
+        assert_eq!((none.len(), none["task"].documents, none["task"].digest.len()), (3, 0, 64));
+    }
+}

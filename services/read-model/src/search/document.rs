@@ -1,0 +1,123 @@
+//! What the search engine is given: a document for each thread, task and memory, which follows from its row alone.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// Letters of a text that can be found by.
+pub const LETTERS: usize = 65_536;
+/// The field that names a document.
+pub const KEY: &str = "uid";
+/// The fields that are searched, in the order of their weight.
+pub const SEARCHED: [&str; 3] = ["title", "keywords", "text"];
+/// The fields that narrow a search.
+pub const FILTERED: [&str; 7] = ["kind", "agent", "user", "type", "status", "day", "sequence"];
+
+/// What there is to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Thread,
+    Task,
+    Memory,
+}
+
+impl Kind {
+    pub const ALL: [Self; 3] = [Self::Thread, Self::Task, Self::Memory];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Thread => "thread",
+            Self::Task => "task",
+            Self::Memory => "memory",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// A document. Nothing in it is sealed: of a secret it has no more than its name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// Follows from the kind, the agent and the id.
+    pub uid: String,
+    pub kind: Kind,
+    pub id: String,
+    pub agent: String,
+    /// None for everybody's, and nobody's.
+    pub user: Option<String>,
+    pub title: String,
+    pub text: String,
+    pub keywords: Vec<String>,
+    #[serde(rename = "type")]
+    pub kind_of: String,
+    pub status: Option<String>,
+    /// What it is about, or when it changed, as YYYYMMDD.
+    pub day: i64,
+    /// When it changed, in microseconds since 1970.
+    pub updated: i64,
+    /// Of the last message of the log that changed it.
+    pub sequence: i64,
+}
+
+impl Document {
+    pub fn key(kind: Kind, agent: &str, id: &str) -> String {
+        let name = format!("{}/{agent}/{id}", kind.name());
+        Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).simple().to_string()
+    }
+
+    /// The bytes that it takes on its way, about.
+    pub fn bytes(&self) -> usize {
+        serde_json::to_vec(self).map_or(usize::MAX, |json| json.len())
+    }
+
+    /// A digest of all of it.
+    pub fn digest(&self) -> [u8; 32] {
+        // The fields are written in the order of their declaration, so that equal documents are equal bytes.
+        Sha256::digest(serde_json::to_vec(self).unwrap_or_default()).into()
+    }
+}
+
+/// The words of the steps that a task runs: their names and what they are given.
+pub fn steps(action: &Value) -> String {
+    let mut words = Vec::new();
+    collect(action, &mut words);
+    words.join(" ").chars().take(LETTERS).collect()
+}
+
+fn collect<'a>(value: &'a Value, words: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => words.push(text),
+        Value::Array(values) => values.iter().for_each(|value| collect(value, words)),
+        Value::Object(fields) => fields.values().for_each(|value| collect(value, words)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_the_documents_own_and_fits_the_engine() {
+        let key = Document::key(Kind::Thread, "bob", "t");
+        assert_eq!(key, Document::key(Kind::Thread, "bob", "t"));
+        assert!(key.len() == 32 && key.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        for other in [(Kind::Task, "bob", "t"), (Kind::Thread, "eve", "t"), (Kind::Thread, "bob", "u")] {
+            assert_ne!(key, Document::key(other.0, other.1, other.2));
+        }
+    }
+
+    #[test]
+    fn steps_are_found_by_what_they_say() {
+        let action = json!([{ "event": "email.send", "params": { "to": ["ann"], "count": 3, "body": "Launch!" } }]);
+        let text = steps(&action);
+        assert!(["email.send", "ann", "Launch!"].iter().all(|word| text.contains(word)), "{text}");
+        assert!(!text.contains("params"), "{text}");
+    }
+}

@@ -1,0 +1,116 @@
+//! What a person is shown of a text that was found: the part where the words are, marked, as HTML.
+
+use super::words::{Word, tokens};
+
+/// Letters shown of a text at most, and of those before the first word that was found.
+const LETTERS: usize = 240;
+const BEFORE: usize = 60;
+const BEGIN: &str = "<mark>";
+const END: &str = "</mark>";
+
+/// The part of a text with the first of the words, or its beginning. Words stand in `<mark>`, `&`, `<` and `>` are
+/// escaped, line breaks are spaces.
+pub fn snippet(text: &str, words: &[Word]) -> String {
+    let marks = marks(text, words);
+    let first = marks.first().map_or(0, |(begin, _)| *begin);
+    let (begin, end) = window(text, first);
+    let mut shown = String::from(if begin > 0 { "…" } else { "" });
+    let mut at = begin;
+    for (from, to) in marks.into_iter().filter(|(from, to)| *from >= begin && *to <= end) {
+        escape(text.get(at..from).unwrap_or_default(), &mut shown);
+        shown.push_str(BEGIN);
+        escape(text.get(from..to).unwrap_or_default(), &mut shown);
+        shown.push_str(END);
+        at = to;
+    }
+    escape(text.get(at..end).unwrap_or_default(), &mut shown);
+    shown.push_str(if end < text.len() { "…" } else { "" });
+    shown
+}
+
+/// Where the words stand, in order and without overlap.
+fn marks(text: &str, words: &[Word]) -> Vec<(usize, usize)> {
+    let mut marks = Vec::new();
+    for (begin, token) in tokens(text) {
+        if words.iter().any(|word| word.fits(token)) {
+            marks.push((begin, begin + token.len()));
+            continue;
+        }
+        let mut at = 0;
+        let mut parts: Vec<_> = words
+            .iter()
+            .filter(|word| word.is_unspaced())
+            .flat_map(|word| token.match_indices(word.text.as_str()).map(|(from, part)| (from, from + part.len())))
+            .collect();
+        parts.sort_unstable();
+        for (from, to) in parts {
+            if from >= at {
+                marks.push((begin + from, begin + to));
+                at = to;
+            }
+        }
+    }
+    marks
+}
+
+/// The part around a place: whole letters, and whole words where they are not too long.
+fn window(text: &str, place: usize) -> (usize, usize) {
+    let back = |letters| text.get(..place).unwrap_or_default().char_indices().rev().take(letters).last();
+    let mut begin = if place <= BEFORE { 0 } else { back(BEFORE).map_or(place, |(at, _)| at) };
+    if begin > 0 {
+        let gap = text.get(begin..place).and_then(|lead| lead.find(char::is_whitespace));
+        begin += gap.map_or(0, |gap| gap + 1);
+    }
+    let rest = text.get(begin..).unwrap_or_default();
+    let end = rest.char_indices().nth(LETTERS).map_or(text.len(), |(at, _)| begin + at);
+    (begin, end)
+}
+
+fn escape(text: &str, into: &mut String) {
+    for letter in text.chars() {
+        match letter {
+            '&' => into.push_str("&amp;"),
+            '<' => into.push_str("&lt;"),
+            '>' => into.push_str("&gt;"),
+            letter if letter.is_whitespace() || letter.is_control() => into.push(' '),
+            letter => into.push(letter),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::words::words, *};
+
+    fn shown(text: &str, query: &str) -> String {
+        snippet(text, &words(query))
+    }
+
+    #[test]
+    fn words_are_marked_also_misspelt_ones_and_beginnings() {
+        assert_eq!(shown("Sarah plans the budget.", "bugdet"), "Sarah plans the <mark>budget</mark>.");
+        assert_eq!(shown("the BUDGET, the budgets", "budget"), "the <mark>BUDGET</mark>, the <mark>budgets</mark>");
+        assert_eq!(shown("讨论了预算会议", "预算 会议"), "讨论了<mark>预算</mark><mark>会议</mark>");
+        assert_eq!(shown("nothing here", ""), "nothing here");
+    }
+
+    #[test]
+    fn what_was_found_is_no_markup() {
+        assert_eq!(
+            shown("<script>a&b</script>\nbudget", "budget"),
+            "&lt;script&gt;a&amp;b&lt;/script&gt; <mark>budget</mark>"
+        );
+        assert_eq!(shown("</mark><b>x", "mark"), "&lt;/<mark>mark</mark>&gt;&lt;b&gt;x");
+    }
+
+    #[test]
+    fn of_a_long_text_the_part_is_shown_where_the_word_is() {
+        let text = format!("{} budget {}", "ä b ".repeat(1_000), "ö ".repeat(1_000));
+        let shown = shown(&text, "budget");
+        assert!(shown.starts_with("…") && shown.ends_with("…") && shown.contains("<mark>budget</mark>"), "{shown}");
+        assert!(shown.chars().count() <= LETTERS + BEGIN.len() + END.len() + 2, "{shown}");
+        let unbroken = "预".repeat(5_000);
+        assert!(snippet(&unbroken, &words("budget")).chars().count() <= LETTERS + 1);
+        assert!(snippet(&format!("{unbroken}会议"), &words("会议")).ends_with("<mark>会议</mark>"));
+    }
+}

@@ -1,0 +1,156 @@
+//! Searching the tables themselves.
+
+use std::collections::BTreeMap;
+
+use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
+
+use super::{
+    Facets, MAX_HITS, SearchAnswer, SearchHit, SearchQuery,
+    highlight::snippet,
+    rows::{MEMORIES, Row, TASKS, THREADS},
+    words::{Word, words},
+};
+use crate::{
+    ReadError, Snapshot,
+    stored::{Key, Text},
+};
+
+/// The facets in the order of their bits, of which one that is 0 says that the row counts values of it.
+const FACETS: [&str; 4] = ["kind", "agent", "type", "status"];
+const COUNT: &str = "SELECT count(*), NULL, 15 FROM found";
+const COUNTS: &str = "SELECT count(*), coalesce(kind, agent, type, status), grouping(kind, agent, type, status) \
+                      FROM found GROUP BY GROUPING SETS ((), (kind), (agent), (type), (status))";
+
+impl Snapshot {
+    /// What fits, best first; without words, what changed last first. By indexes `…_by_word` and `…_by_likeness`.
+    pub async fn search(&self, query: &SearchQuery) -> Result<SearchAnswer, ReadError> {
+        let words = words(&query.words);
+        let mut connection = self.connection().await;
+        let mut sql = found(query, &words);
+        sql.push(if query.facets { COUNTS } else { COUNT });
+        let rows = sql.build().fetch_all(&mut **connection).await?;
+        let mut total = 0;
+        let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        for row in rows {
+            let (count, value, bits): (i64, Option<String>, i32) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            let count = u64::try_from(count).unwrap_or(0);
+            let facet = FACETS.iter().rev().enumerate().find(|(bit, _)| bits & (1 << bit) == 0);
+            match (facet, value) {
+                (Some((_, facet)), Some(value)) => {
+                    _ = counts.entry((*facet).to_owned()).or_default().insert(value, count);
+                }
+                (None, _) => total = count,
+                // Those that have no value.
+                (Some(_), None) => {}
+            }
+        }
+        let mut sql = found(query, &words);
+        let limit = query.limit.clamp(1, MAX_HITS);
+        sql.push("SELECT * FROM found ORDER BY score DESC, updated_at DESC, sequence DESC, kind, agent, id LIMIT ");
+        sql.push_bind(i64::from(limit));
+        sql.push(" OFFSET ").push_bind(i64::from(query.offset()));
+        let rows = sql.build().fetch_all(&mut **connection).await?;
+        let hits = rows.iter().map(|row| hit(row, &words)).collect::<Result<Vec<_>, sqlx::Error>>()?;
+        Ok(SearchAnswer {
+            hits: hits.into_iter().flatten().collect(),
+            total,
+            facets: query.facets.then(|| Facets::of(counts)),
+            backend: "postgres",
+        })
+    }
+}
+
+fn hit(row: &sqlx::postgres::PgRow, words: &[Word]) -> sqlx::Result<Option<SearchHit>> {
+    let score = row.try_get("score")?;
+    let updated_at = row.try_get("updated_at")?;
+    Ok(Row::from_row(row)?.document().map(|document| SearchHit {
+        snippet: snippet(&document.text, words),
+        kind: document.kind,
+        id: document.id,
+        agent: document.agent,
+        user: document.user,
+        title: document.title,
+        kind_of: document.kind_of,
+        status: document.status,
+        updated_at,
+        score,
+    }))
+}
+
+/// `WITH found AS` all that fits.
+fn found(query: &SearchQuery, words: &[Word]) -> QueryBuilder<Postgres> {
+    let mut sql = QueryBuilder::new("WITH found AS (SELECT rows.*, ");
+    if words.is_empty() {
+        sql.push("0::float8 AS score");
+    } else {
+        let any = words.iter().map(lexeme).collect::<Vec<_>>().join(" | ");
+        sql.push("ts_rank(words, to_tsquery('simple', ")
+            .push_bind(Text::from(any.as_str()))
+            .push("))::float8 AS score");
+    }
+    sql.push(format_args!(" FROM ({THREADS} UNION ALL {TASKS} UNION ALL {MEMORIES}) AS rows WHERE true"));
+    words.iter().for_each(|word| occurs(word, &mut sql));
+    conditions(query, &mut sql);
+    sql.push(") ");
+    sql
+}
+
+/// A word for `to_tsquery`. It is of letters and digits only, so there is nothing in it that means something there.
+fn lexeme(word: &Word) -> String {
+    format!("'{}'{}", word.text, if word.begins { ":*" } else { "" })
+}
+
+fn occurs(word: &Word, sql: &mut QueryBuilder<Postgres>) {
+    sql.push(" AND (words @@ to_tsquery('simple', ").push_bind(Text::from(lexeme(word).as_str())).push(")");
+    if word.may_differ() {
+        sql.push(" OR fuzzy %> ").push_bind(Text::from(word.text.as_str()));
+    }
+    if word.is_unspaced() {
+        sql.push(" OR fuzzy LIKE ").push_bind(Text::from(format!("%{}%", word.text).as_str()));
+    }
+    sql.push(")");
+}
+
+fn conditions(query: &SearchQuery, sql: &mut QueryBuilder<Postgres>) {
+    if !query.kinds.is_empty() {
+        let kinds: Vec<&str> = query.kinds.iter().map(|kind| kind.name()).collect();
+        sql.push(" AND kind = ANY(").push_bind(kinds).push("::text[])");
+    }
+    for (column, value) in [("agent", &query.agent), ("type", &query.kind_of), ("status", &query.status)] {
+        if let Some(value) = value {
+            sql.push(format_args!(" AND {column} = ")).push_bind(Key::from(value.as_str()));
+        }
+    }
+    if let Some(user) = &query.user {
+        // What is written for all is a memory; a thread of nobody is not everybody's.
+        sql.push(" AND (user_id = ").push_bind(Key::from(user.as_str()));
+        sql.push(" OR (user_id IS NULL AND kind = 'memory'))");
+    }
+    if let Some(from) = query.from {
+        sql.push(" AND day >= ").push_bind(super::number(from));
+    }
+    if let Some(to) = query.to {
+        sql.push(" AND day <= ").push_bind(super::number(to));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_asked_for_is_in_the_statement() {
+        let statement = |query: &SearchQuery| {
+            let sql = found(query, &words(&query.words));
+            let text = sql.sql().as_str().to_owned();
+            text.split_once(" AS rows WHERE ").map(|(_, conditions)| conditions.to_owned()).unwrap()
+        };
+        assert_eq!(statement(&SearchQuery::default()), "true) ");
+        let query = SearchQuery { words: "'); -- it budget".into(), agent: Some("bob".into()), ..Default::default() };
+        assert_eq!(
+            statement(&query),
+            "true AND (words @@ to_tsquery('simple', $2)) AND (words @@ to_tsquery('simple', $3) OR fuzzy %> $4) \
+             AND agent = $5) "
+        );
+    }
+}

@@ -1,0 +1,54 @@
+//! How the read models stand, for those who look after them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sqlx::{FromRow, query_as, query_scalar};
+
+use crate::{ReadError, ReadModel};
+
+/// Messages of a type that this version does not know, in the live tables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, FromRow)]
+pub struct UnknownType {
+    /// As its messages name it.
+    #[serde(rename = "type")]
+    #[sqlx(rename = "type")]
+    pub name: String,
+    pub messages: i64,
+    /// Sequences in the log.
+    pub first_sequence: i64,
+    pub last_sequence: i64,
+}
+
+/// What the registry says beside the generations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// Messages that became dead letters because they cannot be projected.
+    pub set_aside: u64,
+    /// Messages a second that generations read lately; one that rests is not there.
+    pub rates: BTreeMap<i64, f64>,
+}
+
+const UNKNOWN_TYPES: &str = "
+    SELECT type, messages, first_sequence, last_sequence FROM unknown_types ORDER BY messages DESC, type LIMIT 1000";
+const SET_ASIDE: &str = "SELECT count(*) FROM set_aside";
+/// What was measured long ago says nothing of now.
+const RATES: &str = "
+    SELECT generation, sum(rate) FROM positions WHERE updated_at > now() - interval '5 seconds' AND rate > 0
+    GROUP BY generation";
+
+impl ReadModel {
+    /// How the projecting goes.
+    pub async fn standing(&self) -> Result<Standing, ReadError> {
+        let set_aside: i64 = query_scalar(SET_ASIDE).fetch_one(self.pool()).await?;
+        let rates: Vec<(i64, f64)> = query_as(RATES).fetch_all(self.pool()).await?;
+        Ok(Standing { set_aside: u64::try_from(set_aside).unwrap_or(0), rates: rates.into_iter().collect() })
+    }
+
+    /// What the live tables count of types that are not known, the most frequent first.
+    pub async fn unknown_types(&self) -> Result<Vec<UnknownType>, ReadError> {
+        let snapshot = self.snapshot().await?;
+        let rows = query_as(UNKNOWN_TYPES).fetch_all(&mut **snapshot.connection().await).await?;
+        Ok(rows)
+    }
+}

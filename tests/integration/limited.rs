@@ -1,0 +1,301 @@
+//! Keys that are limited to a user: what they see, and what they may order.
+
+use std::collections::BTreeSet;
+
+use futures::{SinkExt, StreamExt};
+use kairo_cli::local::Service;
+use kairo_core::event_json::EventJson;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio_tungstenite::{
+    connect_async,
+    tungstenite::{Message, client::IntoClientRequest},
+};
+use uuid::Uuid;
+
+use crate::{
+    keys::{ADMIN, Caller},
+    world::{DEADLINE, Wanted, World},
+};
+
+const AGENT: &str = "bob";
+/// Two users, of whom one has the key.
+const USERS: [&str; 2] = ["ann", "joe"];
+
+/// "do it" runs a process that lasts longer than anything is waited for.
+const LASTING: &str = r#"
+rules:
+  - name: lasting
+    when: { user_contains: "do it" }
+    turn:
+      - tool_calls: [{ tool: process.run, arguments: { program: sh, args: ["-c", "echo begun; exec sleep 600"] } }]
+      - text: It is over.
+  - name: echo
+    when: {}
+    reply: "You said: {{ user }}"
+"#;
+
+struct Scene {
+    world: World,
+    operator: Caller,
+    ann: Caller,
+    /// Of each user: the correlation of the turn that lasts, its action, its process and its thread.
+    turns: [Turn; 2],
+}
+
+struct Turn {
+    correlation: Uuid,
+    action: Value,
+    process: Value,
+    thread: String,
+}
+
+/// Both users have had an answer, and something of theirs is running.
+async fn scene() -> Scene {
+    let wanted = Wanted::new(LASTING).env(Service::Gateway, "KAIRO_GATEWAY__REQUIRE_KEY", "always");
+    let wanted = wanted.env(Service::Gateway, "KAIRO_GATEWAY__FRESHNESS_WAIT_MS", "60000");
+    let world = wanted.env(Service::Gateway, "KAIRO_GATEWAY__ADMIN_KEY", ADMIN).start().await;
+    let operator = Caller::new(&world, 0, Some(ADMIN));
+    let profile = json!({ "agent": AGENT, "prompt": "You are a helpful agent." });
+    assert_eq!(operator.post("/v1/agents", profile).await.0, 201);
+    let (_, key) = operator.make(json!({ "name": "ann", "scopes": ["read", "write"], "user": "ann" })).await;
+    let ann = Caller::new(&world, 0, Some(&key));
+    let mut turns = Vec::new();
+    for user in USERS {
+        answered(&world, &operator, user).await;
+        turns.push(begun(&world, &operator, user).await);
+    }
+    let turns = turns.try_into().unwrap_or_else(|_| unreachable!());
+    Scene { world, operator, ann, turns }
+}
+
+async fn say(caller: &Caller, user: &str, text: &str) -> Uuid {
+    let (status, said) = caller.post("/v1/messages", json!({ "user": user, "agent": AGENT, "text": text })).await;
+    assert_eq!(status, 202, "{said}");
+    said["correlation_id"].as_str().unwrap().parse().unwrap()
+}
+
+async fn answered(world: &World, caller: &Caller, user: &str) -> EventJson {
+    let correlation = say(caller, user, "hello").await;
+    world.log.wait(|event| event.correlation_id == correlation && event.is_final_reply()).await
+}
+
+async fn begun(world: &World, caller: &Caller, user: &str) -> Turn {
+    let correlation = say(caller, user, "do it").await;
+    let spawned = world
+        .log
+        .wait(|event| event.correlation_id == correlation && event.type_name == "kairo.process.spawned.v1")
+        .await;
+    let payload = spawned.payload;
+    let [action, process] = ["action_id", "process_id"].map(|field| payload[field].clone());
+    Turn { correlation, action, process, thread: spawned.thread_id.unwrap() }
+}
+
+/// What concerns ann, as a test knows it: what she said, and what came of that.
+async fn hers(world: &World, last: (u64, u32)) -> Vec<(u64, u32)> {
+    let all = world.log.now(&world.bus).await;
+    let begun = |event: &&EventJson| event.subject.starts_with("kairo.user.ann.");
+    let turns: BTreeSet<Uuid> = all.iter().filter(begun).map(|event| event.correlation_id).collect();
+    let hers = all.iter().filter(|event| turns.contains(&event.correlation_id));
+    hers.map(|event| (event.sequence, event.position)).filter(|place| *place <= last).collect()
+}
+
+fn place(event: &Value) -> (u64, u32) {
+    (event["sequence"].as_u64().unwrap(), u32::try_from(event["position"].as_u64().unwrap()).unwrap())
+}
+
+/// What a stream shows up to a reply to her, which is the last.
+async fn streamed(caller: &Caller, query: &str, reply: Uuid) -> Vec<Value> {
+    let mut stream = caller.request(Method::GET, &format!("/v1/events/stream{query}")).send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    let (mut text, mut events) = (String::new(), Vec::new());
+    let reading = async {
+        loop {
+            text.push_str(std::str::from_utf8(&stream.chunk().await.unwrap().expect("the stream ended")).unwrap());
+            while let Some((block, rest)) = text.split_once("\n\n") {
+                let data = block.lines().find_map(|line| line.strip_prefix("data: "));
+                events.extend(data.map(|data| serde_json::from_str::<Value>(data).unwrap()));
+                text = rest.to_owned();
+                if events.last().is_some_and(|event| is_reply(event, reply)) {
+                    return;
+                }
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, reading).await.expect("the reply was never shown");
+    events
+}
+
+fn is_reply(event: &Value, turn: Uuid) -> bool {
+    event["correlation_id"] == json!(turn) && event["payload"]["final"] == true
+}
+
+#[tokio::test]
+async fn a_user_sees_what_concerns_them_and_nothing_else() {
+    let Scene { world, operator, ann, turns } = scene().await;
+    // One stream began before the last of it was said, and learns whose that is as it comes; one begins in the midst of a
+    // turn, of which only the read model knows whose it is.
+    let begun = turns[0].correlation;
+    let midst =
+        world.log.wait(|event| event.correlation_id == begun && event.type_name == "kairo.tool.invoke.v1").await;
+    let url = format!("{}/v1/ws", world.url("").replace("http://", "ws://"));
+    let mut request = url.as_str().into_client_request().unwrap();
+    request.headers_mut().insert("authorization", format!("Bearer {}", ann.key()).parse().unwrap());
+    let (mut socket, _) = connect_async(request).await.unwrap();
+    socket.send(Message::text(json!({ "type": "subscribe", "id": "s", "agent": AGENT }).to_string())).await.unwrap();
+    let subscribed = async { while !socket.next().await.unwrap().unwrap().to_string().contains("subscribed") {} };
+    tokio::time::timeout(DEADLINE, subscribed).await.unwrap();
+
+    answered(&world, &operator, "joe").await;
+    let reply = answered(&world, &operator, "ann").await;
+    let last = (reply.sequence, reply.position);
+    let expected = hers(&world, last).await;
+    for (query, after) in [
+        ("?after=0".to_owned(), (0, 0)),
+        (format!("?agent={AGENT}&after={}", midst.sequence), (midst.sequence, u32::MAX)),
+    ] {
+        let shown: Vec<_> = streamed(&ann, &query, reply.correlation_id).await.iter().map(place).collect();
+        let expected = expected.iter().copied().filter(|place| *place > after);
+        let expected: Vec<_> = match query.contains("agent") {
+            // Of the agent's subjects only.
+            true => of_agent(&world, expected.collect()).await,
+            false => expected.collect(),
+        };
+        assert_eq!(shown, expected, "{query}");
+    }
+    let mut shown = Vec::new();
+    let reading = async {
+        loop {
+            let frame: Value = serde_json::from_str(&socket.next().await.unwrap().unwrap().to_string()).unwrap();
+            shown.push(frame["event"]["correlation_id"].clone());
+            if is_reply(&frame["event"], reply.correlation_id) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, reading).await.expect("the reply was never shown");
+    let turn = json!(reply.correlation_id);
+    assert!(shown.iter().all(|correlation| *correlation == turn || *correlation == json!(begun)), "{shown:?}");
+
+    // The history, in pages of which some hold little of hers.
+    let (mut listed, mut after) = (Vec::new(), 0);
+    loop {
+        let (status, page) = ann.get(&format!("/v1/events?after={after}&limit=3&at_least={}", reply.sequence)).await;
+        assert_eq!(status, 200, "{page}");
+        listed.extend(page["events"].as_array().unwrap().iter().map(place));
+        match page["next_after"].as_u64() {
+            Some(next) => after = next,
+            None => break,
+        }
+    }
+    listed.retain(|place| *place <= last);
+    assert_eq!(listed, expected);
+
+    for (path, list, id, index) in
+        [("/v1/actions", "actions", "action_id", 0), ("/v1/processes", "processes", "process_id", 1)]
+    {
+        let ids = |answer: Value| -> BTreeSet<String> {
+            answer[list].as_array().unwrap().iter().map(|row| row[id].as_str().unwrap().to_owned()).collect()
+        };
+        let of = |turn: &Turn| [&turn.action, &turn.process][index].as_str().unwrap().to_owned();
+        assert_eq!(ids(ann.get(path).await.1), BTreeSet::from([of(&turns[0])]), "{path}");
+        assert_eq!(ids(operator.get(path).await.1), turns.iter().map(of).collect(), "{path}");
+        assert_eq!(ann.get(&format!("{path}/{}", of(&turns[0]))).await.0, 200);
+        assert_eq!(ann.get(&format!("{path}/{}", of(&turns[1]))).await.0, 404);
+    }
+    ended(&world, &operator, &turns).await;
+    world.end().await;
+}
+
+/// Those of the places that stand on the agent's subjects.
+async fn of_agent(world: &World, places: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
+    let all = world.log.now(&world.bus).await;
+    let of_agent = all.iter().filter(|event| event.subject.split('.').nth(2) == Some(AGENT));
+    let of_agent: BTreeSet<_> = of_agent.map(|event| (event.sequence, event.position)).collect();
+    places.into_iter().filter(|place| of_agent.contains(place)).collect()
+}
+
+/// Stops what still runs, and waits until it has ended.
+async fn ended(world: &World, operator: &Caller, turns: &[Turn]) {
+    for (turn, user) in turns.iter().zip(USERS) {
+        let order = json!({ "user": user, "agent": AGENT, "command": "cancel", "action_id": turn.action });
+        assert_eq!(operator.post("/v1/commands", order).await.0, 202);
+        let over = |event: &EventJson| event.correlation_id == turn.correlation && event.is_final_reply();
+        world.log.wait(over).await;
+    }
+}
+
+#[tokio::test]
+async fn a_user_gives_orders_about_what_is_theirs() {
+    let Scene { world, operator, ann, turns } = scene().await;
+    let order = |command: &str, field: &str, value: &Value| {
+        let mut order = json!({ "user": "ann", "agent": AGENT, "command": command });
+        order[field] = value.clone();
+        order
+    };
+    let nobodys = json!(Uuid::nil());
+    let [of_ann, of_joe] = &turns;
+    let thread = |turn: &Turn| json!(turn.thread);
+    // What is somebody else's is as good as not there.
+    for (path, field, body) in [
+        ("/v1/commands", "action_id", order("cancel", "action_id", &of_joe.action)),
+        ("/v1/commands", "process_id", order("cancel", "process_id", &of_joe.process)),
+        ("/v1/commands", "thread_id", order("archive", "thread_id", &thread(of_joe))),
+        ("/v1/commands", "chain_id", order("cancel", "chain_id", &nobodys)),
+        ("/v1/commands", "task_id", order("pause", "task_id", &nobodys)),
+        (
+            "/v1/approvals",
+            "action_id",
+            json!({ "user": "ann", "agent": AGENT, "action_id": of_joe.action, "verdict": "happened" }),
+        ),
+        ("/v1/choices", "offer_id", json!({ "user": "ann", "agent": AGENT, "offer_id": nobodys, "option": "accept" })),
+        // Nor is what is hers at another agent.
+        (
+            "/v1/commands",
+            "action_id",
+            json!({ "user": "ann", "agent": "eve", "command": "cancel", "action_id": of_ann.action }),
+        ),
+    ] {
+        let before = world.end_of_log().await;
+        let (status, problem) = ann.post(path, body.clone()).await;
+        assert_eq!((status, &problem["errors"][0]["field"]), (404, &json!(field)), "{body}: {problem}");
+        assert_eq!(world.end_of_log().await, before, "{body}");
+    }
+    // Nobody asks the operator whose it is.
+    let mut unlimited = order("archive", "thread_id", &thread(of_joe));
+    unlimited["user"] = json!("joe");
+    assert_eq!(operator.post("/v1/commands", unlimited).await.0, 202);
+
+    for body in [
+        order("archive", "thread_id", &thread(of_ann)),
+        order("unarchive", "thread_id", &thread(of_ann)),
+        order("cancel", "process_id", &of_ann.process),
+    ] {
+        assert_eq!(ann.post("/v1/commands", body.clone()).await.0, 202, "{body}");
+    }
+    let over = |event: &EventJson| event.correlation_id == of_ann.correlation && event.is_final_reply();
+    world.log.wait(over).await;
+    ended(&world, &operator, &turns[1..]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_chat_is_of_the_user_of_the_key_and_needs_both_scopes() {
+    let Scene { world, operator, ann, turns } = scene().await;
+    let chat = |user: Option<&str>| json!({ "model": AGENT, "messages": [{ "role": "user", "content": "good day" }], "user": user });
+    for user in [None, Some("ann")] {
+        let (status, answer) = ann.post("/v1/chat/completions", chat(user)).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+    for user in ["joe", "Ann", "ann@example.com"] {
+        let (status, answer) = ann.post("/v1/chat/completions", chat(Some(user))).await;
+        assert_eq!((status, &answer["error"]["param"]), (403, &json!("user")), "{answer}");
+    }
+    for (scopes, expected) in [(vec!["write"], 403), (vec!["read"], 403), (vec!["read", "write"], 200)] {
+        let (_, key) = operator.make(json!({ "name": "chat", "scopes": scopes })).await;
+        let (status, answer) = Caller::new(&world, 0, Some(&key)).post("/v1/chat/completions", chat(None)).await;
+        assert_eq!(status, expected, "{scopes:?}: {answer}");
+    }
+    ended(&world, &operator, &turns).await;
+    world.end().await;
+}

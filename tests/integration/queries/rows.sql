@@ -1,0 +1,76 @@
+-- Enough rows that reading a whole table costs more than any index: of 200 agents, 500 users and 2000 threads.
+INSERT INTO log (sequence, subject, headers, payload, stored)
+SELECT i, 'kairo.agent.a', '', '', 'epoch'::timestamptz + i * interval '1 s' FROM generate_series(1, 40000) AS i;
+
+INSERT INTO events (sequence, position, event_id, ts, agent, thread_id, correlation_id, type)
+SELECT i, 0, gen_random_uuid(), 'epoch'::timestamptz + i * interval '1 s', 'a' || i % 200, 't' || i % 2000,
+       md5((i / 6)::text)::uuid, 'kairo.agent.action.v1'
+FROM generate_series(1, 40000) AS i;
+
+INSERT INTO agents (agent, profile, sequence, defined_at) SELECT 'a' || i, '{}', i, now() FROM generate_series(0, 5000) AS i;
+
+INSERT INTO threads (agent, thread_id, user_id, kind, status, title, created_at, updated_at, last_sequence)
+SELECT 'a' || i % 200, 't' || i, 'u' || i % 500, 'topic', 'active', 'words', now(), now(), i
+FROM generate_series(0, 20000) AS i;
+
+INSERT INTO messages (event_id, sequence, ts, correlation_id, role, user_id, message_id, text, addressed_to, named_thread)
+SELECT md5(i::text)::uuid, i, now(), md5(i::text)::uuid, CASE WHEN i % 2 = 0 THEN 'user' ELSE 'agent' END, 'u' || i % 500,
+       'm' || i, 'words', 'a' || i % 200, 't' || i % 2000
+FROM generate_series(1, 40000) AS i;
+
+INSERT INTO actions (action_id, sequence, agent, thread_id, correlation_id, tool, arguments, decided_at, invoked_at,
+                     ended_at, ok, error_kind)
+SELECT md5(i::text)::uuid, i, 'a' || i % 200, 't' || i % 2000, gen_random_uuid(), 'tools.now', '{}', now(), now(),
+       CASE WHEN i % 100 > 0 THEN now() END, CASE WHEN i % 100 > 0 THEN i % 100 > 1 END,
+       CASE WHEN i % 100 = 1 THEN 'in_doubt' END
+FROM generate_series(1, 40000) AS i;
+
+INSERT INTO processes (process_id, action_id, agent, supervisor, background, sequence, started_at, ended_at, outcome)
+SELECT md5(i::text)::uuid, md5(i::text)::uuid, 'a' || i % 200, 's', false, i, now(), CASE WHEN i % 100 > 0 THEN now() END,
+       CASE WHEN i % 100 > 0 THEN 'exited' END
+FROM generate_series(1, 20000) AS i;
+
+INSERT INTO memories (agent, memory_id, event_id, sequence, position, updated_at, kind, subject, content, keywords, day,
+                      source_event_ids, secrets, named)
+SELECT 'a' || i % 200, md5(i::text)::uuid, gen_random_uuid(), i, 0, now(), 'fact', 'subject ' || md5(i::text),
+       'content ' || md5((i / 3)::text), '{}', '2026-01-01'::date + i % 300, '{}', '[]', 'subject ' || md5(i::text)
+FROM generate_series(1, 20000) AS i;
+
+INSERT INTO chains (chain_id, sequence, position, agent, thread_id, correlation_id, origin, task_id, plan, started_at)
+SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 't' || i % 2000, gen_random_uuid(), 'plan', md5((i / 9)::text)::uuid, '',
+       now()
+FROM generate_series(1, 20000) AS i;
+
+INSERT INTO chain_steps (chain_id, step, group_no, event, params)
+SELECT md5(i::text)::uuid, step, step, 'tools.now', '{}' FROM generate_series(1, 10000) AS i, generate_series(0, 2) AS step;
+
+INSERT INTO tasks (task_id, sequence, position, agent, user_id, correlation_id, kind, title, action, source, created_at,
+                   changed_sequence, changed_at, status)
+SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, gen_random_uuid(), 'scheduled', 'words', '[]', 'user',
+       now(), i, now(), 'active'
+FROM generate_series(1, 20000) AS i;
+
+INSERT INTO task_firings (event_id, sequence, position, task_id, fired_at, late)
+SELECT gen_random_uuid(), i, 0, md5((i / 3)::text)::uuid, now(), false FROM generate_series(1, 40000) AS i;
+
+INSERT INTO approvals (action_id, sequence, position, agent, user_id, correlation_id, tool, arguments, chain_id, step,
+                       requested_at, verdict, decided_sequence)
+SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, gen_random_uuid(), 'email.send', '{}', md5(i::text)::uuid,
+       0, now(), CASE WHEN i % 50 > 0 THEN 'approved' END, CASE WHEN i % 50 > 0 THEN i + 1 END
+FROM generate_series(1, 20000) AS i;
+
+INSERT INTO offers (offer_id, sequence, position, agent, user_id, correlation_id, action, reason, summary, offered_at,
+                    choice)
+SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, md5(i::text)::uuid, 'suggest_new', '', '', now(),
+       CASE WHEN i % 50 > 0 THEN 'accept' END
+FROM generate_series(1, 20000) AS i;
+
+INSERT INTO model_calls (event_id, call, sequence, agent, thread_id, user_id, tier, model, decided_at, input_tokens,
+                         output_tokens, latency_ms)
+SELECT gen_random_uuid(), 0, i, 'a' || i % 200, 't' || i % 2000, 'u' || i % 500, 'heavy', 'm', '2026-01-01'::timestamptz
+       + i * interval '10 min', 1, 1, 1
+FROM generate_series(1, 40000) AS i;
+
+-- What an index still has to sort in costs a query as much as a table.
+SELECT gin_clean_pending_list('memories_by_word'), gin_clean_pending_list('memories_by_name');
+ANALYZE;
