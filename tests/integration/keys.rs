@@ -241,8 +241,11 @@ async fn a_revoked_key_is_refused_at_once_and_others_outlive_every_restart() {
     drained(stream).await;
     let closing = async {
         loop {
-            if let Some(Ok(Message::Close(Some(frame)))) = socket.next().await {
-                return frame.reason.to_string();
+            match socket.next().await {
+                Some(Ok(Message::Close(Some(frame)))) => return frame.reason.to_string(),
+                Some(Ok(_)) => {}
+                // What has ended says so at once, for ever.
+                ended => panic!("the connection ended without a reason: {ended:?}"),
             }
         }
     };

@@ -77,13 +77,13 @@ pub async fn get(
 
 /// Serves one client to its end, or that of the gateway.
 async fn serve(socket: WebSocket, gateway: Gateway, caller: Caller, traceparent: Option<String>) {
-    let (mut sink, source) = socket.split();
+    let (mut sink, mut source) = socket.split();
     let (client, frames) = mpsc::channel(gateway.config.stream_buffer);
     let heartbeat = Duration::from_millis(gateway.config.heartbeat_ms);
     let subscriptions = Subscriptions::new(gateway.config.ws_subscriptions);
     let mut connection = Connection { gateway, caller, traceparent, client, subscriptions };
     let ended = tokio::select! {
-        Err(ended) = connection.listen(source, heartbeat * SILENT_HEARTBEATS) => ended,
+        Err(ended) = connection.listen(&mut source, heartbeat * SILENT_HEARTBEATS) => ended,
         () = write(&mut sink, frames, heartbeat) => return,
     };
     let (code, reason) = match ended {
@@ -100,6 +100,9 @@ async fn serve(socket: WebSocket, gateway: Gateway, caller: Caller, traceparent:
             // The client may be gone.
             drop(sink.send(words).await);
         }
+        // A connection that is closed with something unread is reset, and the client never reads why: so what it still
+        // sends is read, until it closes too.
+        while let Some(Ok(_)) = source.next().await {}
     };
     drop(timeout(LAST_WORDS, last_words).await);
 }
@@ -144,7 +147,7 @@ impl Connection {
     /// Deals with what the client sends, for as long as it shows signs of life within `patience`.
     async fn listen(
         &mut self,
-        mut source: SplitStream<WebSocket>,
+        source: &mut SplitStream<WebSocket>,
         patience: Duration,
     ) -> Result<std::convert::Infallible, Ended> {
         let shutdown = self.gateway.shutdown.clone();
