@@ -30,7 +30,6 @@ pub use generations::{
     TABLES_SQL,
 };
 pub use queries::{
-    actions::{UnfinishedAction, WantedActions},
     agents::Agent,
     approvals::{Approval, ApprovalsQuery},
     chains::{Chain, ChainStep},

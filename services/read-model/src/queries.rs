@@ -4,7 +4,6 @@
 //! parameter that may be null: `$1::text IS NULL OR agent = $1`. Postgres plans it anew each time, with the parameters
 //! known (see [`PostgresConfig::query_options`](crate::PostgresConfig::query_options)), and so by the index that fits.
 
-pub mod actions;
 pub mod agents;
 pub mod approvals;
 pub mod chains;

@@ -3,8 +3,9 @@
 use kairo_core::subjects;
 use kairo_proto::v1::UserMessageUndelivered;
 use kairo_read_model::{
-    ConversationQuery, EventsQuery, ThreadsQuery,
-    WantedActions::{InDoubt, InFlight, Open},
+    Action,
+    ActionState::{self, InDoubt, InFlight, Open},
+    ActionsQuery, ConversationQuery, EventsQuery, MAX_ROWS, Process, ProcessesQuery, ThreadsQuery,
     stored::Time,
 };
 
@@ -12,6 +13,17 @@ use crate::{
     history::{Turn, defined, entering},
     world::World,
 };
+
+async fn actions(world: &World, state: ActionState, agent: Option<&str>) -> Vec<Action> {
+    let wanted = ActionsQuery { state, agent: agent.map(str::to_owned), limit: MAX_ROWS, ..ActionsQuery::default() };
+    world.now().await.recent_actions(&wanted).await.unwrap()
+}
+
+async fn processes(world: &World, agent: Option<&str>, running: Option<bool>) -> Vec<Process> {
+    let wanted =
+        ProcessesQuery { running, agent: agent.map(str::to_owned), limit: MAX_ROWS, ..ProcessesQuery::default() };
+    world.now().await.recent_processes(&wanted).await.unwrap()
+}
 
 #[tokio::test]
 async fn a_turn_can_be_asked_about_while_it_runs_and_afterwards() {
@@ -22,16 +34,16 @@ async fn a_turn_can_be_asked_about_while_it_runs_and_afterwards() {
         world.publish(&event).await;
     }
     world.caught_up().await;
-    let in_flight = world.now().await.actions(InFlight, Some("bob")).await.unwrap();
+    let in_flight = actions(&world, InFlight, Some("bob")).await;
     assert_eq!((in_flight.len(), in_flight[0].action_id), (1, turn.call));
     assert_eq!((in_flight[0].status.as_str(), in_flight[0].runner.as_deref()), ("running", Some("runner-1")));
-    assert_eq!(world.now().await.actions(InFlight, Some("eve")).await.unwrap(), []);
+    assert_eq!(actions(&world, InFlight, Some("eve")).await, []);
 
     for event in turn.rest() {
         world.publish(&event).await;
     }
     world.caught_up().await;
-    assert_eq!(world.now().await.actions(Open, None).await.unwrap(), []);
+    assert_eq!(actions(&world, Open, None).await, []);
     assert_eq!(world.count("SELECT count(*) FROM actions WHERE status = 'done'").await, 1);
     assert_eq!(world.count("SELECT count(*) FROM processes WHERE pid = 7 AND code = 0").await, 1);
     let sent = world.model.message("ann", &turn.message_id).await.unwrap().unwrap();
@@ -109,23 +121,23 @@ async fn what_runs_says_how_far_it_is_and_that_it_was_asked_to_end() {
         world.publish(event).await;
     }
     world.caught_up().await;
-    let action = world.now().await.actions(Open, Some("bob")).await.unwrap().remove(0);
+    let action = actions(&world, Open, Some("bob")).await.remove(0);
     assert_eq!((action.process_id, action.fraction), (Some(turn.process()), Some(0.6)));
     assert_eq!(action.progress_message.as_deref(), Some("two thirds"));
     assert!(action.progress_at.is_some() && action.cancel_requested_at.is_some());
-    let running = world.now().await.processes(Some("bob"), Some(true)).await.unwrap().remove(0);
+    let running = processes(&world, Some("bob"), Some(true)).await.remove(0);
     assert_eq!((running.process_id, running.action_id), (turn.process(), Some(turn.call)));
     assert_eq!((running.fraction, running.tail.as_deref()), (Some(0.6), Some("working\n")));
     assert_eq!((running.tool.as_deref(), running.background), (Some("process.run"), false));
     assert!(running.cancel_requested_at.is_some());
-    assert_eq!(world.now().await.processes(None, Some(false)).await.unwrap(), []);
+    assert_eq!(processes(&world, None, Some(false)).await, []);
 
     for event in turn.rest().iter().skip(4) {
         world.publish(event).await;
     }
     world.caught_up().await;
-    assert_eq!(world.now().await.processes(None, Some(true)).await.unwrap(), []);
-    let ended = world.now().await.processes(Some("bob"), None).await.unwrap().remove(0);
+    assert_eq!(processes(&world, None, Some(true)).await, []);
+    let ended = processes(&world, Some("bob"), None).await.remove(0);
     assert_eq!((ended.code, ended.wall_ms, ended.stdout_tail.as_deref()), (Some(0), Some(1_500), Some("done\n")));
     assert_eq!((ended.sequence, ended.supervisor.as_str()), (running.sequence, "supervisor-1"));
 }
@@ -142,15 +154,15 @@ async fn an_action_in_doubt_stays_open_until_a_human_resolves_it() {
     world.publish(&turn.in_doubt()).await;
     world.publish(&turn.verdict("perhaps", "unsure")).await;
     world.caught_up().await;
-    let open = world.now().await.actions(Open, Some("bob")).await.unwrap();
+    let open = actions(&world, Open, Some("bob")).await;
     assert_eq!((open.len(), open[0].status.as_str(), &open[0].verdict), (1, "in_doubt", &None));
-    assert_eq!(world.now().await.actions(InFlight, Some("bob")).await.unwrap(), []);
+    assert_eq!(actions(&world, InFlight, Some("bob")).await, []);
 
     world.publish(&turn.verdict("did_not_happen", "looked it up")).await;
     world.publish(&turn.verdict("happened", "too late")).await;
     world.caught_up().await;
-    assert_eq!(world.now().await.actions(Open, None).await.unwrap(), []);
-    let resolved = world.now().await.actions(InDoubt, Some("bob")).await.unwrap().remove(0);
+    assert_eq!(actions(&world, Open, None).await, []);
+    let resolved = actions(&world, InDoubt, Some("bob")).await.remove(0);
     assert_eq!((resolved.verdict.as_deref(), resolved.resolved_by.as_deref()), (Some("did_not_happen"), Some("ann")));
     assert_eq!(resolved.resolution_note.as_deref(), Some("looked it up"));
     let rows = world.rows().await;

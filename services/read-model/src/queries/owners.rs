@@ -53,62 +53,33 @@ pub type Happened = (Option<Uuid>, String, Option<String>);
 impl Snapshot {
     /// Whose these things are; what is not known is left out. By the primary keys.
     pub async fn owners(&self, kind: Kind, ids: &[Uuid]) -> Result<Vec<Owners>, ReadError> {
-        let connection = &mut **self.connection().await;
+        // One statement for each kind, as each has a table of its own.
+        macro_rules! of {
+            ($things:literal) => {
+                owners!($things, ids).fetch_all(&mut **self.connection().await).await?
+            };
+        }
         let owners = match kind {
             Kind::Action => {
-                owners!(
-                    "SELECT action_id AS id, agent, NULL::text AS named, correlation_id, thread_id FROM actions
-                 WHERE action_id = ANY($1)) AS things",
-                    ids
-                )
-                .fetch_all(connection)
-                .await?
+                of!("SELECT action_id AS id, agent, NULL::text AS named, correlation_id, thread_id FROM actions
+                 WHERE action_id = ANY($1)) AS things")
             }
             Kind::Process => {
-                owners!(
-                    "SELECT processes.process_id AS id, processes.agent, NULL::text AS named, correlation_id, thread_id
-                 FROM processes LEFT JOIN actions USING (action_id) WHERE processes.process_id = ANY($1)) AS things",
-                    ids
-                )
-                .fetch_all(connection)
-                .await?
+                of!("SELECT processes.process_id AS id, processes.agent, NULL::text AS named, correlation_id, thread_id
+                 FROM processes LEFT JOIN actions USING (action_id) WHERE processes.process_id = ANY($1)) AS things")
             }
             Kind::Chain => {
-                owners!(
-                    "SELECT chain_id AS id, agent, NULL::text AS named, correlation_id, thread_id FROM chains
-                 WHERE chain_id = ANY($1)) AS things",
-                    ids
-                )
-                .fetch_all(connection)
-                .await?
+                of!("SELECT chain_id AS id, agent, NULL::text AS named, correlation_id, thread_id FROM chains
+                 WHERE chain_id = ANY($1)) AS things")
             }
-            Kind::Task => {
-                owners!(
-                    "SELECT task_id AS id, agent, user_id AS named, correlation_id, thread_id FROM tasks
-                 WHERE task_id = ANY($1)) AS things",
-                    ids
-                )
-                .fetch_all(connection)
-                .await?
-            }
+            Kind::Task => of!("SELECT task_id AS id, agent, user_id AS named, correlation_id, thread_id FROM tasks
+                 WHERE task_id = ANY($1)) AS things"),
             Kind::Approval => {
-                owners!(
-                    "SELECT action_id AS id, agent, user_id AS named, correlation_id, thread_id FROM approvals
-                 WHERE action_id = ANY($1)) AS things",
-                    ids
-                )
-                .fetch_all(connection)
-                .await?
+                of!("SELECT action_id AS id, agent, user_id AS named, correlation_id, thread_id FROM approvals
+                 WHERE action_id = ANY($1)) AS things")
             }
-            Kind::Offer => {
-                owners!(
-                    "SELECT offer_id AS id, agent, user_id AS named, correlation_id, thread_id FROM offers
-                 WHERE offer_id = ANY($1)) AS things",
-                    ids
-                )
-                .fetch_all(connection)
-                .await?
-            }
+            Kind::Offer => of!("SELECT offer_id AS id, agent, user_id AS named, correlation_id, thread_id FROM offers
+                 WHERE offer_id = ANY($1)) AS things"),
         };
         Ok(owners)
     }

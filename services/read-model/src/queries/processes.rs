@@ -4,10 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{
-    MAX_ROWS, ReadError, Snapshot,
-    stored::{Key, Time, U64},
-};
+use crate::stored::Time;
 
 /// A process, running or not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -68,21 +65,3 @@ macro_rules! processes {
     };
 }
 pub(super) use processes;
-
-impl Snapshot {
-    /// The newest [`MAX_ROWS`], of one agent or of all, running ones, ended ones or both; the newest first. Of all, by
-    /// index `processes_of_agent`; of those that run by `processes_running`.
-    pub async fn processes(&self, agent: Option<&str>, running: Option<bool>) -> Result<Vec<Process>, ReadError> {
-        // One that was asked to end before it began is not running.
-        let processes = processes!(
-            "($1::text IS NULL OR agent = $1)
-                AND ($2::boolean IS NOT TRUE OR (ended_at IS NULL AND started_at IS NOT NULL))
-                AND ($2 IS NOT FALSE OR ended_at IS NOT NULL)
-             ORDER BY sequence DESC, process_id LIMIT $3",
-            agent.map(Key::from) as _,
-            running,
-            i64::from(MAX_ROWS)
-        );
-        Ok(processes.fetch_all(&mut **self.connection().await).await?)
-    }
-}
