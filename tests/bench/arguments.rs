@@ -31,6 +31,9 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Other {
     Projection(Projection),
+    Cost(Cost),
+    Fair(Fair),
+    Wake(Wake),
 }
 
 /// Measures how fast the read model is made from the log, beside the bare floor of inserting the same bytes
@@ -43,6 +46,98 @@ pub struct Projection {
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub queries_per_s: u64,
     /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Measures what a decision costs in model requests and NATS messages, with several replicas, a kill and a join
+#[derive(Debug, Args)]
+pub struct Cost {
+    /// Replicas of agent-runtime and of router
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 2, 4], value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub replicas: Vec<u8>,
+    /// What happens halfway
+    #[arg(long, value_name = "FAULT,...", value_enum, value_delimiter = ',', default_values_t = Fault::ALL)]
+    pub faults: Vec<Fault>,
+    /// What the model takes, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pub delay_ms: u64,
+    /// Agents that are sent a few messages each
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub agents: usize,
+    /// How many; 0 leaves them out
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub messages: usize,
+    /// Messages to one agent, in cases of its own; 0 leaves it out
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub deep: usize,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What happens halfway through the replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fault {
+    None,
+    /// kill -9 of one replica of several
+    Kill,
+    /// One more replica
+    Join,
+}
+
+impl Fault {
+    pub const ALL: [Self; 3] = [Self::None, Self::Kill, Self::Join];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Kill => "kill",
+            Self::Join => "join",
+        }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Measures how long agents wait for their replies while another one is flooded
+#[derive(Debug, Args)]
+pub struct Fair {
+    /// Messages that the one agent is sent
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub flood: u64,
+    /// Other agents, each with one message at a time
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub agents: u64,
+    /// Seconds that the others are measured alone, and at most while the one is flooded
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub seconds: u64,
+    /// Replicas of agent-runtime and of router
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub replicas: u8,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Measures how long agents need that have been idle, among very many of them
+#[derive(Debug, Args)]
+pub struct Wake {
+    /// Idle agents, each of which had a turn
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=999_999))]
+    pub agents: u32,
+    /// How many of them are woken, one after the other
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub wakes: u32,
+    /// How many are written to around the moment at which a replica is killed
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub orphans: u32,
+    /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
 }

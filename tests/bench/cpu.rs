@@ -1,4 +1,4 @@
-//! CPU time of processes, from /proc.
+//! CPU time and memory of processes, from /proc.
 
 use std::{collections::BTreeMap, fs};
 
@@ -23,6 +23,18 @@ pub fn seconds<'n>(processes: &[(&'n str, u32)]) -> Outcome<BTreeMap<&'n str, f6
         *seconds.entry(*name).or_default() += tree(&all, *root) as f64 / TICKS_PER_SECOND;
     }
     Ok(seconds)
+}
+
+/// Bytes of memory that a process holds now.
+pub fn resident(pid: u32) -> Outcome<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    resident_in(&status).ok_or_else(|| format!("/proc/{pid}/status says nothing of memory").into())
+}
+
+/// The kernel says it in units of 1024 bytes, and calls them kB.
+fn resident_in(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
 fn all() -> Outcome<BTreeMap<u32, Stat>> {
@@ -60,6 +72,12 @@ mod tests {
         let line = "7 (a) b) S 3 7 7 0 -1 4194560 1 0 0 0 11 22 300 4000 20 0 1 0 5 0 0";
         assert_eq!(parse(line), Some(Stat { parent: 3, ticks: 4333 }));
         assert_eq!(parse("7 (a"), None);
+    }
+
+    #[test]
+    fn memory_is_found_among_all_else() {
+        assert_eq!(resident_in("Name:\tx\nVmRSS:\t    1234 kB\nThreads:\t2\n"), Some(1234 * 1024));
+        assert_eq!(resident_in("Name:\tx\n"), None);
     }
 
     #[test]

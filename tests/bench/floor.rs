@@ -27,6 +27,8 @@ use tokio::sync::mpsc;
 use crate::{Outcome, load::Lane};
 
 pub const STREAM: &str = "FLOOR";
+/// What the subject of a turn's first message begins with.
+const FIRST: &str = "kairo.user.bench.message";
 /// How long a pull stays open, and its heartbeat, as Kairo's.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
@@ -56,12 +58,15 @@ pub struct Turns {
 pub async fn patterns(jetstream: &Context) -> Outcome<Vec<Pattern>> {
     let log = jetstream.get_stream_no_info(EVENTS_STREAM).await?;
     let end = log.get_info().await?.state.last_sequence;
-    let first = log.direct_get_last_for_subject("kairo.user.bench.message").await?.sequence;
     let mut patterns = Vec::new();
-    for sequence in first..=end {
+    for sequence in (1..=end).rev() {
         let message = log.direct_get(sequence).await?;
         patterns.push(Pattern { headers: disarmed(&message.headers), payload: message.payload });
+        if message.subject.starts_with(FIRST) {
+            break;
+        }
     }
+    patterns.reverse();
     Ok(patterns)
 }
 

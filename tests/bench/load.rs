@@ -29,8 +29,15 @@ pub async fn one_at_a_time<L: Lane>(lanes: &mut [L], turns: u64) -> Outcome<Vec<
     Ok(latencies)
 }
 
-/// All lanes at once, until so many turns are done; how long that took.
-pub async fn all_at_once<L: Lane>(lanes: &mut Vec<L>, turns: u64) -> Outcome<Duration> {
+/// What all lanes did at once.
+pub struct Together {
+    pub took: Duration,
+    /// Shortest first.
+    pub latencies: Vec<Duration>,
+}
+
+/// All lanes at once, until so many turns are done.
+pub async fn all_at_once<L: Lane>(lanes: &mut Vec<L>, turns: u64) -> Outcome<Together> {
     let begun = Arc::new(AtomicU64::new(0));
     let started = Instant::now();
     let tasks: Vec<_> = lanes
@@ -38,17 +45,23 @@ pub async fn all_at_once<L: Lane>(lanes: &mut Vec<L>, turns: u64) -> Outcome<Dur
         .map(|mut lane| {
             let begun = begun.clone();
             tokio::spawn(async move {
+                let mut latencies = Vec::new();
                 while begun.fetch_add(1, Ordering::Relaxed) < turns {
-                    lane.turn().await?;
+                    latencies.push(lane.turn().await?);
                 }
-                Outcome::Ok(lane)
+                Outcome::Ok((lane, latencies))
             })
         })
         .collect();
+    let mut latencies = Vec::new();
     for task in tasks {
-        lanes.push(task.await??);
+        let (lane, measured) = task.await??;
+        lanes.push(lane);
+        latencies.extend(measured);
     }
-    Ok(started.elapsed())
+    let took = started.elapsed();
+    latencies.sort_unstable();
+    Ok(Together { took, latencies })
 }
 
 /// The value that this share of all is not above. `sorted` begins with the smallest.

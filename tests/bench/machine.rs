@@ -1,4 +1,4 @@
-//! A private Kairo of release builds: one replica of each service, and the two servers.
+//! A private Kairo of release builds: replicas of each service, and the two servers.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,12 +22,39 @@ rules:
 /// projector is ready when its first generation is made, of however long a log.
 const READY_WITHIN: Duration = Duration::from_secs(3_600);
 
+/// What services are started with.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    /// What the simulator says.
+    pub scenario: String,
+    /// Its further arguments.
+    pub simulator: Vec<String>,
+    /// Of agent-runtime and of router; there is one of everything else.
+    pub replicas: usize,
+}
+
+impl Fleet {
+    /// One replica of each service.
+    pub fn single(scenario: &str) -> Self {
+        Self { scenario: scenario.to_owned(), simulator: Vec::new(), replicas: 1 }
+    }
+
+    /// A simulator that tells the time.
+    pub fn telling_the_time() -> Self {
+        Self::single(SCENARIO)
+    }
+}
+
 /// Everything that runs.
 pub struct Machine {
     pub nats: NatsServer,
     pub stack: Stack,
+    /// For whoever talks to the gateway.
+    pub http: reqwest::Client,
     /// URL of Kairo's database.
     pub database: String,
+    /// Whether the simulator was started before.
+    simulated: bool,
     postgres: Postgres,
     postgres_data: PathBuf,
     folder: TempDir,
@@ -37,7 +64,7 @@ impl Machine {
     /// Everything, with a simulator that tells the time.
     pub async fn start(sync: Flushing) -> Outcome<Self> {
         let mut machine = Self::servers(sync).await?;
-        machine.start_services(SCENARIO).await?;
+        machine.start_services(&Fleet::telling_the_time()).await?;
         Ok(machine)
     }
 
@@ -64,22 +91,55 @@ impl Machine {
         stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
         let work = folder.path().join("work").display().to_string();
         stack.service(Service::ProcessSupervisor).env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work);
-        Ok(Self { nats, stack, database, postgres, postgres_data, folder })
+        let http = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
+        Ok(Self { nats, stack, http, simulated: false, database, postgres, postgres_data, folder })
     }
 
-    /// Starts a replica of each service.
-    pub async fn start_services(&mut self, scenario: &str) -> Outcome<()> {
-        let file = self.folder.path().join("scenario.yaml");
-        std::fs::write(&file, scenario)?;
+    /// Starts the simulator and every service.
+    pub async fn start_services(&mut self, fleet: &Fleet) -> Outcome<()> {
+        self.start_simulator(fleet).await?;
         let stack = &mut self.stack;
-        let simulator = stack.service(Service::ModelSim);
-        simulator.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(file.display().to_string());
-        stack.start(Service::ModelSim).await?;
-        let model = format!("{}/v1", stack.url(Service::ModelSim).unwrap_or_default());
-        stack.service(Service::AgentRuntime).env("KAIRO_MODELS__HEAVY__BASE_URL", model);
         stack.start_all(&[(Service::Projector, 1), (Service::ProcessSupervisor, 1), (Service::ToolRunner, 1)]).await?;
-        stack.start_all(&[(Service::AgentRuntime, 1), (Service::Router, 1), (Service::Gateway, 1)]).await?;
+        for _ in 0..fleet.replicas {
+            self.start_agent_runtime().await?;
+        }
+        self.stack.start_all(&[(Service::Router, fleet.replicas), (Service::Gateway, 1)]).await?;
         Ok(())
+    }
+
+    async fn start_simulator(&mut self, fleet: &Fleet) -> Outcome<()> {
+        let file = self.folder.path().join("scenario.yaml");
+        std::fs::write(&file, &fleet.scenario)?;
+        // Started again, it is as it was: settings of a stack are only added to.
+        let arguments = !std::mem::replace(&mut self.simulated, true);
+        let simulator = self.stack.service(Service::ModelSim);
+        if arguments {
+            simulator.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(file.display().to_string());
+            for argument in &fleet.simulator {
+                simulator.arg(argument);
+            }
+        }
+        self.stack.start(Service::ModelSim).await?;
+        Ok(())
+    }
+
+    /// Starts one more replica, and returns its index.
+    pub async fn start_agent_runtime(&mut self) -> Outcome<usize> {
+        self.name_next(self.stack.replicas(Service::AgentRuntime).len());
+        Ok(self.stack.start(Service::AgentRuntime).await?)
+    }
+
+    /// Starts a replica anew, after asking it to end if it runs.
+    pub async fn restart_agent_runtime(&mut self, index: usize) -> Outcome<()> {
+        self.name_next(index);
+        Ok(self.stack.restart(Service::AgentRuntime, index).await?)
+    }
+
+    /// The next replica that is started asks the simulator under this name.
+    fn name_next(&mut self, index: usize) {
+        let model = self.stack.url(Service::ModelSim).unwrap_or_default();
+        let url = format!("{model}/as/{}/v1", caller(index));
+        self.stack.service(Service::AgentRuntime).env("KAIRO_MODELS__HEAVY__BASE_URL", url);
     }
 
     /// Every process, by name.
@@ -102,4 +162,9 @@ impl Machine {
         drop(self.postgres);
         Ok(Postgres::remove_data(&self.postgres_data)?)
     }
+}
+
+/// The name under which a replica of agent-runtime asks the simulator.
+pub fn caller(index: usize) -> String {
+    format!("{}-{index}", Service::AgentRuntime.binary())
 }

@@ -1,12 +1,17 @@
-//! `kairo-bench`: how fast a turn is, beside the bare floor of the same messages without Kairo.
+//! `kairo-bench`: how fast a turn is, beside the bare floor of the same messages without Kairo; and what decisions
+//! [`cost`], whether one busy agent is [`fair`] to the others, and how idle agents [`wake`].
 //!
 //! A turn is message → tool → reply. It runs through every service as a process of its own, on a private nats-server
 //! and Postgres; only the model is the simulator, which answers at once. The [`floor`] is what no design could
 //! avoid: six stored messages of the same sizes on the same server, each consumed and acknowledged. Both are measured
 //! in turns of a few seconds each, so that whatever else the machine does hits both; medians are reported.
 
+mod agents;
 mod arguments;
+mod cost;
+mod counts;
 mod cpu;
+mod fair;
 mod floor;
 mod kairo;
 mod load;
@@ -17,6 +22,7 @@ mod profile;
 mod projection;
 mod report;
 mod rounds;
+mod wake;
 
 use std::process::ExitCode;
 
@@ -41,13 +47,12 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Outcome<()> {
-    if let Some(Other::Projection(wanted)) = &arguments.other {
-        let report = projection::measure(wanted).await?;
-        match wanted.json {
-            true => println!("{}", serde_json::to_string_pretty(&report)?),
-            false => print!("{report}"),
-        }
-        return Ok(());
+    match &arguments.other {
+        Some(Other::Projection(wanted)) => return show(&projection::measure(wanted).await?, wanted.json),
+        Some(Other::Cost(wanted)) => return show(&cost::measure(wanted).await?, wanted.json),
+        Some(Other::Fair(wanted)) => return show(&fair::measure(wanted).await?, wanted.json),
+        Some(Other::Wake(wanted)) => return show(&wake::measure(wanted).await?, wanted.json),
+        None => {}
     }
     let mut reports = Vec::new();
     for sync in Flushing::ALL {
@@ -61,6 +66,14 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
     }
     if arguments.json {
         println!("{}", serde_json::to_string_pretty::<Vec<Report>>(&reports)?);
+    }
+    Ok(())
+}
+
+fn show<R: serde::Serialize + std::fmt::Display>(report: &R, json: bool) -> Outcome<()> {
+    match json {
+        true => println!("{}", serde_json::to_string_pretty(report)?),
+        false => print!("{report}"),
     }
     Ok(())
 }

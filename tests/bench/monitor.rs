@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use async_nats::jetstream::Context;
+use futures::TryStreamExt;
 use serde::Deserialize;
 
 use crate::Outcome;
 
 /// Messages that the server received from a connection and sent to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Traffic {
     pub received: u64,
     pub sent: u64,
@@ -27,9 +28,14 @@ struct Connection {
     out_msgs: u64,
 }
 
-/// Traffic by the name of the connection's client. `url` is that of the monitoring pages.
+/// Connections that are asked for at once: more than a run has, closed ones included.
+const CONNECTIONS: u32 = 4_096;
+
+/// Traffic by the name of the connection's client, that of closed connections included: a replica that was killed has
+/// cost what it has cost. `url` is that of the monitoring pages.
 pub async fn traffic(http: &reqwest::Client, url: &str) -> Outcome<BTreeMap<String, Traffic>> {
-    let page: Connections = http.get(format!("{url}/connz?limit=1024")).send().await?.json().await?;
+    let page = http.get(format!("{url}/connz?state=all&limit={CONNECTIONS}")).send().await?;
+    let page: Connections = page.error_for_status()?.json().await?;
     let mut traffic: BTreeMap<String, Traffic> = BTreeMap::new();
     for connection in page.connections {
         let counted = traffic.entry(connection.name).or_default();
@@ -62,4 +68,18 @@ impl Stored {
 pub async fn stored(jetstream: &Context, stream: &str) -> Outcome<Stored> {
     let state = jetstream.get_stream_no_info(stream).await?.get_info().await?.state;
     Ok(Stored { messages: state.last_sequence, bytes: state.bytes })
+}
+
+/// Writes to each bucket until now, whichever there are.
+pub async fn buckets(jetstream: &Context) -> Outcome<BTreeMap<String, u64>> {
+    let mut names = jetstream.stream_names();
+    let mut buckets = BTreeMap::new();
+    while let Some(name) = names.try_next().await? {
+        if let Some(bucket) = name.strip_prefix("KV_") {
+            // One that has just vanished has no writes.
+            let written = stored(jetstream, &name).await.unwrap_or_default().messages;
+            buckets.insert(bucket.to_owned(), written);
+        }
+    }
+    Ok(buckets)
 }

@@ -1,21 +1,26 @@
 //! What a measurement reads before and after: CPU time, messages over connections, what streams took in.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use async_nats::jetstream;
-use kairo_core::subjects::{CLAIMS_BUCKET, EVENTS_STREAM, SNAPSHOTS_BUCKET};
+use kairo_core::subjects::EVENTS_STREAM;
 use sqlx::{Connection, PgConnection};
 
 use crate::{
     Outcome, cpu, floor,
     machine::Machine,
-    monitor::{Stored, Traffic, stored, traffic},
+    monitor::{Stored, Traffic, buckets, stored, traffic},
 };
 
 /// The benchmark's own process, in which the floor runs as well.
 pub const CLIENT: &str = "bench client";
 /// How often the projector's position is looked at, while it has not read everything.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How long that may take.
+const SETTLED_WITHIN: Duration = Duration::from_secs(600);
 
 /// Access to all that is read.
 pub struct Probe {
@@ -35,9 +40,10 @@ pub struct Reading {
     pub traffic: BTreeMap<&'static str, Traffic>,
     pub log: Stored,
     pub floor: Stored,
-    /// Writes to the bucket of snapshots and to that of claims.
-    pub snapshots: u64,
-    pub claims: u64,
+    /// Bytes of Kairo's database, indexes included.
+    pub tables: u64,
+    /// Writes, by bucket.
+    pub buckets: BTreeMap<String, u64>,
 }
 
 impl Probe {
@@ -54,9 +60,11 @@ impl Probe {
         })
     }
 
-    /// The names of all processes, the benchmark's own last.
+    /// The names of all processes, each once, the benchmark's own last.
     pub fn names(&self) -> Vec<&'static str> {
-        self.processes.iter().map(|(name, _)| *name).collect()
+        let mut names: Vec<&'static str> = self.processes.iter().map(|(name, _)| *name).collect();
+        names.dedup();
+        names
     }
 
     /// Waits until the projector has taken in the whole log: what it does belongs to the turns that made it.
@@ -64,26 +72,31 @@ impl Probe {
         let end = i64::try_from(stored(&self.jetstream, EVENTS_STREAM).await?.messages)?;
         let position = "SELECT coalesce(min(sequence), 0) FROM positions JOIN generations USING (generation) \
                         WHERE projection = 'read-model' AND state = 'live'";
+        let deadline = Instant::now() + SETTLED_WITHIN;
         while sqlx::query_scalar::<_, i64>(position).fetch_one(&mut self.postgres).await? < end {
+            if Instant::now() > deadline {
+                return Err(format!("the read model is not at {end} within {SETTLED_WITHIN:?}").into());
+            }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
         Ok(())
     }
 
-    pub async fn read(&self) -> Outcome<Reading> {
+    pub async fn read(&mut self) -> Outcome<Reading> {
         let mut cpu = cpu::seconds(&self.processes)?;
         // The servers and services are children of this process, but not its work.
         let others: f64 = cpu.iter().filter(|(name, _)| **name != CLIENT).map(|(_, seconds)| seconds).sum();
         cpu.entry(CLIENT).and_modify(|seconds| *seconds -= others);
-        let bucket = async |bucket: &str| Outcome::Ok(stored(&self.jetstream, &format!("KV_{bucket}")).await?.messages);
+        let tables = "SELECT pg_database_size(current_database())";
+        let tables: i64 = sqlx::query_scalar(tables).fetch_one(&mut self.postgres).await?;
         Ok(Reading {
             cpu,
             traffic: self.by_process(&traffic(&self.http, &self.monitor).await?),
             log: stored(&self.jetstream, EVENTS_STREAM).await?,
             // Not there until Kairo has warmed up.
             floor: stored(&self.jetstream, floor::STREAM).await.unwrap_or_default(),
-            snapshots: bucket(SNAPSHOTS_BUCKET).await?,
-            claims: bucket(CLAIMS_BUCKET).await?,
+            tables: u64::try_from(tables)?,
+            buckets: buckets(&self.jetstream).await?,
         })
     }
 
@@ -118,8 +131,10 @@ impl Reading {
         }
         self.log = self.log.since(before.log);
         self.floor = self.floor.since(before.floor);
-        self.snapshots -= before.snapshots.min(self.snapshots);
-        self.claims -= before.claims.min(self.claims);
+        self.tables = self.tables.saturating_sub(before.tables);
+        for (name, writes) in &mut self.buckets {
+            *writes = writes.saturating_sub(before.buckets.get(name).copied().unwrap_or_default());
+        }
         self
     }
 
@@ -135,7 +150,9 @@ impl Reading {
         }
         self.log = self.log.plus(more.log);
         self.floor = self.floor.plus(more.floor);
-        self.snapshots += more.snapshots;
-        self.claims += more.claims;
+        self.tables += more.tables;
+        for (name, writes) in &more.buckets {
+            *self.buckets.entry(name.clone()).or_default() += writes;
+        }
     }
 }

@@ -2,7 +2,11 @@
 
 use tokio::process::Command;
 
-use crate::{Outcome, kairo::Turns, load::all_at_once, machine::Machine};
+use crate::{
+    Outcome,
+    load::{Lane, all_at_once},
+    machine::Machine,
+};
 
 /// How long is looked, and how often a second.
 const SECONDS: &str = "5";
@@ -11,7 +15,7 @@ const FREQUENCY: &str = "499";
 const SHOWN: usize = 25;
 
 /// Prints the hottest functions of every process to standard error.
-pub async fn show(machine: &Machine, turns: &mut Vec<Turns>) -> Outcome<()> {
+pub async fn show<L: Lane>(machine: &Machine, turns: &mut Vec<L>) -> Outcome<()> {
     let processes = machine.processes();
     let pids: Vec<String> = processes.iter().map(|(_, pid)| pid.to_string()).collect();
     let data = machine.folder().join("perf.data");

@@ -19,9 +19,11 @@ use crate::{
     Outcome,
     arguments::{Flushing, Projection},
     machine::Machine,
+    rounds::progress,
 };
 use queries::Asking;
 use rebuild::Registry;
+pub use record::connect;
 pub use report::Report;
 
 /// Builds the log, and measures.
@@ -53,9 +55,4 @@ pub async fn measure(wanted: &Projection) -> Outcome<Report> {
     progress(&beside.to_string());
     machine.stop().await?;
     Ok(Report::new(wanted, mix, &floor, [first, alone, beside], [&at_rest, &during]))
-}
-
-/// To the terminal only: standard output is for results.
-fn progress(what: &str) {
-    eprintln!("bench: {what}");
 }

@@ -1,15 +1,15 @@
 //! What came out, as tables for people and as JSON.
 
-use std::{fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use serde::Serialize;
 
 use crate::{
     arguments::{Arguments, Flushing},
     load::percentile,
-    monitor::Traffic,
-    probe::CLIENT,
-    rounds::{Side, Usage},
+    monitor::{Stored, Traffic},
+    probe::{CLIENT, Reading},
+    rounds::{Side, Sides, Usage},
 };
 
 /// One run.
@@ -19,7 +19,10 @@ pub struct Report {
     turns: u64,
     rounds: u64,
     history: u32,
-    kairo: Figures,
+    /// Over `/v1/messages`, with one event stream.
+    messages: Figures,
+    /// Over `/v1/chat/completions`, streamed.
+    chat: Figures,
     floor: Figures,
     processes: Vec<Process>,
 }
@@ -30,22 +33,32 @@ struct Figures {
     latency_p50_ms: f64,
     latency_p99_ms: f64,
     turns_per_second: f64,
+    latency_p50_ms_together: f64,
+    latency_p99_ms_together: f64,
     stored_messages_per_turn: f64,
     stored_bytes_per_turn: f64,
-    snapshots_per_turn: f64,
-    claim_writes_per_turn: f64,
-    /// At 64 in flight, without the benchmark's own process; of the floor, that of nats-server alone.
+    tables_bytes_per_turn: f64,
+    /// By bucket.
+    bucket_writes_per_turn: BTreeMap<String, f64>,
+    /// At 64 in flight, without the benchmark's own process and the simulator; of the floor, that of nats-server alone.
     cpu_seconds_per_1000_turns: f64,
 }
 
+/// One process, by entrance.
 #[derive(Debug, Serialize)]
 struct Process {
     name: &'static str,
+    messages: Used,
+    chat: Used,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Used {
     cpu_seconds_per_1000_turns: f64,
     cpu_seconds_per_1000_turns_alone: f64,
     /// To nats-server and from it.
-    messages_sent_per_turn: f64,
-    messages_received_per_turn: f64,
+    nats_messages_sent_per_turn: f64,
+    nats_messages_received_per_turn: f64,
 }
 
 /// What is aimed at.
@@ -53,72 +66,83 @@ const LATENCY_RATIO: f64 = 3.0;
 const THROUGHPUT_RATIO: f64 = 1.0 / 3.0;
 const STORED_MESSAGES: f64 = 6.0;
 const CPU_SECONDS: f64 = 1.0;
+const BYTES: f64 = 8_192.0;
+/// Stands for the world outside.
+const SIMULATOR: &str = "kairo-model-sim";
 
 impl Report {
-    pub fn new(sync: Flushing, arguments: &Arguments, names: &[&'static str], kairo: &Side, floor: &Side) -> Self {
+    pub fn new(sync: Flushing, arguments: &Arguments, names: &[&'static str], sides: &Sides) -> Self {
         Self {
             sync,
             turns: arguments.turns,
             rounds: arguments.rounds,
             history: arguments.history,
-            kairo: Figures::of(kairo),
-            floor: Figures { stored_messages_per_turn: floor_messages(floor), ..Figures::of(floor) }.stored_by(floor),
-            processes: names.iter().map(|name| Process::of(name, kairo)).collect(),
+            messages: Figures::of(&sides.messages, |counted| counted.log),
+            chat: Figures::of(&sides.chat, |counted| counted.log),
+            floor: Figures::of(&sides.floor, |counted| counted.floor),
+            processes: names.iter().map(|name| Process::of(name, sides)).collect(),
         }
     }
 }
 
-fn floor_messages(side: &Side) -> f64 {
-    side.together.per_turn(side.together.counted.floor.messages)
-}
-
 impl Figures {
-    fn of(side: &Side) -> Self {
+    fn of(side: &Side, stored: impl Fn(&Reading) -> Stored) -> Self {
         let usage = &side.together;
-        let cpu = usage.counted.cpu.iter().filter(|(name, _)| **name != CLIENT).map(|(_, seconds)| seconds);
+        let cpu = usage.counted.cpu.iter().filter(|(name, _)| is_counted(name)).map(|(_, seconds)| seconds);
+        let Stored { messages, bytes } = stored(&usage.counted);
+        let writes = usage.counted.buckets.iter().filter(|(_, writes)| **writes > 0);
         Self {
             latency_p50_ms: median(&side.p50, milliseconds),
             latency_p99_ms: median(&side.p99, milliseconds),
             turns_per_second: median(&side.rates, |rate| rate),
-            stored_messages_per_turn: usage.per_turn(usage.counted.log.messages),
-            stored_bytes_per_turn: usage.per_turn(usage.counted.log.bytes),
-            snapshots_per_turn: usage.per_turn(usage.counted.snapshots),
-            claim_writes_per_turn: usage.per_turn(usage.counted.claims),
+            latency_p50_ms_together: median(&side.p50_together, milliseconds),
+            latency_p99_ms_together: median(&side.p99_together, milliseconds),
+            stored_messages_per_turn: usage.per_turn(messages),
+            stored_bytes_per_turn: usage.per_turn(bytes),
+            tables_bytes_per_turn: usage.per_turn(usage.counted.tables),
+            bucket_writes_per_turn: writes.map(|(name, writes)| (name.clone(), usage.per_turn(*writes))).collect(),
             cpu_seconds_per_1000_turns: usage.per_1000_turns(cpu.sum()),
         }
     }
+}
 
-    fn stored_by(self, floor: &Side) -> Self {
-        Self { stored_bytes_per_turn: floor.together.per_turn(floor.together.counted.floor.bytes), ..self }
-    }
+/// Whether a process is part of Kairo or one of its servers.
+fn is_counted(name: &str) -> bool {
+    name != CLIENT && name != SIMULATOR
 }
 
 impl Process {
-    fn of(name: &'static str, kairo: &Side) -> Self {
+    fn of(name: &'static str, sides: &Sides) -> Self {
+        Self { name, messages: Used::of(name, &sides.messages), chat: Used::of(name, &sides.chat) }
+    }
+}
+
+impl Used {
+    fn of(name: &str, side: &Side) -> Self {
         let cpu = |usage: &Usage| usage.per_1000_turns(usage.counted.cpu.get(name).copied().unwrap_or_default());
-        let Traffic { received, sent } = kairo.together.counted.traffic.get(name).copied().unwrap_or_default();
+        let Traffic { received, sent } = side.together.counted.traffic.get(name).copied().unwrap_or_default();
         Self {
-            name,
-            cpu_seconds_per_1000_turns: cpu(&kairo.together),
-            cpu_seconds_per_1000_turns_alone: cpu(&kairo.alone),
+            cpu_seconds_per_1000_turns: cpu(&side.together),
+            cpu_seconds_per_1000_turns_alone: cpu(&side.alone),
             // What a process sends, the server receives.
-            messages_sent_per_turn: kairo.together.per_turn(received),
-            messages_received_per_turn: kairo.together.per_turn(sent),
+            nats_messages_sent_per_turn: side.together.per_turn(received),
+            nats_messages_received_per_turn: side.together.per_turn(sent),
+        }
+    }
+
+    fn plus(self, more: &Self) -> Self {
+        Self {
+            cpu_seconds_per_1000_turns: self.cpu_seconds_per_1000_turns + more.cpu_seconds_per_1000_turns,
+            cpu_seconds_per_1000_turns_alone: self.cpu_seconds_per_1000_turns_alone
+                + more.cpu_seconds_per_1000_turns_alone,
+            nats_messages_sent_per_turn: self.nats_messages_sent_per_turn + more.nats_messages_sent_per_turn,
+            nats_messages_received_per_turn: self.nats_messages_received_per_turn
+                + more.nats_messages_received_per_turn,
         }
     }
 }
 
-impl Usage {
-    fn per_turn(&self, count: u64) -> f64 {
-        count as f64 / self.turns.max(1) as f64
-    }
-
-    fn per_1000_turns(&self, seconds: f64) -> f64 {
-        seconds * 1000.0 / self.turns.max(1) as f64
-    }
-}
-
-fn milliseconds(duration: Duration) -> f64 {
+pub fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
@@ -128,9 +152,25 @@ fn median<T: Copy + PartialOrd + Default>(rounds: &[T], as_number: impl Fn(T) ->
     as_number(percentile(&sorted, 0.5))
 }
 
+/// A row of the table: its name, digits behind the point, what is aimed at, and the figure.
+type Row = (&'static str, usize, String, fn(&Figures) -> f64);
+
+fn rows() -> Vec<Row> {
+    vec![
+        ("latency at one in flight, p50 ms", 2, format!("<= {LATENCY_RATIO} x"), |it| it.latency_p50_ms),
+        ("latency at one in flight, p99 ms", 2, String::new(), |it| it.latency_p99_ms),
+        ("turns per second, 64 in flight", 0, format!(">= {THROUGHPUT_RATIO:.2} x"), |it| it.turns_per_second),
+        ("latency at 64 in flight, p50 ms", 1, String::new(), |it| it.latency_p50_ms_together),
+        ("latency at 64 in flight, p99 ms", 1, String::new(), |it| it.latency_p99_ms_together),
+        ("CPU seconds per 1 000 turns", 2, format!("<= {CPU_SECONDS}"), |it| it.cpu_seconds_per_1000_turns),
+        ("stored messages a turn", 2, STORED_MESSAGES.to_string(), |it| it.stored_messages_per_turn),
+        ("bytes in the log a turn", 0, format!("<= {BYTES}"), |it| it.stored_bytes_per_turn),
+        ("bytes in Postgres a turn", 0, format!("<= {BYTES}"), |it| it.tables_bytes_per_turn),
+    ]
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kairo, floor, .. } = self;
         writeln!(
             f,
             "\nflushing: {}; medians of {} rounds of {} turns at 64 in flight and a quarter of them at one\n",
@@ -138,53 +178,62 @@ impl fmt::Display for Report {
             self.rounds,
             self.turns
         )?;
-        writeln!(f, "{:38}{:>10}{:>10}{:>9}{:>11}", "", "Kairo", "floor", "ratio", "aim")?;
-        let ratio = |f: &mut fmt::Formatter<'_>, name: &str, kairo: f64, floor: f64, digits: usize, aim: &str| {
-            writeln!(f, "{name:38}{kairo:>10.digits$}{floor:>10.digits$}{:>9.2}{aim:>11}", kairo / floor)
-        };
-        let latency_aim = format!("<= {LATENCY_RATIO}");
-        ratio(f, "latency at one in flight, p50 ms", kairo.latency_p50_ms, floor.latency_p50_ms, 2, &latency_aim)?;
-        ratio(f, "latency at one in flight, p99 ms", kairo.latency_p99_ms, floor.latency_p99_ms, 2, "")?;
-        let rate_aim = format!(">= {THROUGHPUT_RATIO:.2}");
-        ratio(f, "turns per second, 64 in flight", kairo.turns_per_second, floor.turns_per_second, 0, &rate_aim)?;
-        let (cpu, bare_cpu) = (kairo.cpu_seconds_per_1000_turns, floor.cpu_seconds_per_1000_turns);
-        ratio(f, "CPU seconds per 1 000 turns", cpu, bare_cpu, 2, &format!("< {CPU_SECONDS}"))?;
-        let (stored, bare) = (kairo.stored_messages_per_turn, floor.stored_messages_per_turn);
-        ratio(f, "stored messages a turn", stored, bare, 2, &STORED_MESSAGES.to_string())?;
-        ratio(f, "bytes in the log a turn", kairo.stored_bytes_per_turn, floor.stored_bytes_per_turn, 0, "")?;
         writeln!(
             f,
-            "beside the log a turn writes {:.2} claims (memory) and {:.3} snapshots",
-            kairo.claim_writes_per_turn, kairo.snapshots_per_turn
+            "{:34}{:>10}{:>8}{:>10}{:>8}{:>10}{:>10}",
+            "", "messages", "ratio", "chat", "ratio", "floor", "aim"
         )?;
+        for (name, digits, aim, figure) in rows() {
+            let (messages, chat, floor) = (figure(&self.messages), figure(&self.chat), figure(&self.floor));
+            let ratio = |value: f64| if floor > 0.0 { format!("{:.2}", value / floor) } else { String::new() };
+            writeln!(
+                f,
+                "{name:34}{messages:>10.digits$}{:>8}{chat:>10.digits$}{:>8}{floor:>10.digits$}{aim:>10}",
+                ratio(messages),
+                ratio(chat)
+            )?;
+        }
+        for (entrance, figures) in [("messages", &self.messages), ("chat", &self.chat)] {
+            let writes = figures.bucket_writes_per_turn.iter().map(|(bucket, writes)| format!("{writes:.3} {bucket}"));
+            writeln!(f, "writes to buckets a turn, {entrance}: {}", writes.collect::<Vec<_>>().join(", "))?;
+        }
         self.write_processes(f)
     }
 }
 
 impl Report {
     fn write_processes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n{:26}{:>27}{:>27}", "", "CPU s per 1 000 turns", "NATS messages a turn")?;
-        writeln!(f, "{:26}{:>14}{:>13}{:>14}{:>13}", "", "64 in flight", "one", "sent", "received")?;
-        for process in &self.processes {
-            writeln!(
-                f,
-                "{:26}{:>14.3}{:>13.3}{:>14.1}{:>13.1}",
-                process.name,
-                process.cpu_seconds_per_1000_turns,
-                process.cpu_seconds_per_1000_turns_alone,
-                process.messages_sent_per_turn,
-                process.messages_received_per_turn
-            )?;
+        writeln!(f, "\n{:28}{:>38}{:>38}", "", "over /v1/messages", "over /v1/chat/completions")?;
+        write!(f, "{:28}", "")?;
+        for _ in 0..2 {
+            write!(f, "{:>20}{:>18}", "CPU s per 1 000", "NATS messages")?;
         }
-        let counted = || self.processes.iter().filter(|process| process.name != CLIENT);
-        writeln!(
-            f,
-            "{:26}{:>14.3}{:>13.3}{:>14.1}{:>13.1}",
-            "sum without the client",
-            counted().map(|process| process.cpu_seconds_per_1000_turns).sum::<f64>(),
-            counted().map(|process| process.cpu_seconds_per_1000_turns_alone).sum::<f64>(),
-            counted().map(|process| process.messages_sent_per_turn).sum::<f64>(),
-            counted().map(|process| process.messages_received_per_turn).sum::<f64>()
-        )
+        write!(f, "\n{:28}", "")?;
+        for _ in 0..2 {
+            write!(f, "{:>12}{:>8}{:>9}{:>9}", "64", "one", "sent", "received")?;
+        }
+        writeln!(f)?;
+        for process in &self.processes {
+            write_used(f, process.name, [&process.messages, &process.chat])?;
+        }
+        let counted = || self.processes.iter().filter(|process| is_counted(process.name));
+        let messages = counted().fold(Used::default(), |sum, process| sum.plus(&process.messages));
+        let chat = counted().fold(Used::default(), |sum, process| sum.plus(&process.chat));
+        write_used(f, "without client and model", [&messages, &chat])
     }
+}
+
+fn write_used(f: &mut fmt::Formatter<'_>, name: &str, entrances: [&Used; 2]) -> fmt::Result {
+    write!(f, "{name:28}")?;
+    for used in entrances {
+        write!(
+            f,
+            "{:>12.3}{:>8.3}{:>9.1}{:>9.1}",
+            used.cpu_seconds_per_1000_turns,
+            used.cpu_seconds_per_1000_turns_alone,
+            used.nats_messages_sent_per_turn,
+            used.nats_messages_received_per_turn
+        )?;
+    }
+    writeln!(f)
 }

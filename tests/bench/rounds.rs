@@ -5,10 +5,10 @@ use std::time::Duration;
 use kairo_cli::local::Service;
 
 use crate::{
-    Outcome,
+    Outcome, agents,
     arguments::{Arguments, Flushing},
     floor, kairo,
-    load::{Lane, all_at_once, one_at_a_time, percentile},
+    load::{Lane, Together, all_at_once, one_at_a_time, percentile},
     machine::Machine,
     probe::{Probe, Reading},
     profile,
@@ -20,14 +20,16 @@ pub const AGENTS: usize = 64;
 /// Turns at one in flight, as a share of those at 64.
 const ALONE: u64 = 4;
 
-/// What was measured of Kairo, or of the floor.
+/// What was measured of an entrance, or of the floor.
 #[derive(Default)]
 pub struct Side {
     /// Of each round, at one in flight.
     pub p50: Vec<Duration>,
     pub p99: Vec<Duration>,
-    /// Turns per second of each round, at 64 in flight.
+    /// Of each round, at 64 in flight.
     pub rates: Vec<f64>,
+    pub p50_together: Vec<Duration>,
+    pub p99_together: Vec<Duration>,
     /// What all rounds used.
     pub alone: Usage,
     pub together: Usage,
@@ -40,40 +42,63 @@ pub struct Usage {
     pub counted: Reading,
 }
 
+/// Both entrances and the floor.
+#[derive(Default)]
+pub struct Sides {
+    pub messages: Side,
+    pub chat: Side,
+    pub floor: Side,
+}
+
 /// Starts everything, measures, and stops it again.
 pub async fn measure(sync: Flushing, arguments: &Arguments) -> Outcome<Report> {
     progress(&format!("starting a private Kairo, flushing by {}", sync.name()));
     let machine = Machine::start(sync).await?;
     let mut probe = Probe::open(&machine).await?;
-    let (kairo, floor) = measured(&machine, &mut probe, arguments).await?;
+    let sides = measured(&machine, &mut probe, arguments).await?;
     let names = probe.names();
     drop(probe);
     machine.stop().await?;
-    Ok(Report::new(sync, arguments, &names, &kairo, &floor))
+    Ok(Report::new(sync, arguments, &names, &sides))
 }
 
-async fn measured(machine: &Machine, probe: &mut Probe, arguments: &Arguments) -> Outcome<(Side, Side)> {
+async fn measured(machine: &Machine, probe: &mut Probe, arguments: &Arguments) -> Outcome<Sides> {
     let gateway = machine.stack.url(Service::Gateway).unwrap_or_default();
-    let mut turns = kairo::lanes(gateway, AGENTS, arguments.history).await?;
+    let names = (0..AGENTS).map(|number| format!("bench-{number}"));
+    let (agents, replies) = agents::define(gateway, names, arguments.history).await?;
+    let (mut messages, mut chats) = kairo::lanes(agents);
     progress("warming up");
+    let listening = replies.listen().await?;
     // Until every conversation is as long as it gets: a turn adds three entries.
     let warm_up = AGENTS as u64 * (u64::from(arguments.history) / 3 + 2);
-    all_at_once(&mut turns, warm_up.max(arguments.turns / 2)).await?;
-    one_at_a_time(&mut turns, 1).await?;
+    all_at_once(&mut messages, warm_up.max(arguments.turns / 2)).await?;
+    one_at_a_time(&mut messages, 1).await?;
+    drop(listening);
     probe.settled().await?;
     let patterns = floor::patterns(&probe.jetstream).await?;
     let mut bare = floor::lanes(&machine.nats.url(), &patterns, AGENTS).await?;
     all_at_once(&mut bare, warm_up).await?;
-    let (mut kairo, mut floor) = (Side::default(), Side::default());
+    all_at_once(&mut chats, warm_up.max(arguments.turns / 2)).await?;
+    probe.settled().await?;
+    let mut sides = Sides::default();
     for round in 1..=arguments.rounds {
         progress(&format!("round {round} of {}", arguments.rounds));
-        floor.round(&mut bare, arguments.turns, probe).await?;
-        kairo.round(&mut turns, arguments.turns, probe).await?;
+        sides.floor.round(&mut bare, arguments.turns, probe).await?;
+        // Not open while chats are measured, who do without.
+        let listening = replies.listen().await?;
+        sides.messages.round(&mut messages, arguments.turns, probe).await?;
+        drop(listening);
+        sides.chat.round(&mut chats, arguments.turns, probe).await?;
     }
     if arguments.profile {
-        profile::show(machine, &mut turns).await?;
+        eprintln!("\nover /v1/messages");
+        let listening = replies.listen().await?;
+        profile::show(machine, &mut messages).await?;
+        drop(listening);
+        eprintln!("\nover /v1/chat/completions");
+        profile::show(machine, &mut chats).await?;
     }
-    Ok((kairo, floor))
+    Ok(sides)
 }
 
 impl Side {
@@ -86,10 +111,12 @@ impl Side {
         self.p99.push(percentile(&latencies, 0.99));
 
         let before = probe.read().await?;
-        let took = all_at_once(lanes, turns).await?;
+        let Together { took, latencies } = all_at_once(lanes, turns).await?;
         probe.settled().await?;
         self.together.add(turns, probe.read().await?.since(&before));
         self.rates.push(turns as f64 / took.as_secs_f64());
+        self.p50_together.push(percentile(&latencies, 0.5));
+        self.p99_together.push(percentile(&latencies, 0.99));
         Ok(())
     }
 }
@@ -99,9 +126,17 @@ impl Usage {
         self.turns += turns;
         self.counted.add(&counted);
     }
+
+    pub fn per_turn(&self, count: u64) -> f64 {
+        count as f64 / self.turns.max(1) as f64
+    }
+
+    pub fn per_1000_turns(&self, seconds: f64) -> f64 {
+        seconds * 1000.0 / self.turns.max(1) as f64
+    }
 }
 
 /// To the terminal only: standard output is for results.
-fn progress(what: &str) {
+pub fn progress(what: &str) {
     eprintln!("bench: {what}");
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Parser;
+use kairo_model_sim::Delay;
 use kairo_tests::chaos::plan::Settings;
 
 /// Kills everything Kairo is made of while it works, and counts what came of it
@@ -18,6 +19,12 @@ pub struct Arguments {
     /// Replicas of each service
     #[arg(long, value_name = "R", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     replicas: u8,
+    /// nats-servers: 1, or 3 that are a cluster, of which whichever leads the log is struck
+    #[arg(long, value_name = "N", default_value = "1", value_parser = ["1", "3"])]
+    servers: String,
+    /// Milliseconds the model takes for an answer: a number, or a range from which each is drawn
+    #[arg(long, value_name = "MS|LEAST-MOST", default_value_t = Delay::default())]
+    model_delay: Delay,
     /// Keep faults, log and services' logs even when all is well
     #[arg(long)]
     pub keep: bool,
@@ -28,6 +35,10 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn settings(&self) -> Settings {
-        Settings { time: Duration::from_secs(self.seconds), seed: self.seed, replicas: usize::from(self.replicas) }
+        Settings {
+            servers: if self.servers == "3" { 3 } else { 1 },
+            model_delay: self.model_delay,
+            ..Settings::new(Duration::from_secs(self.seconds), self.seed, usize::from(self.replicas))
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kairo_cli::local::{NatsServer, Postgres, Stack};
+use kairo_cli::local::{Postgres, Stack};
 use kairo_core::bus::Bus;
 use tokio::{
     sync::Semaphore,
@@ -23,6 +23,7 @@ use super::{
     journal::{ENDED, Journal, KILLED},
     machine::{Machine, Replica},
     plan::{Blow, Fault, Target},
+    servers::Servers,
     store::Store,
     tables::Tables,
     victim::Victim,
@@ -48,7 +49,7 @@ pub struct Season {
 pub struct Hands {
     season: Season,
     replicas: Vec<JoinHandle<Outcome<Replica>>>,
-    nats: JoinHandle<Outcome<NatsServer>>,
+    nats: JoinHandle<Outcome<Servers>>,
     postgres: JoinHandle<Outcome<Postgres>>,
     store: JoinHandle<()>,
     tables: JoinHandle<()>,
@@ -137,13 +138,15 @@ impl Season {
         let (kind, name) = (victim.kind(), victim.name());
         match blow {
             Blow::Kill { down } => {
+                self.journal.strike(&name);
                 victim.kill9().await?;
                 self.journal.count(KILLED, kind, format_args!("{name} killed, down for {down:?}"));
                 sleep(down).await;
                 self.start_again(victim).await?;
             }
             Blow::Freeze { lasts } => {
-                victim.freeze();
+                self.journal.strike(&name);
+                victim.freeze().await;
                 self.journal.count("frozen", kind, format_args!("{name} frozen for {lasts:?}"));
                 sleep(lasts).await;
                 victim.thaw();
@@ -153,7 +156,7 @@ impl Season {
                 self.journal.count("restarted", kind, format_args!("{name} asked to end, to be started again"));
                 self.start_again(victim).await?;
             }
-            Blow::WipeClaims | Blow::WipeSnapshots | Blow::Rebuild | Blow::PublishAgain { .. } => {}
+            Blow::WipeOwnership | Blow::WipeSnapshots | Blow::Rebuild | Blow::PublishAgain { .. } => {}
         }
         Ok(())
     }

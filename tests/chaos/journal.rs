@@ -10,11 +10,16 @@ use std::{
     time::Instant,
 };
 
+use jiff::Timestamp;
+
+use super::calls::Struck;
+
 /// The faults of a run. Lines say how many seconds after the beginning they were written.
 pub struct Journal {
     begun: Instant,
     file: Mutex<File>,
     counts: Mutex<BTreeMap<Count, u64>>,
+    struck: Mutex<Vec<Struck>>,
 }
 
 /// What is counted: what was done, and to what.
@@ -26,7 +31,12 @@ pub const ENDED: &str = "ended by itself";
 
 impl Journal {
     pub fn create(path: &Path) -> std::io::Result<Self> {
-        Ok(Self { begun: Instant::now(), file: Mutex::new(File::create(path)?), counts: Mutex::default() })
+        Ok(Self {
+            begun: Instant::now(),
+            file: Mutex::new(File::create(path)?),
+            counts: Mutex::default(),
+            struck: Mutex::default(),
+        })
     }
 
     pub fn note(&self, text: impl Display) {
@@ -38,6 +48,16 @@ impl Journal {
     pub fn count(&self, done: &'static str, to: &'static str, text: impl Display) {
         *locked(&self.counts).entry((done, to)).or_default() += 1;
         self.note(text);
+    }
+
+    /// Remembers that a process is about to be killed or frozen.
+    pub fn strike(&self, name: &str) {
+        locked(&self.struck).push(Struck { replica: name.to_owned(), at: Timestamp::now() });
+    }
+
+    /// Everything that was killed or frozen.
+    pub fn struck(&self) -> Vec<Struck> {
+        locked(&self.struck).clone()
     }
 
     /// How often this was done, by what it was done to.

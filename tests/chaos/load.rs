@@ -1,7 +1,7 @@
 //! Clients as they should be: they send a message until it is accepted, always under the same id.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -34,6 +34,8 @@ const HISTORY: u32 = 100;
 /// What became of sending a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
+    /// The agent it is for.
+    pub agent: String,
     /// When it was first tried.
     pub tried: Timestamp,
     /// The events it was accepted as; more than one would be wrong.
@@ -56,6 +58,18 @@ struct Accepted {
     event_id: String,
 }
 
+/// All agents with their planning and threads, and what they do with messages that come while they decide.
+fn agents() -> impl Iterator<Item = ((String, &'static str, &'static str), &'static str)> {
+    let callers = (0..AGENTS).map(|number| (plan::agent(number), "tools", "single"));
+    let planners = (0..PLANNERS).map(|number| (plan::planner(number), "chain", "topics"));
+    callers.chain(planners).zip(INTERJECTIONS.into_iter().cycle())
+}
+
+/// Those that begin a decision again when a message comes.
+pub fn restarting() -> BTreeSet<String> {
+    agents().filter(|(_, interjection)| *interjection == "restart").map(|((agent, ..), _)| agent).collect()
+}
+
 impl Clients {
     pub fn new(gateways: Vec<String>, journal: Arc<Journal>) -> Outcome<Self> {
         let http = Client::builder().no_proxy().timeout(PATIENCE).build()?;
@@ -65,9 +79,7 @@ impl Clients {
     /// Defines every agent of the plan.
     pub async fn define_agents(&self) -> Outcome<()> {
         let gateway = self.gateways.first().map(String::as_str).unwrap_or_default();
-        let callers = (0..AGENTS).map(|number| (plan::agent(number), "tools", "single"));
-        let planners = (0..PLANNERS).map(|number| (plan::planner(number), "chain", "topics"));
-        for ((agent, planning, threads), interjection) in callers.chain(planners).zip(INTERJECTIONS.iter().cycle()) {
+        for ((agent, planning, threads), interjection) in agents() {
             let profile = json!({
                 "agent": agent,
                 "prompt": "You do what is wished for.",
@@ -87,7 +99,8 @@ impl Clients {
         let mut sending = JoinSet::new();
         for message in messages {
             sleep_until(begins + message.at).await;
-            locked(&self.sent).insert(message.id.clone(), Sent { tried: Timestamp::now(), ..Sent::default() });
+            let sent = Sent { agent: message.agent.clone(), tried: Timestamp::now(), ..Sent::default() };
+            locked(&self.sent).insert(message.id.clone(), sent);
             for copy in 0..message.copies {
                 sending.spawn(self.clone().insist(message.clone(), copy));
             }

@@ -173,5 +173,7 @@ impl Open {
 pub async fn connect(url: &str) -> Outcome<Bus> {
     let nats = NatsConfig { url: url.to_owned(), ..NatsConfig::default() };
     let instance = Name::parse(&format!("chaos-{}", ids::entering().simple()))?;
-    Ok(Bus::connect(Service::Gateway, instance, &nats, &BusConfig::default()).await?)
+    let bus = Bus::connect(Service::Gateway, instance, &nats, &BusConfig::default()).await?;
+    bus.find_log().await?;
+    Ok(bus)
 }

@@ -4,14 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use futures::future::try_join_all;
-use kairo_cli::local::{NatsOptions, NatsServer, PgOptions, Postgres, Service, Stack, StackOptions, Tools, free_port};
+use kairo_cli::local::{PgOptions, Postgres, Service, Stack, StackOptions, Tools, free_port};
 use serde_json::json;
 
 use super::{
     Outcome,
     oracle::{self, Oracle},
-    plan::SERVICES,
+    plan::{SERVICES, Settings},
     scenario,
+    servers::Servers,
 };
 
 /// Where in the run's folder agents' processes start.
@@ -28,7 +29,7 @@ pub struct Replica {
 
 /// Everything that runs.
 pub struct Machine {
-    pub nats: NatsServer,
+    pub nats: Servers,
     pub postgres: Postgres,
     /// URL of Kairo's database.
     pub database: String,
@@ -41,29 +42,33 @@ struct Surroundings<'a> {
     folder: &'a Path,
     oracle: &'a Oracle,
     nats: String,
+    /// Copies of streams.
+    copies: usize,
     database: String,
+    /// The simulator's.
     model: String,
 }
 
 impl Machine {
     /// Starts so many replicas of each service. `gateways` has an address for each.
-    pub async fn start(folder: &Path, oracle: &Oracle, gateways: &[String]) -> Outcome<Self> {
+    pub async fn start(folder: &Path, settings: &Settings, oracle: &Oracle, gateways: &[String]) -> Outcome<Self> {
         let tools = Tools::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
         std::fs::create_dir_all(desks(folder))?;
-        let nats = NatsServer::start(NatsOptions::new(tools.nats_server()?, folder.join("nats")));
+        let nats = Servers::start(tools.nats_server()?, folder, settings.servers);
         let mut options = PgOptions::new(tools.postgres_bin()?, folder.join("postgres"));
         options.template = Some(tools.postgres_templates());
         options.ephemeral = true;
         let (nats, postgres) = tokio::join!(nats, Postgres::start(options));
         let (nats, postgres) = (nats?, postgres?);
         let database = postgres.create_database("kairo").await?;
-        let model = simulator(folder, oracle).await?;
+        let model = simulator(folder, settings, oracle).await?;
         let surroundings = Surroundings {
             folder,
             oracle,
             nats: nats.url(),
+            copies: nats.len(),
             database: database.clone(),
-            model: format!("{}/v1", model.url(Service::ModelSim).unwrap_or_default()),
+            model: model.url(Service::ModelSim).unwrap_or_default().to_owned(),
         };
         let each = SERVICES
             .into_iter()
@@ -81,9 +86,19 @@ impl Machine {
     }
 }
 
+/// What a replica is called.
+pub fn name(service: Service, index: usize) -> String {
+    format!("{}-{index}", service.binary())
+}
+
 /// Addresses for so many gateways, which they keep when they are started again, as real ones do.
 pub fn gateways(replicas: usize) -> Outcome<Vec<String>> {
     (0..replicas).map(|_| Ok(format!("127.0.0.1:{}", free_port(None)?))).collect()
+}
+
+/// Where the simulator writes down what it was asked.
+pub fn requests(folder: &Path) -> PathBuf {
+    folder.join("requests.jsonl")
 }
 
 /// Where agents' own folders are.
@@ -101,12 +116,14 @@ fn stack(folder: &Path, index: usize) -> Outcome<Stack> {
     Ok(Stack::new(StackOptions::new(bins, folder.join(format!("logs/replica-{index}")))))
 }
 
-async fn simulator(folder: &Path, oracle: &Oracle) -> Outcome<Stack> {
+async fn simulator(folder: &Path, settings: &Settings, oracle: &Oracle) -> Outcome<Stack> {
     let file = folder.join("scenario.yaml");
     std::fs::write(&file, scenario::scenario(&oracle.host()))?;
     let mut stack = stack(folder, 0)?;
-    let settings = stack.service(Service::ModelSim);
-    settings.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(file.display().to_string());
+    let simulator = stack.service(Service::ModelSim);
+    simulator.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(file.display().to_string());
+    simulator.arg("--delay").arg(settings.model_delay.to_string()).arg("--seed").arg(settings.seed.to_string());
+    simulator.arg("--number-answers").arg("--journal").arg(requests(folder).display().to_string());
     stack.start(Service::ModelSim).await?;
     Ok(stack)
 }
@@ -117,18 +134,19 @@ impl Surroundings<'_> {
         stack
             .common()
             .env("KAIRO_NATS__URL", &self.nats)
+            .env("KAIRO_NATS__REPLICAS", self.copies.to_string())
             // A takeover takes this long, and must be shorter than a replica is frozen.
             .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
             .env("KAIRO_BUS__RETRY_LONGEST_MS", "1000")
             .env("KAIRO_TELEMETRY__LOG", "info,kairo=debug,kairo_core=debug,kairo_agent_runtime=debug");
-        for (name, value) in self.settings(service, gateway) {
+        for (name, value) in self.settings(service, index, gateway) {
             stack.common().env(name, value);
         }
         stack.start(service).await?;
         Ok(Replica { service, index, stack })
     }
 
-    fn settings(&self, service: Service, gateway: &str) -> Vec<(&'static str, String)> {
+    fn settings(&self, service: Service, index: usize, gateway: &str) -> Vec<(&'static str, String)> {
         match service {
             Service::Gateway => {
                 vec![("KAIRO_POSTGRES__URL", self.database.clone()), ("KAIRO_GATEWAY__LISTEN", gateway.to_owned())]
@@ -137,7 +155,11 @@ impl Surroundings<'_> {
                 ("KAIRO_POSTGRES__URL", self.database.clone()),
                 ("KAIRO_PROJECTOR__SESSION_TIMEOUT_MS", "2000".to_owned()),
             ],
-            Service::AgentRuntime => vec![("KAIRO_MODELS__HEAVY__BASE_URL", self.model.clone())],
+            // Each asks under the name by which it is struck.
+            Service::AgentRuntime => {
+                let url = format!("{}/as/{}/v1", self.model, name(service, index));
+                vec![("KAIRO_MODELS__HEAVY__BASE_URL", url)]
+            }
             Service::ToolRunner => vec![
                 ("KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", json!([self.oracle.host()]).to_string()),
                 ("KAIRO_TOOL_RUNNER__APPROVAL", json!([scenario::GUARDED]).to_string()),

@@ -5,6 +5,7 @@
 //! outside does because of what agents decide, [`faults`] strikes the [`machine`], the [`oracle`] counts effects. In the end everything is mended and given time to come to [`rest`]; the [`verdict`]
 //! then goes by the log and the oracle only.
 
+mod calls;
 mod faults;
 mod journal;
 mod load;
@@ -18,6 +19,7 @@ pub mod report;
 mod rest;
 mod run;
 mod scenario;
+mod servers;
 mod store;
 mod tables;
 mod verdict;

@@ -77,7 +77,7 @@ pub async fn give(clients: Clients, bus: Bus, desks: PathBuf) {
     let (mut end, mut watch) = (0, Watch::default());
     loop {
         let mut chores = Vec::new();
-        let read = bus.read_all("kairo.agent.*.decision", end, |raw| {
+        let read = bus.read_all("kairo.agent.*.decision.*", end, |raw| {
             end = raw.sequence;
             if let Ok(record) = raw.read(MAX_BODY) {
                 watch.see(&record, &mut chores);
@@ -182,7 +182,7 @@ async fn happen(bus: &Bus, wish: &str) -> Result<(), async_nats::Error> {
         headers.insert(name, value);
     }
     let body = json!({ "wish": wish }).to_string();
-    bus.jetstream.publish_with_headers(format!("kairo.system.{OUTSIDE}"), headers, body.into()).await?.await?;
+    bus.nats()?.jetstream.publish_with_headers(format!("kairo.system.{OUTSIDE}"), headers, body.into()).await?.await?;
     Ok(())
 }
 

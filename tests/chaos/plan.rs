@@ -7,13 +7,17 @@
 use std::time::Duration;
 
 use kairo_cli::local::Service;
+use kairo_model_sim::Delay;
 
 use super::random::Random;
 
 /// How long one deck of faults lasts.
 const DECK: Duration = Duration::from_secs(40);
-/// Between two messages or bursts.
+/// Between two messages or bursts, with a model that answers at once.
 const PACE: Duration = Duration::from_millis(300);
+/// What is added for a slower one, as a share of its delay on average: a turn asks it three times or so, and the agents,
+/// of which there are twelve, have to keep up.
+const PACE_SHARE: f64 = 0.4;
 /// Of so many messages, one is a burst.
 const BURST_EVERY: u64 = 12;
 /// Messages of a burst.
@@ -44,12 +48,28 @@ pub struct Settings {
     pub seed: u64,
     /// Replicas of each service.
     pub replicas: usize,
+    /// 1, or 3 that are a cluster.
+    pub servers: usize,
+    /// What the model takes for an answer.
+    pub model_delay: Delay,
+}
+
+impl Settings {
+    /// With one server, and a model that answers at once.
+    pub fn new(time: Duration, seed: u64, replicas: usize) -> Self {
+        Self { time, seed, replicas, servers: 1, model_delay: Delay::default() }
+    }
+
+    fn pace(&self) -> Duration {
+        PACE + self.model_delay.average().mul_f64(PACE_SHARE)
+    }
 }
 
 /// What a fault strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     Replica(Service, usize),
+    /// The only one; of several, the one that leads the log.
     Nats,
     Postgres,
     /// What is kept in nats-server: the log and the buckets.
@@ -71,7 +91,8 @@ pub enum Blow {
     },
     /// SIGTERM, drained, and started again.
     Restart,
-    WipeClaims,
+    /// Who owns what is forgotten.
+    WipeOwnership,
     WipeSnapshots,
     /// Built anew beside the live one.
     Rebuild,
@@ -244,7 +265,7 @@ fn deck(random: &mut Random) -> Vec<Card> {
         Card::Server(Target::Nats, frozen(random)),
         Card::Server(Target::Postgres, down(random)),
         Card::Server(Target::Postgres, frozen(random)),
-        Card::Server(Target::Store, Blow::WipeClaims),
+        Card::Server(Target::Store, Blow::WipeOwnership),
         Card::Server(Target::Store, Blow::WipeSnapshots),
         Card::Server(Target::Store, again(random)),
         Card::Server(Target::Store, again(random)),
@@ -324,7 +345,7 @@ fn messages(settings: &Settings) -> Vec<Message> {
             let copies = if random.below(TWICE_EVERY) == 0 { 2 } else { 1 };
             messages.push(Message { at, id, user, agent, wish, copies });
         }
-        at += PACE;
+        at += settings.pace();
     }
     messages
 }

@@ -20,11 +20,23 @@ pub struct Report {
     seed: u64,
     seconds: u64,
     replicas: usize,
+    servers: usize,
+    model_delay_ms: String,
     messages_in: usize,
     replies_out: usize,
     joined: usize,
     lost: usize,
     doubled: usize,
+    out_of_order: usize,
+    model_requests: usize,
+    /// Decisions that were made from answers of the model.
+    decisions_with_model: usize,
+    /// Requests whose answers decisions hold.
+    model_requests_needed: usize,
+    model_requests_given_up: usize,
+    model_requests_extra: usize,
+    /// Requests that were unsettled in what was killed or frozen, at those instants: there may be as many extra ones.
+    model_requests_in_struck: usize,
     effects_asked: usize,
     done_once: usize,
     not_done: usize,
@@ -76,11 +88,20 @@ impl Report {
             seed: settings.seed,
             seconds: settings.time.as_secs(),
             replicas: settings.replicas,
+            servers: settings.servers,
+            model_delay_ms: settings.model_delay.to_string(),
             messages_in: verdict.messages,
             replies_out: verdict.replies,
             joined: verdict.joined,
             lost: verdict.lost.len(),
             doubled: verdict.doubled.len(),
+            out_of_order: verdict.out_of_order.len(),
+            model_requests: verdict.calls.requests,
+            decisions_with_model: verdict.calls.decisions,
+            model_requests_needed: verdict.calls.needed,
+            model_requests_given_up: verdict.calls.given_up,
+            model_requests_extra: verdict.calls.extra,
+            model_requests_in_struck: verdict.calls.in_struck,
             effects_asked: verdict.asked,
             done_once: verdict.done_once,
             not_done: verdict.not_done,
@@ -115,6 +136,8 @@ impl Report {
             ("messages answered twice", verdict.doubled),
             ("messages answered with something else", verdict.misanswered),
             ("messages refused", verdict.refused),
+            ("messages dealt with out of order", verdict.out_of_order),
+            ("model requests beyond those in what was killed or frozen", verdict.calls.too_many),
             ("keyed effects not done", verdict.not_done_keyed),
             ("effects that had no reason to fail", verdict.needlessly_failed),
             ("keyed effects done twice", verdict.done_twice_keyed),
@@ -172,6 +195,13 @@ impl fmt::Display for Report {
         line("  joined to another", &self.joined)?;
         line("lost", &self.lost)?;
         line("doubled", &self.doubled)?;
+        line("out of order", &self.out_of_order)?;
+        line("model requests", &self.model_requests)?;
+        line("  needed", &self.model_requests_needed)?;
+        line("  by so many decisions", &self.decisions_with_model)?;
+        line("  given up for a message", &self.model_requests_given_up)?;
+        line("  extra", &self.model_requests_extra)?;
+        line("  allowed: in struck ones", &self.model_requests_in_struck)?;
         line("effects asked", &self.effects_asked)?;
         line("  done once", &self.done_once)?;
         line("  not done", &self.not_done)?;
@@ -213,9 +243,13 @@ impl Report {
         if let Some(kept) = &self.kept {
             writeln!(f, "\nfaults, findings, the log and the services' logs are kept in {}", kept.display())?;
         }
-        let Self { seed, seconds, replicas, .. } = self;
+        let Self { seed, seconds, replicas, servers, model_delay_ms, .. } = self;
         let verdict = if self.passed { "passed" } else { "FAILED" };
-        writeln!(f, "\n{verdict}: --seconds {seconds} --seed {seed} --replicas {replicas}")
+        writeln!(
+            f,
+            "\n{verdict}: --seconds {seconds} --seed {seed} --replicas {replicas} --servers {servers} --model-delay \
+             {model_delay_ms}"
+        )
     }
 }
 

@@ -8,14 +8,17 @@ use std::{
 use async_nats::jetstream::consumer::PullConsumer;
 use kairo_core::{
     bus::Bus,
-    subjects::{Consumer, DLQ_STREAM, EVENTS_STREAM},
+    subjects::{Consumer, DLQ_STREAM},
 };
+use kairo_model_sim::Delay;
 use sqlx::{Connection, PgConnection};
 
 use super::{Outcome, log::Log};
 
-/// The longest that the end of all work is waited for.
+/// The longest that the end of all work is waited for, with a model that answers at once.
 const DEADLINE: Duration = Duration::from_secs(180);
+/// What is added for a slower one: so many of its answers on average, one after the other.
+const ANSWERS: u32 = 100;
 /// Work that is open and does not move for so long is lost. Longer than any process of the load runs and than any
 /// message waits to be delivered again.
 const QUIET: Duration = Duration::from_secs(45);
@@ -38,8 +41,16 @@ pub struct Rest {
 
 /// Waits until every consumer is idle, every message answered, every process ended and the read model at the end of
 /// the log; or until that no longer seems to come.
-pub async fn come_to_rest(bus: &Bus, database: &str, log: &mut Log, expected: &[String], work: &Path) -> Outcome<Rest> {
+pub async fn come_to_rest(
+    bus: &Bus,
+    database: &str,
+    log: &mut Log,
+    expected: &[String],
+    work: &Path,
+    model_delay: Delay,
+) -> Outcome<Rest> {
     let begun = Instant::now();
+    let deadline = DEADLINE + model_delay.average() * ANSWERS;
     let (mut end, mut moved) = (0, Instant::now());
     let unsettled = loop {
         // A server that has just been started may not answer yet, which is no rest either.
@@ -47,7 +58,7 @@ pub async fn come_to_rest(bus: &Bus, database: &str, log: &mut Log, expected: &[
         if log.end() != end {
             (end, moved) = (log.end(), Instant::now());
         }
-        if left.is_none() || moved.elapsed() > QUIET || begun.elapsed() > DEADLINE {
+        if left.is_none() || moved.elapsed() > QUIET || begun.elapsed() > deadline {
             break left;
         }
         tokio::time::sleep(ASK_AGAIN).await;
@@ -55,7 +66,7 @@ pub async fn come_to_rest(bus: &Bus, database: &str, log: &mut Log, expected: &[
     Ok(Rest {
         unsettled,
         not_projected: behind(database, end).await?,
-        dead_letters: bus.jetstream.get_stream(DLQ_STREAM).await?.cached_info().state.messages,
+        dead_letters: bus.nats()?.jetstream.get_stream(DLQ_STREAM).await?.cached_info().state.messages,
         processes_left: processes_left(work).await?,
     })
 }
@@ -84,9 +95,9 @@ fn open(log: &Log, expected: &[String]) -> Vec<String> {
 }
 
 async fn busy(bus: &Bus) -> Outcome<String> {
-    let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
     let mut busy = Vec::new();
-    for consumer in Consumer::ALL {
+    for consumer in Consumer::DURABLE {
+        let stream = bus.nats()?.jetstream.get_stream_no_info(consumer.stream()).await?;
         let mut asked: PullConsumer = stream.get_consumer(consumer.name()).await?;
         let info = asked.info().await?;
         if info.num_pending > 0 || info.num_ack_pending > 0 {

@@ -15,10 +15,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Outcome,
+    Outcome, calls,
     faults::Hands,
     journal::Journal,
-    load::Clients,
+    load::{self, Clients},
     log::{self, Log},
     machine::{self, Machine},
     oracle::Oracle,
@@ -61,7 +61,7 @@ impl<'a> Run<'a> {
     pub async fn start(settings: &'a Settings, folder: &'a Path) -> Outcome<(Self, Machine)> {
         let oracle = Oracle::start(settings.seed, folder).await?;
         let gateways = machine::gateways(settings.replicas)?;
-        let machine = Machine::start(folder, &oracle, &gateways).await?;
+        let machine = Machine::start(folder, settings, &oracle, &gateways).await?;
         let bus = log::connect(&machine.nats.url()).await?;
         tools_are_offered(&bus).await?;
         let journal = Arc::new(Journal::create(&folder.join("faults.log"))?);
@@ -120,14 +120,23 @@ impl<'a> Run<'a> {
     /// Gives everything time to finish, and counts.
     pub async fn count(mut self, hands: Hands) -> Outcome<Report> {
         let (expected, work) = (self.clients.accepted(), machine::work(self.folder));
-        let rest = rest::come_to_rest(&self.bus, hands.database(), &mut self.log, &expected, &work).await?;
+        let delay = self.settings.model_delay;
+        let rest = rest::come_to_rest(&self.bus, hands.database(), &mut self.log, &expected, &work, delay).await?;
         self.orders.abort();
         let tables = self.tables.judge().await?;
         self.watching.0.cancel();
         self.watching.1.await?;
         hands.off().await?.stop().await?;
         let (sent, effects) = (self.clients.sent(), self.oracle.effects());
-        let evidence = Evidence { log: &self.log, sent: &sent, effects: &effects };
+        let (requests, struck) = (calls::read(&machine::requests(self.folder))?, self.journal.struck());
+        let evidence = Evidence {
+            log: &self.log,
+            sent: &sent,
+            effects: &effects,
+            requests: &requests,
+            struck: &struck,
+            restarting: &load::restarting(),
+        };
         let mut broken = audit::mistakes(&evidence.records());
         broken.extend(self.log.unreadable.iter().cloned());
         let report = Report::new(self.settings, &self.journal, evidence.judge(), rest, tables, broken);

@@ -1,14 +1,19 @@
 //! Faults of what nats-server keeps: buckets that are emptied, messages that come once more.
 
-use async_nats::HeaderMap;
-use kairo_core::{
-    bus::Bus,
-    record::Raw,
-    subjects::{CLAIMS_BUCKET, EVENTS_STREAM, SNAPSHOTS_BUCKET},
+use async_nats::{
+    HeaderMap,
+    jetstream::{
+        ErrorCode,
+        context::{GetStreamError, GetStreamErrorKind},
+    },
 };
+use kairo_core::{bus::Bus, record::Raw, subjects::EVENTS_STREAM};
 
 use super::{Outcome, plan::Blow, random::Random};
 
+/// Buckets that say who owns what, and those that save reading the log: whichever of them there are.
+const OWNERSHIP: [&str; 3] = ["KAIRO_MEMBERS", "KAIRO_OWNERS", "KAIRO_CLAIMS"];
+const SNAPSHOTS: [&str; 1] = ["KAIRO_SNAPSHOTS"];
 /// Marks what was published once more, so that it is not counted.
 const MARK: &str = "chaos-published-again";
 /// How far back in the log messages are chosen.
@@ -31,21 +36,34 @@ impl Store {
     /// What was done, to be counted and to be noted.
     pub async fn strike(&self, blow: Blow) -> Outcome<(&'static str, String)> {
         match blow {
-            Blow::WipeClaims => self.wipe(CLAIMS_BUCKET).await,
-            Blow::WipeSnapshots => self.wipe(SNAPSHOTS_BUCKET).await,
+            Blow::WipeOwnership => self.wipe(&OWNERSHIP).await,
+            Blow::WipeSnapshots => self.wipe(&SNAPSHOTS).await,
             Blow::PublishAgain { messages, choice } => self.publish_again(messages, choice).await,
             Blow::Rebuild => Err("that is done to the read model".into()),
             Blow::Kill { .. } | Blow::Freeze { .. } | Blow::Restart => Err("that is done to processes".into()),
         }
     }
 
-    async fn wipe(&self, bucket: &str) -> Outcome<(&'static str, String)> {
-        self.bus.jetstream.get_stream(format!("KV_{bucket}")).await?.purge().await?;
-        Ok(("bucket wiped", format!("{bucket} wiped")))
+    async fn wipe(&self, buckets: &[&str]) -> Outcome<(&'static str, String)> {
+        let mut wiped = Vec::new();
+        for bucket in buckets {
+            match self.bus.nats()?.jetstream.get_stream(format!("KV_{bucket}")).await {
+                Ok(stream) => {
+                    stream.purge().await?;
+                    wiped.push(*bucket);
+                }
+                Err(error) if is_missing(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match wiped.is_empty() {
+            true => Err(format!("none of {buckets:?} is there").into()),
+            false => Ok(("bucket wiped", format!("{} wiped", wiped.join(", ")))),
+        }
     }
 
     async fn publish_again(&self, messages: u64, choice: u64) -> Outcome<(&'static str, String)> {
-        let stream = self.bus.jetstream.get_stream(EVENTS_STREAM).await?;
+        let stream = self.bus.nats()?.jetstream.get_stream(EVENTS_STREAM).await?;
         let end = stream.cached_info().state.last_sequence;
         let mut random = Random::new(choice, "again");
         let mut published = Vec::new();
@@ -53,8 +71,8 @@ impl Store {
             let after = end.saturating_sub(1 + random.below(REACH.min(end)));
             let page = self.bus.read("kairo.>", after).await?;
             let Some(message) = page.messages.first().filter(|message| !in_force(message)) else { continue };
-            let sent = self.bus.jetstream.publish_with_headers(
-                message.subject.clone(),
+            let sent = self.bus.nats()?.jetstream.publish_with_headers(
+                self.bus.stored(&message.subject),
                 marked(message),
                 message.payload.clone(),
             );
@@ -63,6 +81,10 @@ impl Store {
         }
         Ok(("message published again", format!("published again: {}", published.join(", "))))
     }
+}
+
+fn is_missing(error: &GetStreamError) -> bool {
+    matches!(error.kind(), GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
 /// Of what the newest message puts in force, an old one published again would be a new one; and ours are not history.

@@ -1,6 +1,7 @@
 //! What came of it: the log against what was sent and against what happened outside. Pure.
 
 mod minds;
+mod order;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,7 @@ use kairo_proto::{
 };
 
 use super::{
+    calls::{Bill, Calls, Request, Struck},
     load::Sent,
     log::{Entry, Log},
     oracle::Effects,
@@ -25,6 +27,12 @@ pub struct Evidence<'a> {
     /// By message id.
     pub sent: &'a BTreeMap<String, Sent>,
     pub effects: &'a Effects,
+    /// What the model was asked for.
+    pub requests: &'a [Request],
+    /// What was killed and frozen.
+    pub struck: &'a [Struck],
+    /// Agents that begin a decision again when a message comes.
+    pub restarting: &'a BTreeSet<String>,
 }
 
 /// The counts.
@@ -41,6 +49,9 @@ pub struct Verdict {
     /// Answered with something else than what was asked for.
     pub misanswered: Vec<String>,
     pub refused: Vec<String>,
+    /// Dealt with before another of the same user that was acknowledged earlier.
+    pub out_of_order: Vec<String>,
+    pub calls: Calls,
     pub asked: usize,
     pub done_once: usize,
     pub not_done: usize,
@@ -110,8 +121,16 @@ impl Evidence<'_> {
         self.judge_replies(&mut verdict);
         self.judge_effects(&mut verdict);
         self.judge_minds(&mut verdict);
+        self.judge_order(&mut verdict);
+        verdict.calls = self.calls();
         verdict.longest_silence = self.longest_silence();
         verdict
+    }
+
+    fn calls(&self) -> Calls {
+        let agents = self.sent.iter().map(|(id, sent)| (id.clone(), sent.agent.clone())).collect();
+        let Self { requests, struck, restarting, .. } = *self;
+        Bill { requests, struck, restarting, agents: &agents }.judge(self.own())
     }
 
     /// The events of the log as Kairo wrote them, for the audit of its invariants. What stands there twice because it

@@ -2,9 +2,9 @@
 
 use std::future::Future;
 
-use kairo_cli::local::{LocalError, NatsServer, Postgres};
+use kairo_cli::local::{LocalError, Postgres};
 
-use super::machine::Replica;
+use super::machine::{self, Replica};
 
 pub trait Victim: Send + Sync + 'static {
     /// What it is counted as.
@@ -13,7 +13,7 @@ pub trait Victim: Send + Sync + 'static {
     fn name(&self) -> String;
     /// Returns when it is gone.
     fn kill9(&self) -> impl Future<Output = Result<(), LocalError>> + Send;
-    fn freeze(&self);
+    fn freeze(&self) -> impl Future<Output = ()> + Send;
     fn thaw(&self);
     /// Starts it anew, after asking it to drain and end if it runs; returns when it is ready.
     fn restart(&mut self) -> impl Future<Output = Result<(), LocalError>> + Send;
@@ -27,14 +27,14 @@ impl Victim for Replica {
     }
 
     fn name(&self) -> String {
-        format!("{}-{}", self.service.binary(), self.index)
+        machine::name(self.service, self.index)
     }
 
     async fn kill9(&self) -> Result<(), LocalError> {
         self.stack.kill9(self.service, 0).await
     }
 
-    fn freeze(&self) {
+    async fn freeze(&self) {
         self.stack.replicas(self.service).iter().for_each(|replica| replica.process().freeze());
     }
 
@@ -52,36 +52,6 @@ impl Victim for Replica {
     }
 }
 
-impl Victim for NatsServer {
-    fn kind(&self) -> &'static str {
-        "nats-server"
-    }
-
-    fn name(&self) -> String {
-        self.kind().to_owned()
-    }
-
-    async fn kill9(&self) -> Result<(), LocalError> {
-        NatsServer::kill9(self).await.map(drop)
-    }
-
-    fn freeze(&self) {
-        self.process().freeze();
-    }
-
-    fn thaw(&self) {
-        self.process().thaw();
-    }
-
-    async fn restart(&mut self) -> Result<(), LocalError> {
-        NatsServer::restart(self).await
-    }
-
-    async fn ended(&self) -> String {
-        self.process().exited().await.to_string()
-    }
-}
-
 impl Victim for Postgres {
     fn kind(&self) -> &'static str {
         "postgres"
@@ -96,7 +66,7 @@ impl Victim for Postgres {
     }
 
     /// The process that accepts connections; those that there are go on.
-    fn freeze(&self) {
+    async fn freeze(&self) {
         self.process().freeze();
     }
 

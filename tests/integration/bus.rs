@@ -12,6 +12,7 @@ use kairo_core::{
     },
     envelope::{Envelope, Origin},
     ids::{self, Name},
+    ownership::checkpoint::Checkpoints,
     subjects::{AGENT_DECISION, AGENT_MESSAGE, Service, TOOL_RESULT},
 };
 use kairo_proto::v1::{AgentDecision, AgentMessage, ToolResult};
@@ -123,6 +124,38 @@ async fn the_same_event_is_published_once() {
 }
 
 #[tokio::test]
+async fn ones_own_entry_is_known_though_its_acknowledgement_was_lost_and_others_looked_or_wrote_since() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    let a = agent("a");
+    let since = bus.publish(&message(&a, "ask")).await.unwrap().sequence;
+    let ledger = Ledger::new(&bus, &TOOL_RESULT);
+    let [looked_at, written_behind, theirs, later] = [(); 4].map(|()| ids::entering());
+
+    // Stored, and nobody was told: then somebody in this replica looks.
+    let first = result(&a, looked_at, "r0");
+    let sequence = bus.append(&first, 0).await.unwrap().sequence;
+    assert_eq!(ledger.entries(&a, since, &[looked_at]).await.unwrap().len(), 1);
+    assert_eq!(ledger.enter(&a, since, &first).await.unwrap(), Entered::Written { sequence });
+
+    // Stored, and somebody else writes behind it.
+    let second = result(&a, written_behind, "r0");
+    let sequence = bus.append(&second, sequence).await.unwrap().sequence;
+    let last = bus.append(&result(&a, later, "r1"), sequence).await.unwrap().sequence;
+    assert_eq!(ledger.enter(&a, since, &second).await.unwrap(), Entered::Written { sequence });
+
+    // The entry of another replica, or of another time, is none of one's own, though it has the same id.
+    let mine = result(&a, theirs, "r0");
+    let mut another = result(&a, theirs, "r1");
+    another.envelope.id = mine.envelope.id;
+    bus.append(&another, last).await.unwrap();
+    assert_eq!(ledger.enter(&a, since, &mine).await.unwrap(), Entered::Already(vec![theirs]));
+    let again = result(&a, looked_at, "r0");
+    assert_eq!(again.envelope.id, first.envelope.id);
+    assert_eq!(ledger.enter(&a, since, &again).await.unwrap(), Entered::Already(vec![looked_at]));
+}
+
+#[tokio::test]
 async fn a_ledger_takes_one_entry_about_an_action_whoever_is_faster() {
     let server = Server::start().await;
     let a = agent("a");
@@ -175,6 +208,23 @@ async fn a_ledger_finds_an_entry_however_many_came_after_it() {
         assert_eq!(ledger.all(&a, since).await.unwrap().len(), 1_501);
         assert!(ledger.entries_for_sure(&agent("nobody"), 0, &[first]).await.unwrap().is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_somebody_moved_farther_is_adopted_and_never_goes_back() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    let mut slow = Checkpoints::open(&bus, 3).await.unwrap();
+    let mut fast = Checkpoints::open(&bus, 3).await.unwrap();
+    slow.write(10, vec![agent("a")]).await.unwrap();
+    fast.write(50, Vec::new()).await.unwrap();
+    // The first finds out, and then that it is behind.
+    for through in [20, 30] {
+        slow.write(through, vec![agent("a")]).await.unwrap();
+        assert_eq!(Checkpoints::open(&bus, 3).await.unwrap().last.through, 50);
+    }
+    slow.write(60, Vec::new()).await.unwrap();
+    assert_eq!(Checkpoints::open(&bus, 3).await.unwrap().last.through, 60);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use kairo_tests::chaos::{self, plan::Settings};
 
 #[tokio::test]
 async fn everything_is_done_once_while_everything_is_killed() {
-    let settings = Settings { time: Duration::from_secs(15), seed: 3, replicas: 2 };
+    let settings = Settings::new(Duration::from_secs(15), 3, 2);
     let report = chaos::run(&settings, false, |text| println!("{text}")).await.unwrap();
     assert!(report.passed(), "{report}");
 }

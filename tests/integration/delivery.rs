@@ -138,7 +138,7 @@ async fn a_log_published_once_more_changes_nothing() {
 
 /// Publishes every message from now on once more as soon as it appears. Tells how far it has come.
 async fn echo(bus: &Bus) -> watch::Receiver<u64> {
-    let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
+    let stream = bus.nats().unwrap().jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
     let config = OrderedConfig { deliver_policy: DeliverPolicy::New, ..Default::default() };
     let mut messages = stream.create_consumer(config).await.unwrap().messages().await.unwrap();
     let (come, far) = watch::channel(0);
@@ -149,7 +149,12 @@ async fn echo(bus: &Bus) -> watch::Receiver<u64> {
             let (raw, _) = Raw::delivered(&mut message.unwrap()).unwrap();
             if seen.insert(raw.header("ce-id").unwrap().to_owned()) {
                 let headers = own_headers(&raw);
-                let published = bus.jetstream.publish_with_headers(raw.subject, headers, raw.payload).await;
+                let published = bus
+                    .nats()
+                    .unwrap()
+                    .jetstream
+                    .publish_with_headers(bus.stored(&raw.subject), headers, raw.payload)
+                    .await;
                 published.unwrap().await.unwrap();
             }
             come.send_replace(raw.sequence);

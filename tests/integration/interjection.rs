@@ -260,16 +260,16 @@ async fn a_human_settles_what_is_in_doubt() {
     world.end().await;
 }
 
-/// Messages that came while nobody could decide.
+/// Messages that came while nobody could decide: whoever takes over reads all of them before deciding.
 async fn messages_at_once(world: &mut World, agent: &str) -> Vec<Sent> {
-    world.stack.freeze(Service::AgentRuntime, 0).unwrap();
+    world.stack.kill9(Service::AgentRuntime, 0).await.unwrap();
     let mut sent = Vec::new();
     for text in ["one", "two", "three"] {
         sent.push(world.send(agent, text).await);
     }
     let subject = format!("kairo.agent.{agent}.message");
     world.log.wait_for(3, |event| event.subject == subject).await;
-    world.stack.thaw(Service::AgentRuntime, 0).unwrap();
+    world.stack.restart(Service::AgentRuntime, 0).await.unwrap();
     sent
 }
 

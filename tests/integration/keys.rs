@@ -143,6 +143,8 @@ async fn every_endpoint_asks_for_its_scope() {
             }
         }
     }
+    // Nor is who has no key told what there is not.
+    assert_eq!(nobody.get("/v1/nothing").await.0, 401);
     // What is no key, or that of nobody, is all the same.
     let (id, key) = operator.make(json!({ "name": "test", "scopes": ["read"] })).await;
     let (wrong, unknown) = (format!("kairo_{id}_{}", "a".repeat(52)), key.replace(&id, &"a".repeat(16)));

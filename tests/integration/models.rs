@@ -142,8 +142,8 @@ async fn tokens_are_streamed_and_reasoning_is_thought_and_not_said() {
     let world = Wanted::new(THOUGHTS).start().await;
     world.define("default").await;
     for said in ["apart", "aloud"] {
-        let mut live = world.bus.client.subscribe("kairo.live.default.token").await.unwrap();
-        world.bus.client.flush().await.unwrap();
+        let mut live = world.bus.nats().unwrap().client.subscribe("kairo.live.default.token").await.unwrap();
+        world.bus.nats().unwrap().client.flush().await.unwrap();
         let sent = world.send("default", said).await;
         let reply = world.reply(&sent).await;
         assert_eq!(reply, "The answer is forty-two, no more and no less.");

@@ -245,7 +245,7 @@ async fn an_image_that_is_gone_is_told_of() {
     let digest = stored.1["digest"].as_str().unwrap();
     let sent = world.send_as(&json!({ "user": "ann", "agent": "eye", "parts": [{ "digest": digest }] })).await;
     world.reply(&sent).await;
-    let bucket = world.bus.jetstream.get_object_store("KAIRO_OBJECTS").await.unwrap();
+    let bucket = world.bus.nats().unwrap().jetstream.get_object_store("KAIRO_OBJECTS").await.unwrap();
     bucket.delete(digest).await.unwrap();
     let sent = world.send("eye", "And now?").await;
     assert_eq!(world.reply(&sent).await, "Nothing to see: And now?");

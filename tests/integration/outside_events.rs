@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use async_nats::HeaderMap;
+use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use kairo_agent_runtime::effects::Effects;
 use kairo_core::{
@@ -14,7 +15,7 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids,
     record::Record,
-    subjects::{AGENT_DECISION, Consumer, DLQ_STREAM, EVENTS_STREAM, Service, TASK_TRIGGERED},
+    subjects::{AGENT_DECISION, Consumer, DLQ_STREAM, Service, TASK_TRIGGERED},
 };
 use kairo_proto::{
     Body, ContentType,
@@ -22,7 +23,10 @@ use kairo_proto::{
         AgentDecision, DeadLetter, DecidedEvent, Task, TaskChanged, TaskScheduled, TaskTriggered, decided_event::Event,
     },
 };
-use kairo_router::events::Events;
+use kairo_router::{
+    events::{self, Events},
+    missed::Missed,
+};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -39,25 +43,38 @@ struct Outside {
     bus: Bus,
     shutdown: CancellationToken,
     running: Vec<JoinHandle<()>>,
+    /// Whose deliveries are dealt with.
+    consumers: Vec<Consumer>,
 }
 
 impl Outside {
     async fn start() -> Self {
         let server = Server::start().await;
         let bus = server.bus().await;
-        Self { server, bus, shutdown: CancellationToken::new(), running: Vec::new() }
+        Self { server, bus, shutdown: CancellationToken::new(), running: Vec::new(), consumers: Vec::new() }
     }
 
     fn run_router(&mut self) {
         let (bus, events, stop) = (self.bus.clone(), Arc::new(Events::new(&self.bus)), self.shutdown.clone());
         let run = async move { consume_raw(&bus, Consumer::RouterEvents, events, stop).await };
         self.running.push(tokio::spawn(run));
+        self.consumers.push(Consumer::RouterEvents);
+        self.run_missed();
+    }
+
+    fn run_missed(&mut self) {
+        let (bus, missed, stop) = (self.bus.clone(), Arc::new(Missed::new(&self.bus)), self.shutdown.clone());
+        let run = async move { consume_raw(&bus, Consumer::RouterHooks, missed, stop).await };
+        self.running.push(tokio::spawn(run));
+        self.consumers.push(Consumer::RouterHooks);
     }
 
     fn run_effects(&mut self) {
         let (bus, effects, stop) = (self.bus.clone(), Arc::new(Effects::new(&self.bus)), self.shutdown.clone());
         let run = async move { consume(&bus, Consumer::AgentRuntimeEffects, effects, stop).await };
         self.running.push(tokio::spawn(run));
+        // First: what comes to rest after it has seen all its effects.
+        self.consumers.insert(0, Consumer::AgentRuntimeEffects);
     }
 
     /// Has an agent decide this.
@@ -73,25 +90,43 @@ impl Outside {
     async fn publish(&self, subject: &str, headers: &[(&str, &str)], body: impl ToString) {
         let mut map = HeaderMap::new();
         headers.iter().for_each(|(name, value)| map.insert(*name, *value));
-        let published =
-            self.bus.jetstream.publish_with_headers(subject.to_owned(), map, body.to_string().into_bytes().into());
+        let published = self.bus.nats().unwrap().jetstream.publish_with_headers(
+            subject.to_owned(),
+            map,
+            body.to_string().into_bytes().into(),
+        );
         published.await.unwrap().await.unwrap();
     }
 
-    /// What agents were told, once the router has dealt with all there is.
-    async fn told(&self) -> Vec<(Record, TaskTriggered)> {
-        let at_rest = async {
-            let stream = self.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
-            loop {
-                let info = stream.consumer_info(Consumer::RouterEvents.name()).await.unwrap();
-                if info.num_pending == 0 && info.num_ack_pending == 0 {
-                    return;
+    /// Waits until all that runs has dealt with all there is.
+    async fn at_rest(&self) {
+        for consumer in &self.consumers {
+            let at_rest = async {
+                let stream = self.bus.nats().unwrap().jetstream.get_stream_no_info(consumer.stream()).await.unwrap();
+                let mut last = 0;
+                for filter in consumer.filters() {
+                    let newest = stream.get_last_raw_message_by_subject(&filter).await;
+                    last = last.max(newest.map_or(0, |newest| newest.sequence));
                 }
-            }
-        };
-        tokio::time::timeout(DEADLINE, at_rest).await.expect("the router never came to rest");
+                loop {
+                    let info = stream.consumer_info(consumer.name()).await.unwrap();
+                    // What was written just now may not be pending yet.
+                    let reached = info.delivered.stream_sequence >= last;
+                    if reached && info.num_pending == 0 && info.num_ack_pending == 0 {
+                        return;
+                    }
+                }
+            };
+            let rests = tokio::time::timeout(DEADLINE, at_rest).await;
+            assert!(rests.is_ok(), "{} never came to rest", consumer.name());
+        }
+    }
+
+    /// What agents were told, once all that runs has dealt with all there is.
+    async fn told(&self) -> Vec<(Record, TaskTriggered)> {
+        self.at_rest().await;
         let mut told = Vec::new();
-        let filter = TASK_TRIGGERED.filter();
+        let filter = TASK_TRIGGERED.stored_filter();
         let read = self.bus.read_all(&filter, 0, |raw| {
             let record = raw.read(1 << 20).unwrap();
             let Body::TaskTriggered(body) = record.body.clone() else { panic!("{record:?}") };
@@ -102,7 +137,7 @@ impl Outside {
     }
 
     async fn dead_letters(&self) -> Vec<DeadLetter> {
-        let stream = self.bus.jetstream.get_stream(DLQ_STREAM).await.unwrap();
+        let stream = self.bus.nats().unwrap().jetstream.get_stream(DLQ_STREAM).await.unwrap();
         let mut letters = Vec::new();
         for sequence in 1..=stream.cached_info().state.last_sequence {
             let message = stream.direct_get(sequence).await.unwrap();
@@ -114,11 +149,17 @@ impl Outside {
         letters
     }
 
-    async fn end(self) {
-        self.shutdown.cancel();
-        for running in self.running {
+    /// Ends the router and agent-runtime.
+    async fn end_what_runs(&mut self) {
+        std::mem::take(&mut self.shutdown).cancel();
+        for running in self.running.drain(..) {
             running.await.unwrap();
         }
+        self.consumers.clear();
+    }
+
+    async fn end(mut self) {
+        self.end_what_runs().await;
         drop(self.server);
     }
 }
@@ -164,9 +205,9 @@ async fn each_agent_that_waits_is_told_once_in_whatever_form_it_is_said() {
     let told = outside.told().await;
     assert_eq!(agents(&told), ["kairo.task.a.triggered", "kairo.task.b.triggered"].into());
     assert_eq!(told.len(), 6, "{told:?}");
-    let (record, body) = &told[0];
+    let first = ids::derived(id, "task.triggered/a");
+    let (record, body) = told.iter().find(|(record, _)| record.envelope.id == first).unwrap();
     assert_eq!((record.envelope.correlation_id, record.envelope.causation_id), (id, Some(id)));
-    assert_eq!(record.envelope.id, ids::derived(id, "task.triggered/a"));
     let expected = TaskTriggered {
         trigger: "github.push".into(),
         event_id: id.to_string(),
@@ -190,12 +231,66 @@ async fn a_task_that_rests_or_is_over_is_told_nothing_until_it_waits_again() {
     outside.decide("b", [changed(over, "canceled")]).await;
     outside.run_effects();
     outside.run_router();
+    // An agent that was told meanwhile would not heed it; once it is registered it is not even told.
+    outside.at_rest().await;
     outside.publish("kairo.system.github.push", &[], "1").await;
     assert_eq!(outside.told().await, []);
     outside.decide("a", [changed(rests, "active")]).await;
     outside.publish("kairo.system.github.push", &[], "2").await;
     let told = outside.told().await;
     assert_eq!((agents(&told), told.len()), (["kairo.task.a.triggered"].into(), 1));
+    outside.end().await;
+}
+
+#[tokio::test]
+async fn an_effect_that_is_stuck_holds_up_nobody_else_and_what_its_task_missed_is_told() {
+    let mut outside = Outside::start().await;
+    outside.decide("a", [hook(ids::entering(), "post:github.push")]).await;
+    outside.run_effects();
+    outside.at_rest().await;
+    outside.end_what_runs().await;
+
+    let asked = format!("$JS.API.CONSUMER.INFO.*.{}", Consumer::AgentRuntimeEffects.name());
+    let mut asked = outside.bus.nats().unwrap().client.subscribe(asked).await.unwrap();
+    outside.run_router();
+    outside.publish("kairo.system.github.push", &[], "0").await;
+    // Nobody registers what z decides now.
+    outside.decide("z", [hook(ids::entering(), "post:github.push")]).await;
+    for number in 1..=600 {
+        outside.publish("kairo.system.github.push", &[], number).await;
+    }
+    let told = outside.told().await;
+    assert_eq!((agents(&told), told.len()), (["kairo.task.a.triggered"].into(), 601));
+    outside.bus.nats().unwrap().client.flush().await.unwrap();
+    assert!(asked.next().now_or_never().is_none(), "how far effects are was asked for");
+
+    outside.run_effects();
+    let told = outside.told().await;
+    assert_eq!(agents(&told), ["kairo.task.a.triggered", "kairo.task.z.triggered"].into());
+    let of_z = told.iter().filter(|(record, _)| record.subject == "kairo.task.z.triggered");
+    let of_z: BTreeSet<&str> = of_z.map(|(_, body)| body.data.as_str()).collect();
+    assert!(!of_z.contains(r#"{"value":0}"#), "before it waited");
+    assert_eq!((of_z.len(), told.len()), (600, 1201), "each once");
+    assert!(outside.dead_letters().await.is_empty());
+    outside.end().await;
+}
+
+#[tokio::test]
+async fn a_registration_that_is_made_again_brings_up_nothing_that_was_told() {
+    let mut outside = Outside::start().await;
+    outside.decide("a", [hook(ids::entering(), "post:github.push")]).await;
+    for number in 1..=2 {
+        outside.publish("kairo.system.github.push", &[], number).await;
+    }
+    // Told so long ago that the server does not know the id any more.
+    let happened = outside.bus.last("kairo.system.github.push").await.unwrap().unwrap();
+    let read = events::read(&happened, "github.push", 1 << 20).unwrap();
+    let told = events::triggered(&happened, "github.push", &read, &agent("a"), Timestamp::now());
+    outside.bus.append(&told, 0).await.unwrap();
+    outside.run_effects();
+    outside.run_missed();
+    let told: Vec<String> = outside.told().await.into_iter().map(|(_, body)| body.data).collect();
+    assert_eq!(told, [r#"{"value":2}"#, r#"{"value":1}"#]);
     outside.end().await;
 }
 

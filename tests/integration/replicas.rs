@@ -91,6 +91,7 @@ async fn assert_in_order(world: &World, agent: &str) {
 async fn with_replicas(count: usize) {
     // Nobody dies here, so nobody must be taken for dead, however busy the machine is.
     let wanted = Wanted::new(BUSY).replicas_of_all(count).env_of_all("KAIRO_BUS__ACK_WAIT_MS", "20000");
+    let wanted = wanted.env_of_all("KAIRO_BUS__MEMBER_EXPIRY_MS", "20000");
     let world = wanted.start().await;
     let agents: Vec<String> = (0..AGENTS).map(|number| format!("agent-{number}")).collect();
     join_all(agents.iter().map(|agent| world.define(agent))).await;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 /// Decisions: synchronous functions of state and event.
 const PURE: &[&str] = &[
     "proto/src/body.rs",
+    "services/core/src/address.rs",
     "services/core/src/dates",
     "services/core/src/dates.rs",
     "services/core/src/decider.rs",
@@ -16,6 +17,8 @@ const PURE: &[&str] = &[
     "services/core/src/hooks.rs",
     "services/core/src/media.rs",
     "services/core/src/subjects.rs",
+    "services/core/src/ownership/roster.rs",
+    "services/core/src/partition.rs",
     "services/gateway/src/concern.rs",
     "services/gateway/src/grpc/status.rs",
     "services/gateway/src/grpc/transcode.rs",
@@ -27,7 +30,6 @@ const PURE: &[&str] = &[
     "services/gateway/src/http/openai/turn.rs",
     "services/gateway/src/late.rs",
     "services/gateway/src/prices.rs",
-    "services/router/src/address.rs",
     "services/router/src/inputs.rs",
     "services/router/src/outside.rs",
     "services/agent-runtime/src/effects/plan.rs",
@@ -62,7 +64,6 @@ const PURE: &[&str] = &[
     "services/process-supervisor/src/progress.rs",
     "services/process-supervisor/src/tail.rs",
     "services/projector/src/course.rs",
-    "services/projector/src/partition.rs",
     "services/projector/src/projections",
     "services/projector/src/share.rs",
     "services/projector/src/step.rs",
@@ -112,6 +113,51 @@ const IMPURE: &[&str] = &[
     "kairo_core::bus",
 ];
 
+/// What runs in the simulation, too: it asks the world for something through the port of the bus, or not at all.
+const SIMULATED: &[&str] = &[
+    "services/core/src/bus",
+    "services/core/src/ownership",
+    "services/core/src/slots.rs",
+    "services/core/src/watch.rs",
+    "services/agent-runtime/src",
+    "services/router/src",
+    "services/tool-runner/src",
+    "services/process-supervisor/src",
+];
+
+/// What of it does not: the port's real side, the one place that spawns, administration, and what deals with files,
+/// programs and other servers.
+const NOT_SIMULATED: &[&str] = &[
+    "services/core/src/bus/jetstream",
+    "services/core/src/bus/mod.rs",
+    "services/core/src/bus/objects.rs",
+    "services/core/src/bus/provision.rs",
+    "services/tool-runner/src/arrivals",
+    "services/tool-runner/src/builtin/http_get.rs",
+    "services/tool-runner/src/builtin/mail",
+    "services/tool-runner/src/builtin/web_search",
+    "services/tool-runner/src/builtin/workspace",
+    "services/tool-runner/src/imap",
+    "services/tool-runner/src/mcp",
+    "services/process-supervisor/src/guard",
+    "services/process-supervisor/src/launcher",
+];
+
+/// What a simulated file may not mention, or one seed would not always give the same run.
+const UNREPEATABLE: &[&str] = &[
+    "async_nats::jetstream",
+    "async_nats::Client",
+    "tokio::spawn",
+    "spawn_blocking",
+    "Timestamp::now",
+    "SystemTime",
+    "time::{Duration, Instant}",
+    "std::time::Instant",
+    "ids::entering",
+    "new_v4",
+    "now_v7",
+];
+
 /// Longest file, in lines, tests and generated code aside.
 const LONGEST: usize = 420;
 
@@ -158,6 +204,28 @@ fn pure_files_are_pure() {
         found.extend(
             IMPURE.iter().filter(|word| code.contains(**word)).map(|word| format!("{}: {word}", path.display())),
         );
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn simulated_files_reach_the_world_through_the_port() {
+    let exempt: Vec<PathBuf> = NOT_SIMULATED.iter().map(|path| root().join(path)).collect();
+    // A module's folder and its file.
+    let is_exempt = |path: &Path| exempt.iter().any(|it| path.starts_with(it) || path.with_extension("") == *it);
+    let files = SIMULATED.iter().flat_map(|path| rust_files(&root().join(path)));
+    let mut found = Vec::new();
+    for path in files.filter(|path| !is_test(path) && !is_exempt(path) && !exempt.contains(path)) {
+        let code = code(&path);
+        let words = UNREPEATABLE.iter().filter(|word| code.contains(**word));
+        found.extend(words.map(|word| format!("{}: {word}", path.display())));
+        // Without it, tokio draws who is asked first.
+        let fair = code.split("select! {").skip(1).filter(|arms| !arms.trim_start().starts_with("biased;")).count();
+        found.extend((fair > 0).then(|| format!("{}: {fair} select! without biased", path.display())));
+        // What a killed or frozen replica must not go on with.
+        let statements = code.split("tasks.spawn(").skip(1).filter_map(|spawned| spawned.split(';').next());
+        let bare = statements.filter(|spawned| !spawned.contains(".host(")).count();
+        found.extend((bare > 0).then(|| format!("{}: {bare} tasks without a host", path.display())));
     }
     assert!(found.is_empty(), "{found:#?}");
 }

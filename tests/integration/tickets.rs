@@ -163,7 +163,7 @@ async fn whoever_comes_back_takes_the_stream_over_and_nobody_comes_back_too_late
     let third = stream(&world, 0, "", once, Some("0")).await;
     assert_eq!(third.status(), 200);
     drained(second).await;
-    let bucket = world.bus.jetstream.get_key_value(TICKETS_BUCKET).await.unwrap();
+    let bucket = world.bus.nats().unwrap().jetstream.get_key_value(TICKETS_BUCKET).await.unwrap();
     let mut changes = bucket.watch_all().await.unwrap();
     drop(third);
     let forgotten = async { while changes.next().await.unwrap().unwrap().operation == Operation::Put {} };

@@ -10,11 +10,11 @@ use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use kairo_agent_runtime::effects::Effects;
 use kairo_core::{
-    bus::{Bus, append::Outgoing, consume::consume, timers::Timer},
+    bus::{Bus, BusConfig, NatsConfig, append::Outgoing, consume::consume, timers::Timer},
     envelope::{Envelope, Origin},
     ids::{self, Name},
     record::{Place, Raw, Record},
-    subjects::{AGENT_DECISION, Consumer, EVENTS_STREAM, Service, TASK_DUE, TASK_TRIGGERED, TIMERS_STREAM},
+    subjects::{AGENT_DECISION, Consumer, EVENTS_STREAM, Service, TASK_DUE, TIMERS_STREAM},
 };
 use kairo_proto::{
     Body,
@@ -43,7 +43,7 @@ async fn due_until(bus: &Bus, last: Uuid) -> Vec<(Raw, TaskDue)> {
     let said = async {
         loop {
             let mut due = Vec::new();
-            let filter = TASK_DUE.filter();
+            let filter = TASK_DUE.stored_filter();
             let read = bus.read_all(&filter, 0, |raw| {
                 let Body::TaskDue(body) = raw.read(MAX_BODY).unwrap().body else { panic!("{raw:?}") };
                 due.push((raw, body));
@@ -72,7 +72,7 @@ fn tasks(due: &[(Raw, TaskDue)]) -> Vec<(Uuid, u64)> {
 
 /// The message as a durable consumer delivers it.
 async fn delivered(bus: &Bus, sequence: u64) -> Record {
-    let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
+    let stream = bus.nats().unwrap().jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
     let config = pull::Config { ack_policy: AckPolicy::Explicit, ..Default::default() };
     let mut messages = stream.create_consumer(config).await.unwrap().messages().await.unwrap();
     loop {
@@ -107,11 +107,17 @@ async fn a_timer_that_is_set_twice_is_due_once_and_says_so_in_the_log() {
     assert!(envelope.time >= at, "{} is before {at}", envelope.time);
     assert_eq!(bus.at(raw.sequence).await.unwrap(), record);
     assert_eq!(delivered(&bus, raw.sequence).await, record);
-    let set = bus.jetstream.get_stream_no_info(TIMERS_STREAM).await.unwrap();
+    let set = bus.nats().unwrap().jetstream.get_stream_no_info(TIMERS_STREAM).await.unwrap();
     assert!(set.get_last_raw_message_by_subject(&format!("kairo.timer.set.{task}.3")).await.is_err());
     // It goes from the other stream in time, and stays in the log.
     assert_eq!(
-        set.get_last_raw_message_by_subject(&raw.subject).await.unwrap().headers.get("Nats-TTL").unwrap().as_str(),
+        set.get_last_raw_message_by_subject(&bus.stored(&raw.subject))
+            .await
+            .unwrap()
+            .headers
+            .get("Nats-TTL")
+            .unwrap()
+            .as_str(),
         "604800s"
     );
 }
@@ -168,40 +174,31 @@ async fn what_was_due_while_the_server_was_dead_is_due_once_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn an_older_versions_log_is_given_what_it_lacks_and_nothing_else() {
+async fn a_log_of_four_tokens_is_refused_and_left_as_it_is() {
     let server = Server::start().await;
     let bus = connect(&server.nats.url()).await;
-    let older = ["kairo.user.>", "kairo.agent.>", "kairo.tool.>", "kairo.process.>", "kairo.system.>"];
     let older = stream::Config {
         name: EVENTS_STREAM.to_owned(),
-        subjects: older.map(str::to_owned).to_vec(),
+        subjects: ["kairo.user.>", "kairo.agent.>"].map(str::to_owned).to_vec(),
         description: Some("ours".to_owned()),
-        max_bytes: 1 << 30,
-        allow_direct: true,
-        deny_delete: true,
-        deny_purge: true,
         ..Default::default()
     };
-    bus.jetstream.create_stream(older.clone()).await.unwrap();
-    let a = agent("a");
-    let before = bus.append(&decision(&a, vec![]), 0).await.unwrap();
-    let (one, other) = (server.bus(), server.bus());
-    tokio::join!(one, other);
-    let mut stream = bus.jetstream.get_stream(EVENTS_STREAM).await.unwrap();
-    let config = stream.info().await.unwrap().config.clone();
-    assert_eq!((config.description.as_deref(), config.max_bytes), (Some("ours"), 1 << 30));
-    let subjects = ["kairo.task.*.triggered", "kairo.email.>"].map(str::to_owned);
-    assert_eq!(config.subjects, [&older.subjects[..], &subjects[..]].concat());
-    assert_eq!(config.sources.as_ref().map(Vec::len), Some(1));
-    bus.provision().await.unwrap();
-    assert_eq!(stream.info().await.unwrap().config, config);
-    // A replica of the older version makes sure of what it knows, and finds it.
-    assert!(bus.jetstream.get_or_create_stream(older).await.is_ok());
-    assert_eq!(bus.last(&AGENT_DECISION.of(&a)).await.unwrap().unwrap().sequence, before.sequence);
-    bus.jetstream.publish(TASK_TRIGGERED.of(&a), "".into()).await.unwrap().await.unwrap();
-    let task = ids::entering();
-    bus.arm(&timer(task, 1, soon(0), 1)).await.unwrap();
-    due_until(&bus, task).await;
+    let config = bus.nats().unwrap().jetstream.create_stream(older).await.unwrap().cached_info().config.clone();
+    bus.nats().unwrap().jetstream.publish("kairo.agent.a.decision", "".into()).await.unwrap().await.unwrap();
+    let refused = bus.provision().await.unwrap_err().to_string();
+    assert!(refused.contains("four tokens") && refused.contains("--fresh"), "{refused}");
+    let stream = bus.nats().unwrap().jetstream.get_stream(EVENTS_STREAM).await.unwrap();
+    assert_eq!((&stream.cached_info().config, stream.cached_info().state.messages), (&config, 1));
+}
+
+#[tokio::test]
+async fn the_log_keeps_the_partitions_that_it_was_made_with() {
+    let server = Server::start().await;
+    let made = server.bus().await.log().unwrap().clone();
+    let nats = NatsConfig { url: server.nats.url(), partitions: 7, ..Default::default() };
+    let other = Bus::connect(Service::Gateway, agent("other"), &nats, &BusConfig::default()).await.unwrap();
+    other.provision().await.unwrap();
+    assert_eq!(other.log().unwrap(), &made);
 }
 
 fn decision(owner: &Name, events: Vec<Event>) -> Outgoing {
@@ -224,7 +221,7 @@ fn changed(task: Uuid, status: &str) -> Event {
 
 /// Waits until the effects of this decision are there.
 async fn dealt_with(bus: &Bus, sequence: u64) {
-    let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
+    let stream = bus.nats().unwrap().jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
     let floor = async || {
         let info = stream.consumer_info(Consumer::AgentRuntimeEffects.name()).await;
         info.unwrap().ack_floor.stream_sequence

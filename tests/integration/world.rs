@@ -4,6 +4,7 @@
 //! [`World::end`] stops it in order and checks that nothing is left over.
 
 pub mod log;
+mod owners;
 pub mod projections;
 pub mod raw;
 pub mod scenario;
@@ -20,7 +21,7 @@ use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig},
     event_json::EventJson,
     ids::{self, Name},
-    subjects::{Consumer, EVENTS_STREAM, Service as Core},
+    subjects::{Consumer, Service as Core},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -40,6 +41,7 @@ pub struct Wanted {
     scenario: String,
     env: Vec<(Option<Service>, String, String)>,
     postgres: Option<PathBuf>,
+    monitored: bool,
 }
 
 /// A running Kairo.
@@ -68,7 +70,7 @@ impl Wanted {
     /// One replica of each service, and this scenario for the simulator.
     pub fn new(scenario: &str) -> Self {
         let replicas = Service::ALL.into_iter().map(|service| (service, 1)).collect();
-        Self { replicas, scenario: scenario.to_owned(), env: Vec::new(), postgres: None }
+        Self { replicas, scenario: scenario.to_owned(), env: Vec::new(), postgres: None, monitored: false }
     }
 
     pub fn replicas(mut self, service: Service, count: usize) -> Self {
@@ -92,6 +94,11 @@ impl Wanted {
         self
     }
 
+    /// With nats-server's monitoring pages.
+    pub fn monitored(self) -> Self {
+        Self { monitored: true, ..self }
+    }
+
     pub fn env(mut self, service: Service, name: &str, value: impl Into<String>) -> Self {
         self.env.push((Some(service), name.to_owned(), value.into()));
         self
@@ -106,7 +113,9 @@ impl Wanted {
     pub async fn start(self) -> World {
         let tools = Tools::find(&PathBuf::from(env!("CARGO_MANIFEST_DIR"))).expect("run ./scripts/test");
         let folder = tempfile::tempdir().unwrap();
-        let nats = NatsServer::start(NatsOptions::new(tools.nats_server().unwrap(), folder.path().join("nats")));
+        let mut options = NatsOptions::new(tools.nats_server().unwrap(), folder.path().join("nats"));
+        options.monitor = self.monitored;
+        let nats = NatsServer::start(options);
         let data = self.postgres.clone().unwrap_or_else(|| folder.path().join("postgres"));
         let mut options = PgOptions::new(tools.postgres_bin().unwrap(), data);
         options.template = Some(tools.postgres_templates());
@@ -137,7 +146,11 @@ impl Wanted {
         let common = stack.common();
         common
             .env("KAIRO_NATS__URL", nats.url())
+            .env("KAIRO_NATS__PARTITIONS", "16")
             .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
+            .env("KAIRO_BUS__BEAT_MS", "200")
+            .env("KAIRO_BUS__MEMBER_EXPIRY_MS", "2000")
+            .env("KAIRO_BUS__CHECKPOINT_MS", "500")
             .env("KAIRO_BUS__RETRY_LONGEST_MS", "1000")
             .env("KAIRO_TELEMETRY__LOG", "info,kairo=debug,kairo_core=debug,kairo_agent_runtime=debug");
         for service in [Service::Projector, Service::ToolRunner, Service::Gateway] {
@@ -236,15 +249,17 @@ impl World {
         answer["requests"].as_array().unwrap().clone()
     }
 
-    /// Waits until every consumer has dealt with all there is, which is when nothing is pending or unacknowledged and
-    /// nothing was written while they were asked one after another.
+    /// Waits until everybody has dealt with all there is, which is when no consumer has anything pending or
+    /// unacknowledged, no owner of a partition has anything to read or waiting, and nothing was written while they were
+    /// asked one after another.
     pub async fn settled(&self) {
         loop {
             let end = self.end_of_log().await;
-            for consumer in Consumer::ALL {
+            for consumer in Consumer::DURABLE {
                 let idle = |info: &ConsumerInfo| info.num_pending == 0 && info.num_ack_pending == 0;
                 self.wait_until(consumer, idle, "never came to rest").await;
             }
+            self.owners_at_rest().await;
             if self.end_of_log().await == end {
                 return;
             }
@@ -257,7 +272,7 @@ impl World {
     }
 
     async fn wait_until(&self, consumer: Consumer, fits: impl Fn(&ConsumerInfo) -> bool, complaint: &str) {
-        let stream = self.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
+        let stream = self.bus.nats().unwrap().jetstream.get_stream_no_info(consumer.stream()).await.unwrap();
         let mut consumer: PullConsumer = stream.get_consumer(consumer.name()).await.unwrap();
         let waiting = async {
             // The server does not say when: asking is all there is.
@@ -278,7 +293,10 @@ impl World {
 pub async fn connect(url: &str) -> Bus {
     let nats = NatsConfig { url: url.to_owned(), ..Default::default() };
     let instance = Name::parse(&format!("test-{}", ids::entering().simple())).unwrap();
-    Bus::connect(Core::Gateway, instance, &nats, &BusConfig::default()).await.unwrap()
+    let bus = Bus::connect(Core::Gateway, instance, &nats, &BusConfig::default()).await.unwrap();
+    // Where there is a log yet.
+    let _ = bus.find_log().await;
+    bus
 }
 
 /// Waits until no process has its working directory in `folder`: those that were just killed may need a moment.

@@ -2,61 +2,97 @@
 
 use crate::chance::Chance;
 
-/// Rates in a thousand: of steps, or of the operations named.
-#[derive(Clone, Copy, Debug, Default)]
+/// Rates in a thousand: of the blows of a storm, or of the operations named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// A replica dies: all it knows is lost, all it holds is delivered again.
+    /// A replica dies: all it knows is lost.
     pub crash: u64,
-    /// A replica stands still, while others are given what it holds; it goes on later from where it was.
+    /// A replica stands still, and goes on later from where it was.
     pub freeze: u64,
-    /// A delivery comes again although whoever has it is well.
+    /// The whole host stands still: every replica, and the time that passes meanwhile is lost to all.
+    pub pause: u64,
+    /// A replica is asked to stop, in good order.
+    pub stop: u64,
+    /// One replica more is there.
+    pub join: u64,
+    /// A replica's connection is gone for a while.
+    pub cut: u64,
+    /// The server is restarted: everybody's connection is gone, and what it had in memory.
+    pub restart: u64,
+    /// A stream has no leader for a while.
+    pub leaderless: u64,
+    /// The log takes nothing for a while.
+    pub full: u64,
+    /// A message that is out is delivered again although whoever has it is well.
     pub redelivery: u64,
     /// A message is there a second time, by nobody's guard.
     pub copy: u64,
-    /// The server has forgotten all claims.
-    pub forgotten_claims: u64,
-    /// Of writes: the request is lost.
+    /// The bucket of snapshots and checkpoints is deleted, as anybody may at any time.
+    pub wiped: u64,
+    /// The bucket of owners, or of members, is emptied.
+    pub forgotten: u64,
+    /// Of requests: they are lost.
     pub lost_request: u64,
-    /// Of writes: it is written, and the answer is lost.
+    /// Of requests: what was asked is done, and the answer is lost.
     pub lost_answer: u64,
-    /// Of failed writes: nobody tries again, so that the work fails as a whole.
-    pub impatience: u64,
-    /// Of reads: a server answers that has not seen the newest messages.
-    pub lag: u64,
     /// Of settled deliveries: the server does not hear of it.
     pub lost_ack: u64,
-    /// Of questions whether something is held: the connection is young, so that nobody may be given up for lost.
-    pub young: u64,
+    /// Of reads: a server answers that has not seen the newest messages.
+    pub lag: u64,
+    /// Of guarded writes: the server has another one in process.
+    pub in_process: u64,
     /// Of timers that go off: it does so again later.
     pub repeated_timer: u64,
-    /// Of timers to be taken back: it stays.
-    pub overlooked_timer: u64,
-    /// Whether agents are offered tools without being told yet that they need consent.
+    /// Agents are offered tools without being told yet that they need consent.
     pub outdated_catalogue: bool,
-    /// Of visits: what is in memory was forgotten.
-    pub forgotten_mind: u64,
+    /// The log is made again before anything of it matters: what is kept beside it is of another log.
+    pub recreated: bool,
+    /// Clocks are off by up to so many milliseconds.
+    pub skew: u64,
+    /// Agents that rest are let go of.
+    pub little_memory: bool,
 }
 
 impl Faults {
-    /// Each seed has some of them, some more than others: what hides behind a common fault shows without it.
+    /// Each seed has some of them, some more than others: what hides behind a common fault shows without it. Some seeds
+    /// have none: there, everything is done once and at once.
     pub fn drawn(chance: &mut Chance) -> Self {
+        if chance.permille(60) {
+            return Self::default();
+        }
         let mut rate = |most: usize| if chance.permille(450) { 0 } else { 1 + chance.below(most) as u64 };
         Self {
-            crash: rate(25),
-            freeze: rate(25),
-            redelivery: rate(40),
-            copy: rate(4),
-            forgotten_claims: rate(5),
-            lost_request: rate(80),
-            lost_answer: rate(120),
-            impatience: rate(500),
-            lag: rate(150),
+            crash: rate(120),
+            freeze: rate(120),
+            pause: rate(20),
+            stop: rate(60),
+            join: rate(40),
+            cut: rate(60),
+            restart: rate(25),
+            leaderless: rate(40),
+            full: rate(20),
+            redelivery: rate(150),
+            copy: rate(30),
+            wiped: rate(25),
+            forgotten: rate(25),
+            lost_request: rate(30),
+            lost_answer: rate(40),
             lost_ack: rate(120),
-            young: rate(200),
+            lag: rate(250),
+            in_process: rate(150),
             repeated_timer: rate(400),
-            overlooked_timer: rate(500),
-            forgotten_mind: rate(200),
+            skew: 10 * rate(200),
             outdated_catalogue: chance.permille(200),
+            recreated: chance.permille(60),
+            little_memory: chance.permille(300),
         }
+    }
+
+    /// Whether nothing goes wrong that could cost an answer which was paid for.
+    pub fn is_fair(&self) -> bool {
+        let Self { copy, repeated_timer, outdated_catalogue, skew, little_memory, .. } = *self;
+        // These cost nobody an answer.
+        let harmless = Self { copy, repeated_timer, outdated_catalogue, skew, little_memory, ..Self::default() };
+        *self == harmless
     }
 }

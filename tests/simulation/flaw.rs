@@ -1,4 +1,14 @@
-//! Actors that are wrong on purpose: what the invariants are worth.
+//! Flaws on purpose: what the invariants are worth. Each is put between a replica and the world, where it makes of a
+//! service one that does not keep to a rule: who sees no guard writes without one.
+
+use kairo_core::{
+    bus::port::{Headers, Message},
+    record::Raw,
+    subjects::{Consumer, Service},
+};
+use kairo_proto::Body;
+
+use crate::{server::Parcel, world::World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
@@ -12,16 +22,15 @@ pub enum Flaw {
     EffectFirst,
     /// Results are written without looking whether there is one.
     UnguardedResult,
-    /// A supervisor opens the gate before it is entered in the ledger that the process exists.
+    /// A guard runs its program before it is entered in the ledger that the process exists.
     GateFirst,
     /// A supervisor opens the gate without looking whether the process was canceled meanwhile.
     GateAnyway,
+    /// A guard does not mind that its supervisor says nothing any more.
+    LeaseIgnored,
     /// A delivery is acknowledged before it is dealt with.
     AckFirst,
-    /// An append whose answer was lost takes another replica's event for its own when only id and body are the same:
-    /// the time of what stands in the log is part of what is folded.
-    SameWordsAreOurs,
-    /// A ledger forgets entries while it looks for one among them.
+    /// Entries of a ledger are overlooked.
     ForgetfulLedger,
     /// A router makes up a new id each time.
     FreshIds,
@@ -31,12 +40,24 @@ pub enum Flaw {
     EffectsAckFirst,
     /// Timers that go off are forgotten before the log knows.
     LostTimer,
-    /// An agent takes whatever is due for the time that comes next.
-    OccurrenceIgnored,
+    /// Whoever takes a partition over does not load the agents that had something to do.
+    BusyForgotten,
+    /// A checkpoint that is not of this log is taken for one of it.
+    OtherLogsCheckpoint,
+    /// What only the leader knows for sure is asked of a server that lags behind.
+    LaggingLeader,
+    /// Whoever reads a partition does not see that messages come out of order.
+    TailOutOfOrder,
+    /// Whoever reads a partition does not see that a message was lost.
+    TailLoses,
 }
 
 impl Flaw {
-    pub const ALL: [Flaw; 15] = [
+    /// Those that are searched for only where `KAIRO_SEEDS` is set. One wants a supervisor that stands still for long beside
+    /// a program that works longer, and nobody who was cut off; with the other some runs take minutes.
+    pub const RARE: [Flaw; 2] = [Flaw::LeaseIgnored, Flaw::LaggingLeader];
+
+    pub const ALL: [Flaw; 19] = [
         Flaw::UnguardedDecision,
         Flaw::LedgerIgnored,
         Flaw::EverythingRepeats,
@@ -44,13 +65,110 @@ impl Flaw {
         Flaw::UnguardedResult,
         Flaw::GateFirst,
         Flaw::GateAnyway,
+        Flaw::LeaseIgnored,
         Flaw::AckFirst,
-        Flaw::SameWordsAreOurs,
         Flaw::ForgetfulLedger,
         Flaw::FreshIds,
         Flaw::ConsentIgnored,
         Flaw::EffectsAckFirst,
         Flaw::LostTimer,
-        Flaw::OccurrenceIgnored,
+        Flaw::BusyForgotten,
+        Flaw::OtherLogsCheckpoint,
+        Flaw::LaggingLeader,
+        Flaw::TailOutOfOrder,
+        Flaw::TailLoses,
     ];
+}
+
+const CHECKPOINT: &str = "$KV.KAIRO_SNAPSHOTS.checkpoint.";
+
+/// What a replica writes, with its flaw.
+pub fn written(world: &mut World, replica: usize, mut message: Message) -> Message {
+    let Some(flaw) = world.flaw else { return message };
+    let about = |noun: &str, verb: &str| {
+        message.subject.starts_with(&format!("kairo.{noun}.")) && message.subject.contains(&format!(".{verb}."))
+    };
+    match flaw {
+        Flaw::UnguardedDecision if about("agent", "decision") => message.guard = None,
+        Flaw::LedgerIgnored if about("tool", "invoke") => message.guard = None,
+        Flaw::UnguardedResult if about("tool", "result") => message.guard = None,
+        Flaw::FreshIds if world.replicas[replica].service == Service::Router && message.id.is_some() => {
+            let id = world.new_id().to_string();
+            message.headers = with(&message.headers, "ce-id", &id);
+            message.id = Some(id);
+        }
+        Flaw::BusyForgotten if message.subject.starts_with(CHECKPOINT) => {
+            let mut value: serde_json::Value = serde_json::from_slice(&message.payload).expect("a checkpoint");
+            value["busy"] = serde_json::json!([]);
+            message.payload = value.to_string().into();
+        }
+        _ => {}
+    }
+    message
+}
+
+fn with(headers: &Headers, changed: &str, to: &str) -> Headers {
+    let mut copy = Headers::new();
+    for (name, values) in headers.iter() {
+        let name_text: &str = name.as_ref();
+        match name_text == changed {
+            true => copy.insert(changed, to),
+            false => values.iter().for_each(|value| copy.append(name.clone(), value.clone())),
+        }
+    }
+    copy
+}
+
+/// What a replica sees of what it reads, with its flaw.
+pub fn seen(world: &mut World, replica: usize, mut raws: Vec<Raw>) -> Vec<Raw> {
+    let service = world.replicas[replica].service;
+    if world.faults.outdated_catalogue && service == Service::AgentRuntime {
+        raws.iter_mut().for_each(forget_consent);
+    }
+    let Some(flaw) = world.flaw else { return raws };
+    let is = |raw: &Raw, noun: &str, verb: &str| {
+        raw.subject.starts_with(&format!("kairo.{noun}.")) && raw.subject.ends_with(&format!(".{verb}"))
+    };
+    match (flaw, service) {
+        (Flaw::LedgerIgnored, Service::ToolRunner) => raws.retain(|raw| !is(raw, "tool", "invoke")),
+        (Flaw::UnguardedResult, Service::ToolRunner) => raws.retain(|raw| !is(raw, "tool", "result")),
+        (Flaw::GateAnyway, Service::ProcessSupervisor) => raws.retain(|raw| !is(raw, "process", "canceled")),
+        (Flaw::ForgetfulLedger, Service::ToolRunner) => {
+            raws.retain(|raw| !is(raw, "tool", "invoke") || !world.permille(300));
+        }
+        (Flaw::OtherLogsCheckpoint, _) => {
+            let log = world.log.to_string();
+            let checkpoints = raws.iter_mut().filter(|raw| raw.subject.starts_with(CHECKPOINT));
+            checkpoints.for_each(|raw| {
+                if let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(&raw.payload) {
+                    value["log"] = serde_json::json!(log);
+                    raw.payload = value.to_string().into();
+                }
+            });
+        }
+        _ => {}
+    }
+    raws
+}
+
+/// A catalogue of an older version, which did not say which tools need consent.
+fn forget_consent(raw: &mut Raw) {
+    let Ok(record) = raw.read(1 << 20) else { return };
+    if let Body::ToolCatalogue(mut catalogue) = record.body {
+        catalogue.tools.iter_mut().for_each(|tool| tool.needs_approval = false);
+        raw.payload = Body::ToolCatalogue(catalogue).encode().into();
+    }
+}
+
+/// Acknowledges what has only just been sent.
+pub fn ack_first(world: &mut World, parcels: &[(usize, Parcel)]) {
+    let consumer = if world.has(Flaw::AckFirst) { Consumer::ToolRunner } else { Consumer::AgentRuntimeEffects };
+    let first = parcels.iter().filter_map(|(_, parcel)| match parcel {
+        Parcel::Delivery(_, delivered) if delivered.receipt.starts_with(&format!("{}/", consumer.name())) => {
+            Some(delivered.receipt.clone())
+        }
+        _ => None,
+    });
+    let first: Vec<String> = first.collect();
+    first.iter().for_each(|receipt| world.server.settle(receipt, kairo_core::bus::port::Settlement::Done));
 }

@@ -1,46 +1,83 @@
 //! What must be true of every run, once it is at rest.
 
 mod chains;
+mod order;
 mod tasks;
 
 use std::collections::BTreeMap;
 
-use kairo_agent_runtime::mind::log::{Log, Snapshot};
-use kairo_core::{ids::Name, record::Record, subjects::PROCESS_SPAWNED};
-use kairo_proto::{Body, v1::ToolResult};
+use bytes::Bytes;
+use kairo_agent_runtime::{
+    decode_snapshot,
+    mind::log::{Log, Ready, Snapshot},
+};
+use kairo_core::{
+    ids::Name,
+    record::Record,
+    subjects::{DLQ_STREAM, PROCESS_SPAWNED, SNAPSHOTS_BUCKET},
+};
+use kairo_proto::{Body, ContentType, v1::ToolResult};
 use kairo_tool_runner::plan::NOBODY;
 use uuid::Uuid;
 
 use crate::{
-    actor::Actor,
     audit::{self, decision, tool_calls},
     load::AGENTS,
     model, orders,
-    replica::concerns,
-    scheduler::Simulation,
-    world::{ProcessState, World},
+    world::{Process, ProcessState, World},
 };
 
 /// Everything that is wrong with a run that has come to its end.
-pub fn mistakes(simulation: &Simulation) -> Vec<String> {
-    let world = simulation.world.borrow();
+pub fn mistakes(world: &World) -> Vec<String> {
     let mut wrong = world.violations.clone();
     // A copy made by hand is nobody's second event. What happened outside may come about by it, once.
     let from_outside = |body: &Body| matches!(body, Body::EmailReceived(_) | Body::TaskTriggered(_) | Body::TaskDue(_));
-    let counts = |it: &&Record| !world.log.copies.contains(&it.sequence) || from_outside(&it.body);
-    let originals: Vec<Record> = world.log.records.iter().filter(counts).cloned().collect();
+    let counts = |it: &&Record| !world.copies.contains(&it.sequence) || from_outside(&it.body);
+    let originals: Vec<Record> = world.records().iter().filter(counts).cloned().collect();
     wrong.extend(audit::mistakes(&originals));
-    wrong.extend(effects(&world, &originals));
-    wrong.extend(processes(&world, &originals));
-    wrong.extend(chains::mistakes(&world, &originals));
+    wrong.extend(effects(world, &originals));
+    wrong.extend(processes(world, &originals));
+    wrong.extend(chains::mistakes(world, &originals));
+    wrong.extend(order::mistakes(&originals));
     wrong.extend(tasks::firings(&originals));
-    let logs: Vec<Log> = AGENTS.iter().map(|agent| orders::read(&world, &Name::parse(agent).unwrap())).collect();
-    wrong.extend(logs.iter().flat_map(|log| tasks::planned(&world, log)));
-    wrong.extend(tasks::registered(&world, &logs));
+    let logs: Vec<Log> = AGENTS.iter().map(|agent| orders::read(world, &Name::parse(agent).unwrap())).collect();
+    wrong.extend(logs.iter().flat_map(|log| tasks::planned(world, log)));
+    wrong.extend(tasks::registered(world, &logs));
     for agent in AGENTS {
-        wrong.extend(minds(simulation, &world, &Name::parse(agent).unwrap()));
+        wrong.extend(minds(world, &Name::parse(agent).unwrap()));
     }
+    wrong.extend(letters(world));
+    wrong.extend(paid(world));
     wrong
+}
+
+/// Nothing of a run is set aside: all of it can be read, and dealt with.
+fn letters(world: &World) -> Vec<String> {
+    let letters = world.server.streams.get(DLQ_STREAM).into_iter().flat_map(|stream| &stream.messages);
+    let read = letters.filter_map(|stored| {
+        match Body::decode("kairo.dlq.letter.v1", ContentType::Protobuf, &stored.payload) {
+            Ok(Body::DeadLetter(letter)) => Some(letter),
+            _ => None,
+        }
+    });
+    read.map(|letter| format!("{} of {} was set aside: {}", letter.sequence, letter.subject, letter.reason)).collect()
+}
+
+/// Times that an agent may begin a decision anew because another message came, if it is one that does.
+const RESTARTS: u32 = 3;
+
+/// Times that the same may be asked again because the answer could not be used.
+const AGAIN: u32 = 2;
+
+/// A model is asked once for each request, and once more for what was lost with whoever was disturbed.
+fn paid(world: &World) -> Vec<String> {
+    let restarts = |record: &Record| match &record.body {
+        Body::AgentDefined(defined) => defined.profile.as_ref().is_some_and(|it| it.interjection == "restart"),
+        _ => false,
+    };
+    let restarts = if world.records().iter().any(restarts) { RESTARTS } else { 0 };
+    let too_often = world.asked.iter().filter(|(_, times)| **times > 1 + AGAIN + world.disruptions + restarts);
+    too_often.map(|(digest, times)| format!("a model was asked {times} times for {digest}")).collect()
 }
 
 /// Keyed effects happened once, unkeyed ones at most once; what is not certain to have happened is in doubt.
@@ -58,13 +95,14 @@ fn effects(world: &World, records: &[Record]) -> Vec<String> {
         let action = Uuid::parse_str(&id).unwrap();
         let called = world.called.get(&action).copied().unwrap_or(0);
         let error = results.get(&id).and_then(|result| result.error.as_ref()).map(|error| error.kind.as_str());
-        if withdrawn(&id) && (called > 0 || world.processes.iter().any(|it| it.action == action && it.ran)) {
+        if withdrawn(&id) && (called > 0 || world.processes.iter().any(|it| it.action == Some(action) && it.ran)) {
             wrong.push(format!("{id} was done although nobody was to do it"));
         }
         match call.tool.as_str() {
             // With its key, a second call has no second effect.
-            tool if model::is_keyed(tool)
-                && (called == 0 && error != Some("canceled") || error == Some("in_doubt")) =>
+            model::KEYED
+                if (called == 0 && !matches!(error, Some("canceled" | "invalid_arguments"))
+                    || error == Some("in_doubt")) =>
             {
                 wrong.push(format!("{called} effects of the keyed {id}, which ended as {error:?}"));
             }
@@ -101,9 +139,10 @@ fn processes(world: &World, records: &[Record]) -> Vec<String> {
     let mut ran: BTreeMap<Uuid, u32> = BTreeMap::new();
     for process in &world.processes {
         if matches!(process.state, ProcessState::AtTheGate | ProcessState::Running) {
-            wrong.push(format!("the process of {} is still there", process.action));
+            wrong.push(format!("the process {} of {:?} is still there", process.pid, process.action));
         }
-        *ran.entry(process.action).or_default() += u32::from(process.ran);
+        let Some(action) = process.action else { continue };
+        *ran.entry(action).or_default() += u32::from(process.ran);
     }
     for (action, times) in &ran {
         if *times > 1 {
@@ -116,8 +155,22 @@ fn processes(world: &World, records: &[Record]) -> Vec<String> {
             wrong.push(format!("the process of {action} ran unknown"));
         }
     }
+    let lost = records.iter().filter_map(|record| match &record.body {
+        Body::ProcessExited(exited) if exited.outcome == "supervisor_lost" => {
+            Some((record.sequence, &exited.action_id))
+        }
+        _ => None,
+    });
+    // One that alone was cut off is given up for lost while its process lives, and ends it when it is back.
+    for (said, id) in lost.filter(|_| !world.was_cut) {
+        let of = |it: &&Process| it.ran && it.action.is_some_and(|action| action.to_string() == *id);
+        if world.processes.iter().filter(of).any(|process| process.over_at >= said) {
+            wrong.push(format!("the process of {id} ran on after it was said to be lost"));
+        }
+    }
     for (id, result) in results.iter().filter(|(_, result)| result.tool == model::RUN && result.ok) {
-        let ended = |it: &crate::world::Process| it.action.to_string() == *id && it.state == ProcessState::Ended;
+        let ended =
+            |it: &Process| it.action.is_some_and(|action| action.to_string() == *id) && it.state == ProcessState::Ended;
         if !world.processes.iter().any(ended) {
             wrong.push(format!("{id} is said to have ended by itself: {}", result.result));
         }
@@ -125,28 +178,35 @@ fn processes(world: &World, records: &[Record]) -> Vec<String> {
     wrong
 }
 
-/// However an agent's log is folded (from its beginning, from any snapshot there ever was, by a replica that lived
-/// through it), the same state comes out and nothing is left to decide on.
-fn minds(simulation: &Simulation, world: &World, agent: &Name) -> Vec<String> {
+/// However an agent's log is folded (from its beginning, or from any snapshot there ever was), the same state comes out
+/// and nothing is left to decide on.
+fn minds(world: &World, agent: &Name) -> Vec<String> {
     let mut wrong = Vec::new();
+    let supply = |log: &mut Log, missing: Vec<u64>| {
+        missing.into_iter().for_each(|it| log.supply(it, world.server.record(it).cloned()));
+    };
     let read_on = |mut log: Log| -> Result<Log, String> {
-        for record in world.log.read(log.read, 0, |record| concerns(record, agent)) {
-            let sequence = record.sequence;
-            log.push(record).map_err(|_| format!("{agent:?} diverges at {sequence}"))?;
+        let read = log.read;
+        for record in world.concerning(agent).filter(|record| record.sequence > read) {
+            let lacking = log.lacking(record);
+            supply(&mut log, lacking);
+            log.push(record.clone()).map_err(|_| format!("{agent:?} diverges at {}", record.sequence))?;
         }
-        match log.next_input() {
-            Some(input) => Err(format!("{agent:?} has not decided on {}", input.sequence)),
-            None => Ok(log),
+        loop {
+            match log.next_input() {
+                Some(Ready::Missing(missing)) => supply(&mut log, missing),
+                Some(Ready::Input(input)) => return Err(format!("{agent:?} has not decided on {}", input.sequence)),
+                None => return Ok(log),
+            }
         }
     };
     let scratch = match read_on(Log::default()) {
         Ok(log) => log,
         Err(mistake) => return vec![mistake],
     };
-    for (_, bytes) in world.snapshots_ever.iter().filter(|(of, _)| of == agent) {
-        let snapshot: Snapshot = serde_json::from_slice(bytes).unwrap();
+    for snapshot in snapshots(world, agent) {
         let at = snapshot.state.cursor;
-        match Log::resume(snapshot).ok_or("a snapshot of another version".to_owned()).and_then(read_on) {
+        match Log::resume(snapshot, world.log).ok_or("a snapshot of another version".to_owned()).and_then(read_on) {
             Ok(log) if log.state == scratch.state => {}
             Ok(log) => {
                 let differs = difference(&log, &scratch);
@@ -155,22 +215,25 @@ fn minds(simulation: &Simulation, world: &World, agent: &Name) -> Vec<String> {
             Err(mistake) => wrong.push(format!("from the snapshot at {at}: {mistake}")),
         }
     }
-    for actor in simulation.actors.iter().flatten() {
-        let Actor::Runtime(runtime) = actor else { continue };
-        let slot = runtime.mind(agent);
-        let Ok(mind) = slot.try_lock() else { continue };
-        // One that finds that others decided otherwise reads the log again, and is then like the first.
-        if let Some(Ok(log)) = mind.log.clone().map(read_on)
-            && log.state != scratch.state
-        {
-            let differs = difference(&log, &scratch);
-            wrong.push(format!("a replica knows {agent:?} otherwise than the log does: {differs}"));
-        }
-    }
     if !scratch.state.turns.is_empty() {
         wrong.push(format!("{agent:?} has turns that never ended: {:?}", scratch.state.turns));
     }
     wrong
+}
+
+/// Every snapshot there ever was of an agent, of this log.
+fn snapshots(world: &World, agent: &Name) -> Vec<Snapshot> {
+    let mut entries: BTreeMap<String, Bytes> = BTreeMap::new();
+    let mut ever = Vec::new();
+    for (subject, value) in &world.snapshots_ever {
+        let key = subject.trim_start_matches("$KV.").trim_start_matches(SNAPSHOTS_BUCKET).trim_start_matches('.');
+        entries.insert(key.to_owned(), value.clone());
+        if key == format!("agent.{agent}") {
+            ever.extend(decode_snapshot(agent, &entries));
+        }
+    }
+    ever.retain(|snapshot| snapshot.log == world.log);
+    ever
 }
 
 /// The first line in which two states differ.

@@ -1,23 +1,35 @@
 //! What comes from outside in a run: the agents there are, what users say to them, and what happens elsewhere.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::append::Outgoing,
+    bus::{
+        append::Outgoing,
+        port::{Headers, Message},
+    },
     envelope::{Envelope, Origin},
     ids::{self, Name},
-    subjects::{AGENT_DEFINED, EMAIL_RECEIVED, Service, TASK_TRIGGERED, USER_MESSAGE},
+    subjects::{AGENT_DEFINED, EMAIL_RECEIVED, Service, USER_MESSAGE},
 };
-use kairo_proto::v1::{AgentDefined, AgentProfile, EmailReceived, TaskTriggered, UserMessage};
+use kairo_proto::v1::{AgentDefined, AgentProfile, EmailReceived, UserMessage};
 
-use crate::{chance::Chance, orders, world::World};
+use tokio::time::sleep;
+
+use crate::{
+    chance::Chance,
+    orders,
+    world::{Shared, World},
+};
 
 pub const AGENTS: [&str; 2] = ["cook", "coach"];
 pub const USERS: [&str; 2] = ["ann", "bob"];
 
 /// Most messages of users in a run.
 const MESSAGES: usize = 5;
+
+/// Times it is looked whether there is something to say it about.
+const TRIES: usize = 4;
 
 /// Something that is about to be said, or to happen.
 pub enum Said {
@@ -32,11 +44,11 @@ pub enum Said {
     Outside(usize),
 }
 
-/// Defines the agents: some call tools themselves, some plan; with one or another policy for messages that come while
-/// they decide.
 /// What is said, by its number.
 type Saying = fn(usize) -> Said;
 
+/// Defines the agents: some call tools themselves, some plan; with one or another policy for messages that come while
+/// they decide.
 pub fn define(world: &mut World, chance: &mut Chance) {
     for agent in AGENTS {
         let interjection = ["order", "order", "join", "restart"][chance.below(4)].to_owned();
@@ -51,9 +63,8 @@ pub fn define(world: &mut World, chance: &mut Chance) {
             profile.day_ends_at = "08:01".to_owned();
         }
         let body = AgentDefined { profile: Some(profile) };
-        let now = world.now();
-        let envelope = entering("profile", &[agent], now);
-        world.log.publish(&Outgoing::new(&AGENT_DEFINED, &name(agent), envelope, body), now);
+        let envelope = entering("profile", &[agent], world.now());
+        world.enter(&Outgoing::new(&AGENT_DEFINED, &name(agent), envelope, body));
     }
 }
 
@@ -88,18 +99,45 @@ fn message(number: usize, chance: &mut Chance) -> UserMessage {
     UserMessage { message_id: format!("m-{number}"), user, agent, text, thread_id, ..Default::default() }
 }
 
-/// What the gateway, the router or tool-runner publishes of it.
-pub fn say(world: &mut World, said: Said) {
+/// Says all of it in that time, what is about something once that is there, if it comes to be.
+pub async fn speak(world: &Shared, said: VecDeque<Said>, within: Duration) {
+    let pause = within / (said.len() as u32 + 1);
+    for what in said {
+        for _ in 0..TRIES {
+            let pause = {
+                let world = world.lock().unwrap();
+                pause.mul_f64(world.below(200) as f64 / 100.0)
+            };
+            sleep(pause).await;
+            if is_timely(&world.lock().unwrap(), &what) {
+                break;
+            }
+        }
+        let mut world = world.lock().unwrap();
+        if is_timely(&world, &what) {
+            say(&mut world, what);
+        }
+    }
+}
+
+/// What the gateway, another system or tool-runner publishes of it.
+fn say(world: &mut World, said: Said) {
     let now = world.now();
     match said {
         Said::Message(message) => {
             world.note(&message.user, || format!("says {:?}", message.text));
             let envelope = entering("message", &[&message.user, &message.message_id], now);
             let event = Outgoing::new(&USER_MESSAGE, &name(&message.user.clone()), envelope, message);
-            world.log.publish(&event, now);
+            world.enter(&event);
         }
-        Said::Verdict(number) => publish(world, orders::verdict(world, number)),
-        Said::Order(number) => publish(world, orders::order(world, number)),
+        Said::Verdict(number) => {
+            let verdict = orders::verdict(world, number);
+            publish(world, verdict);
+        }
+        Said::Order(number) => {
+            let order = orders::order(world, number);
+            publish(world, order);
+        }
         Said::Reply(number) => {
             if let Some(reply) = orders::reply(world, number) {
                 publish(world, reply);
@@ -114,33 +152,37 @@ pub fn say(world: &mut World, said: Said) {
             happen(world, &Outgoing::new(&EMAIL_RECEIVED, &name(&agent), envelope, mail));
         }
         Said::Outside(number) => {
-            let agent = some_agent(world);
-            let envelope = entering("outside", &[&agent, &number.to_string()], now);
-            let trigger = "github.push".to_owned();
+            world.note("github", || format!("says that something was pushed: {number}"));
             let data = format!(r#"{{"n":{}}}"#, 40 * number);
-            let triggered = TaskTriggered { trigger, event_id: number.to_string(), data, ..Default::default() };
-            happen(world, &Outgoing::new(&TASK_TRIGGERED, &name(&agent), envelope, triggered));
+            let id = format!("push-{number}");
+            let mut headers = Headers::new();
+            let envelope =
+                [("ce-specversion", "1.0"), ("ce-id", &id), ("ce-source", "github"), ("ce-type", "github.push")];
+            envelope.into_iter().for_each(|(name, value)| headers.insert(name, value));
+            let said = Message::new("kairo.system.github.push", headers, data);
+            world.enter_as(said.clone());
+            // Outsiders say things twice, and their id tells.
+            if world.permille(200) {
+                world.enter_as(said);
+            }
         }
     }
 }
 
 pub fn publish(world: &mut World, event: Outgoing) {
-    let now = world.now();
-    world.log.publish(&event, now);
+    world.enter(&event);
 }
 
 /// Something happens outside, and sometimes it is said twice: its id tells.
 fn happen(world: &mut World, event: &Outgoing) {
-    let now = world.now();
-    world.log.write(event, now);
-    if world.strikes(200) {
-        let copy = world.log.write(event, now);
-        world.log.copies.insert(copy);
+    let first = world.enter(event);
+    if world.permille(200) {
+        world.copy(first);
     }
 }
 
 /// Whether there is something to say it about.
-pub fn is_timely(world: &World, said: &Said) -> bool {
+fn is_timely(world: &World, said: &Said) -> bool {
     match said {
         Said::Message(_) | Said::Mail(_) | Said::Outside(_) => true,
         Said::Verdict(_) => orders::acts(world),
@@ -149,8 +191,8 @@ pub fn is_timely(world: &World, said: &Said) -> bool {
     }
 }
 
-fn some_agent(world: &World) -> String {
-    AGENTS[world.chance.borrow_mut().below(AGENTS.len())].to_owned()
+fn some_agent(world: &mut World) -> String {
+    AGENTS[world.below(AGENTS.len())].to_owned()
 }
 
 pub fn entering(kind: &str, parts: &[&str], now: Timestamp) -> Envelope {

@@ -1,7 +1,7 @@
 //! The tools there are, and the models. What a model answers follows from the request and the seed alone; what that is,
 //! by the step of the mind that asks, says [`script`](crate::script).
 
-use kairo_agent_runtime::mind::request::{Catalogue, ModelRequest, Tool};
+use kairo_agent_runtime::mind::request::ModelRequest;
 use kairo_proto::v1::{Completion, CompletionError};
 use uuid::Uuid;
 
@@ -15,9 +15,6 @@ pub const UNKEYED: &str = "count.once";
 pub const MAIL: &str = "mail.send";
 pub const RUN: &str = "process.run";
 pub const SPAWN: &str = "process.spawn";
-
-/// Stops another action.
-pub const CANCEL: &str = "action.cancel";
 
 pub const TOOLS: [&str; 5] = [KEYED, UNKEYED, RUN, SPAWN, MAIL];
 
@@ -38,26 +35,6 @@ pub fn is_keyed(tool: &str) -> bool {
 /// Some tools fail, after they did it.
 pub fn fails(action: Uuid) -> bool {
     action.as_u128().is_multiple_of(8)
-}
-
-/// Some programs may not be run.
-pub fn is_refused(action: Uuid) -> bool {
-    action.as_u128() % 8 == 1
-}
-
-/// What agents are offered. One that is `outdated` does not say yet which tools need consent: tool-runner knows better.
-pub fn catalogue(outdated: bool) -> Catalogue {
-    let tool = |name: &&str| Tool {
-        name: (*name).to_owned(),
-        description: String::new(),
-        schema: match *name {
-            KEYED => r#"{"type":"object","required":["n"],"properties":{"n":{"type":["integer","boolean"]}}}"#,
-            _ => r#"{"type":"object"}"#,
-        }
-        .to_owned(),
-        needs_approval: needs_consent(name) && !outdated,
-    };
-    Catalogue { version: "1".to_owned(), tools: TOOLS.iter().map(tool).collect() }
 }
 
 pub fn answer(request: &ModelRequest, attempt: u32, seed: u64) -> Completion {

@@ -17,7 +17,6 @@ use crate::{
     audit::{decision, tool_calls},
     load::{AGENTS, USERS, entering, name},
     model,
-    replica::concerns,
     world::World,
 };
 
@@ -42,10 +41,10 @@ pub fn order(world: &World, number: usize) -> Outgoing {
     let which = |fits: fn(&Event) -> Option<String>| {
         some(world, made(world).filter_map(|it| Some((it.agent.clone(), fits(it.event)?))).collect())
     };
-    let any_of = |options: &[&str]| options[world.chance.borrow_mut().below(options.len())].to_owned();
+    let any_of = |options: &[&str]| options[world.below(options.len())].to_owned();
     (command.agent, command.command) = (AGENTS[0].to_owned(), "cancel".to_owned());
     // What runs can be stopped only while it does.
-    let kind = if acts(world) { 0 } else { 4 } + world.chance.borrow_mut().below(6);
+    let kind = if acts(world) { 0 } else { 4 } + world.below(6);
     match kind {
         0..=3 => (command.agent, command.action_id) = some_action(world),
         4 => {
@@ -71,7 +70,7 @@ pub fn order(world: &World, number: usize) -> Outgoing {
 /// An order about a task that is not over; none when there is none.
 pub fn order_of_task(world: &World, number: usize) -> Option<Outgoing> {
     let tasks = AGENTS.iter().flat_map(|agent| {
-        let open = read(world, &name(agent)).state.tasks.open.into_values();
+        let open = read(world, &name(agent)).state.tasks.open.clone().into_values();
         open.map(|task| ((*agent).to_owned(), task.id, task.status))
     });
     let (agent, task, status) = some(world, tasks.collect())?;
@@ -79,7 +78,7 @@ pub fn order_of_task(world: &World, number: usize) -> Option<Outgoing> {
         Status::Paused => ["resume", "resume", "run", "cancel"],
         _ => ["pause", "pause", "run", "cancel"],
     };
-    let command = commands[world.chance.borrow_mut().below(commands.len())].to_owned();
+    let command = commands[world.below(commands.len())].to_owned();
     let (command_id, user) = (format!("t-{number}"), USERS[0].to_owned());
     let order = UserCommand { command_id, user, agent, command, task_id: task.to_string(), ..Default::default() };
     Some(ordered(world, order))
@@ -99,7 +98,7 @@ pub fn reply(world: &World, number: usize) -> Option<Outgoing> {
     let event = made(world).find(|it| it.id == id)?.event;
     let user = asked_of(event)?;
     // Now and then somebody who was not asked.
-    let user = if world.chance.borrow_mut().permille(100) { USERS[number % USERS.len()] } else { user };
+    let user = if world.permille(100) { USERS[number % USERS.len()] } else { user };
     Some(answer(world, &format!("r-{number}"), user, &agent, &id, matches!(event, Event::ThreadSuggested(_))))
 }
 
@@ -115,7 +114,7 @@ pub fn last_replies(world: &World) -> Vec<Outgoing> {
                 _ => None,
             });
             for (id, is_offer) in offers.chain(consents) {
-                let said = format!("last-{id}-{}", world.log.records.len());
+                let said = format!("last-{id}-{}", world.records().len());
                 replies.push(answer(world, &said, &turn.user, agent, &id.to_string(), is_offer));
             }
         }
@@ -126,16 +125,16 @@ pub fn last_replies(world: &World) -> Vec<Outgoing> {
 /// What an agent knows at the end of its log.
 pub fn read(world: &World, agent: &Name) -> Log {
     let mut log = Log::default();
-    for record in world.log.read(0, 0, |record| concerns(record, agent)) {
+    for record in world.concerning(agent) {
         // Whoever diverges is found by the invariants.
-        let _ = log.push(record);
+        let _ = log.push(record.clone());
     }
     log.next_input();
     log
 }
 
 fn answer(world: &World, said: &str, user: &str, agent: &str, id: &str, is_offer: bool) -> Outgoing {
-    let yes = world.chance.borrow_mut().permille(600);
+    let yes = world.permille(600);
     if !is_offer {
         let verdict = if yes { "approved" } else { "rejected" };
         return approval(world, said, user, agent, id, verdict);
@@ -196,23 +195,23 @@ fn is_process(event: &Event) -> bool {
 }
 
 fn some<T: Clone>(world: &World, all: Vec<T>) -> Option<T> {
-    (!all.is_empty()).then(|| all[world.chance.borrow_mut().below(all.len())].clone())
+    (!all.is_empty()).then(|| all[world.below(all.len())].clone())
 }
 
 /// Every action there is, behind its agent.
 fn actions(world: &World) -> impl Iterator<Item = (String, String)> + '_ {
-    let decisions = world.log.records.iter().filter_map(|it| Some((it.subject.split('.').nth(2)?, decision(it)?)));
+    let decisions = world.records().iter().filter_map(|it| Some((it.subject.split('.').nth(2)?, decision(it)?)));
     decisions.flat_map(|(agent, decision)| tool_calls(decision).map(move |(action, _)| (agent.to_owned(), action)))
 }
 
 fn has_ended(world: &World, action: &str) -> bool {
     let of = |record: &Record| matches!(&record.body, Body::ToolResult(result) if result.action_id == action);
-    world.log.records.iter().any(of)
+    world.records().iter().any(of)
 }
 
 /// Every event of every decision.
 fn made(world: &World) -> impl Iterator<Item = Made<'_>> {
-    let decisions = world.log.records.iter().filter_map(|it| Some((it.subject.split('.').nth(2)?, decision(it)?)));
+    let decisions = world.records().iter().filter_map(|it| Some((it.subject.split('.').nth(2)?, decision(it)?)));
     decisions.flat_map(|(agent, decision)| {
         decision.events.iter().filter_map(move |event| {
             let (agent, id) = (agent.to_owned(), event.event_id.clone());

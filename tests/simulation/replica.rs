@@ -1,223 +1,155 @@
-//! What a replica has at hand: its bus, and what it answers for. Every call is at least one step.
+//! A replica: a machine that its tasks run on, which may stop for a while, or for ever, and its connection.
 
-use std::{cell::Cell, rc::Rc};
-
-use kairo_core::{
-    bus::{BusError, append::Outgoing},
-    ids::Name,
-    record::Record,
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
 };
-use uuid::Uuid;
 
-use crate::{flaw::Flaw, steps::step, world::Shared};
+use jiff::SignedDuration;
+use kairo_core::subjects::Service;
+use tokio::{sync::mpsc, task::JoinHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
 
-/// Messages a server can lag behind by.
-const LAG: usize = 4;
-
-#[derive(Clone)]
-pub struct Replica {
-    pub id: usize,
-    /// A replica that is started again is another one.
-    pub instance: Name,
-    pub world: Shared,
+/// What a machine does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Pace {
+    Runs,
+    Stands,
+    Dead,
 }
 
-/// An action being worked on; dropping it says that it is no more.
-pub struct Held<'r> {
-    replica: &'r Replica,
-    action: Uuid,
-    /// Whether it shall stop.
-    pub stop: Rc<Cell<bool>>,
+/// Whether the tasks of a replica go on.
+#[derive(Debug, Default)]
+pub struct Life {
+    pace: AtomicU8,
+    tasks: AtomicU64,
+    wakers: Mutex<BTreeMap<u64, Waker>>,
 }
 
-impl Replica {
-    pub fn note(&self, what: impl FnOnce() -> String) {
-        self.world.borrow().note(self.instance.as_str(), what);
+impl Life {
+    pub fn is_frozen(&self) -> bool {
+        self.pace.load(Ordering::Relaxed) == Pace::Stands as u8
     }
 
-    /// Whether something of this rate happens now.
-    pub fn strikes(&self, rate: impl Fn(&crate::faults::Faults) -> u64) -> bool {
-        let world = self.world.borrow();
-        world.strikes(rate(&world.faults))
+    pub fn is_dead(&self) -> bool {
+        self.pace.load(Ordering::Relaxed) == Pace::Dead as u8
     }
 
-    pub fn has(&self, flaw: Flaw) -> bool {
-        self.world.borrow().has(flaw)
+    pub fn freeze(&self) {
+        self.become_(Pace::Stands);
     }
 
-    /// `Bus::publish`: the same id is written once.
-    pub async fn publish(&self, event: &Outgoing) -> Result<u64, BusError> {
-        self.send(event, |world| Ok(world.log.publish(event, world.now()))).await
+    pub fn thaw(&self) {
+        self.become_(Pace::Runs);
     }
 
-    /// `Bus::append`: only if `expected` is the last sequence of the subject; after an error, a look at the last
-    /// message tells whether it was this one that got there.
-    pub async fn append(&self, event: &Outgoing, expected: u64) -> Result<u64, BusError> {
-        let write = |world: &mut crate::world::World| {
-            world.log.append(event, expected, world.now()).map_err(|_| BusError::Conflict { expected })
-        };
-        let error = match self.send(event, write).await {
-            Ok(sequence) => return Ok(sequence),
-            Err(error) => error,
-        };
-        let Some(last) = self.last(&event.subject).await? else { return Err(error) };
-        let same = match self.has(Flaw::SameWordsAreOurs) {
-            true => last.envelope.id == event.envelope.id,
-            false => last.envelope == event.envelope,
-        };
-        if same && last.body.encode() == event.body.encode() {
-            return Ok(last.sequence);
+    pub fn kill(&self) {
+        self.become_(Pace::Dead);
+    }
+
+    fn become_(&self, pace: Pace) {
+        if self.is_dead() {
+            return;
         }
-        if last.sequence != expected {
-            return Err(BusError::Conflict { expected });
-        }
-        Err(error)
+        self.pace.store(pace as u8, Ordering::Relaxed);
+        let wakers = std::mem::take(&mut *self.wakers.lock().unwrap());
+        wakers.into_values().for_each(Waker::wake);
     }
 
-    /// `Bus::append_patiently`.
-    pub async fn append_patiently(&self, event: &Outgoing, expected: u64) -> Result<u64, BusError> {
-        loop {
-            match self.append(event, expected).await {
-                Ok(sequence) => return Ok(sequence),
-                Err(error) => self.patience(error)?,
-            }
-        }
-    }
-
-    /// `Patience::after`: whether to try again.
-    pub fn patience(&self, error: BusError) -> Result<(), BusError> {
-        let gives_up = !matches!(error, BusError::Unavailable { .. }) || self.strikes(|faults| faults.impatience);
-        if gives_up { Err(error) } else { Ok(()) }
-    }
-
-    /// A write without any guard, which no service has: for actors that are wrong on purpose.
-    pub async fn write_unguarded(&self, event: &Outgoing) -> Result<u64, BusError> {
-        self.send(event, |world| Ok(world.log.write(event, world.now()))).await
-    }
-
-    /// A request to write, on its way there and back.
-    async fn send(
-        &self,
-        event: &Outgoing,
-        write: impl Fn(&mut crate::world::World) -> Result<u64, BusError>,
-    ) -> Result<u64, BusError> {
-        step().await;
-        let lost = || Err(unavailable("publishing"));
-        if self.strikes(|faults| faults.lost_request) {
-            self.note(|| format!("lost before it was written: {}", event.subject));
-            return lost();
-        }
-        let written = write(&mut self.world.borrow_mut());
-        self.note(|| format!("writes {} {}: {written:?}", event.subject, event.envelope.id));
-        step().await;
-        if self.strikes(|faults| faults.lost_answer) {
-            self.note(|| format!("does not hear what came of it: {}", event.subject));
-            return lost();
-        }
-        written
-    }
-
-    /// `Bus::last`.
-    pub async fn last(&self, subject: &str) -> Result<Option<Record>, BusError> {
-        step().await;
-        let hidden = self.hidden();
-        Ok(self.world.borrow().log.last(subject, hidden))
-    }
-
-    /// Whether there is anything on a subject, for `directory.rs`. Servers that lag behind are left out: a message to
-    /// an agent that was defined a moment ago may come back as undeliverable.
-    pub async fn exists(&self, subject: &str) -> bool {
-        step().await;
-        self.world.borrow().log.last_sequence(subject) > 0
-    }
-
-    /// `Bus::read_all` of a subject.
-    pub async fn read_subject(&self, subject: &str, after: u64) -> Vec<Record> {
-        self.read(after, |record| record.subject == subject).await
-    }
-
-    /// `Bus::read_all` of everything that concerns an agent.
-    pub async fn read_agent(&self, agent: &Name, after: u64) -> Vec<Record> {
-        self.read(after, |record| concerns(record, agent)).await
-    }
-
-    async fn read(&self, after: u64, fits: impl Fn(&Record) -> bool) -> Vec<Record> {
-        step().await;
-        let hidden = self.hidden();
-        self.world.borrow().log.read(after, hidden, fits)
-    }
-
-    /// The message at a place of the log, of which the ledger knows.
-    pub async fn at(&self, sequence: u64) -> Record {
-        step().await;
-        self.world.borrow().log.records[sequence as usize - 1].clone()
-    }
-
-    /// How many messages the server that answers has not seen yet.
-    fn hidden(&self) -> usize {
-        match self.strikes(|faults| faults.lag) {
-            true => 1 + self.world.borrow().chance.borrow_mut().below(LAG),
-            false => 0,
-        }
-    }
-
-    /// `Holding::hold`.
-    pub fn hold(&self, action: Uuid) -> Held<'_> {
-        let stop = Rc::new(Cell::new(false));
-        self.world.borrow_mut().replicas[self.id].held.insert(action, stop.clone());
-        Held { replica: self, action, stop }
-    }
-
-    /// `Holding::is_held`. A replica that stands still does not answer and counts as gone. That comes long after the
-    /// lease of its processes is over, which is a matter of clocks (`lease.rs` of the supervisor) and is taken for
-    /// granted here.
-    pub async fn is_held(&self, instance: &str, action: Uuid) -> bool {
-        if instance == self.instance.as_str() {
-            return self.world.borrow().replicas[self.id].held.contains_key(&action);
-        }
-        step().await;
-        if self.strikes(|faults| faults.young) {
-            return true;
-        }
-        let mut world = self.world.borrow_mut();
-        let Some(other) = world.replicas.iter().position(|other| other.instance.as_str() == instance) else {
-            return false;
-        };
-        let condition = &world.replicas[other];
-        let (answers, held) = (condition.alive && !condition.frozen, condition.held.contains_key(&action));
-        if !answers {
-            world.lease_over(other);
-        }
-        world.note(self.instance.as_str(), || format!("asks {instance} whether it has {action}: {}", answers && held));
-        answers && held
+    /// A task that goes on only while the replica does.
+    pub fn host<F: Future<Output = ()> + Unpin>(self: &Arc<Self>, task: F) -> Hosted<F> {
+        let number = self.tasks.fetch_add(1, Ordering::Relaxed);
+        Hosted { life: self.clone(), number, task: Some(task) }
     }
 }
 
-impl Replica {
-    /// `Holding::stop`: whether that replica works on it and was told to stop.
-    pub async fn stop(&self, instance: &str, action: Uuid) -> bool {
-        step().await;
-        let world = self.world.borrow();
-        let other = world.replicas.iter().position(|other| other.instance.as_str() == instance);
-        let held = other.filter(|other| world.answers(*other)).and_then(|it| world.replicas[it].held.get(&action));
-        held.inspect(|stop| stop.set(true)).is_some()
+/// See [`Life::host`].
+pub struct Hosted<F> {
+    life: Arc<Life>,
+    number: u64,
+    task: Option<F>,
+}
+
+impl<F: Future<Output = ()> + Unpin> Future for Hosted<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.life.is_dead() {
+            self.task = None;
+            return Poll::Ready(());
+        }
+        self.life.wakers.lock().unwrap().insert(self.number, context.waker().clone());
+        if self.life.is_frozen() {
+            return Poll::Pending;
+        }
+        match &mut self.task {
+            Some(task) => Pin::new(task).poll(context),
+            None => Poll::Ready(()),
+        }
     }
 }
 
-impl Drop for Held<'_> {
+impl<F> Drop for Hosted<F> {
     fn drop(&mut self) {
-        self.replica.world.borrow_mut().replicas[self.replica.id].held.remove(&self.action);
+        self.life.wakers.lock().unwrap().remove(&self.number);
     }
 }
 
-/// Whether it is on one of the subjects that `everything_of` the agent names.
-pub fn concerns(record: &Record, agent: &Name) -> bool {
-    record.subject.split('.').nth(2) == Some(agent.as_str())
+/// Something that happens where a message arrives.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// One direction of a connection: what is sent first arrives first.
+#[derive(Debug)]
+pub struct Lane {
+    jobs: mpsc::UnboundedSender<(Instant, Job)>,
+    last: Instant,
 }
 
-pub fn unavailable(doing: &'static str) -> BusError {
-    BusError::Unavailable { doing, source: "lost on the way".into() }
+impl Lane {
+    pub fn open() -> Self {
+        let (jobs, mut queue) = mpsc::unbounded_channel::<(Instant, Job)>();
+        tokio::spawn(async move {
+            while let Some((at, job)) = queue.recv().await {
+                tokio::time::sleep_until(at).await;
+                job();
+            }
+        });
+        Self { jobs, last: Instant::now() }
+    }
+
+    pub fn send(&mut self, at: Instant, job: Job) {
+        self.last = self.last.max(at);
+        let _ = self.jobs.send((self.last, job));
+    }
 }
 
-/// What an actor shares with those that work in the same replica.
-pub type Own = Rc<Replica>;
+/// A replica, as the world knows it.
+pub struct Replica {
+    pub service: Service,
+    pub instance: String,
+    pub life: Arc<Life>,
+    pub up: Lane,
+    pub down: Lane,
+    /// Without a connection until then.
+    pub cut: Option<Instant>,
+    /// Connections made so far.
+    pub connections: u64,
+    /// How far its clock is off.
+    pub skew: SignedDuration,
+    /// Asks it to stop in good order.
+    pub shutdown: CancellationToken,
+    pub running: Option<JoinHandle<()>>,
+}
+
+impl Replica {
+    pub fn is_connected(&self) -> bool {
+        self.cut.is_none_or(|until| until <= Instant::now())
+    }
+}

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     chance::Chance,
-    model::{KEYED, MAIL, RUN, SPAWN, TOOLS, UNKEYED},
+    model::{KEYED, MAIL, RUN, SPAWN, TOOLS, UNKEYED, is_process},
 };
 
 /// Where a model is told that what it writes is an analysis.
@@ -97,7 +97,11 @@ fn call_or_say(request: &ModelRequest, chance: &mut Chance) -> Answer {
     }
     let ids = ids_of(request);
     let calls = (0..=chance.below(3)).map(|number| match chance.permille(750) {
-        true => call(number, TOOLS[chance.below(TOOLS.len())], &json!({ "n": chance.below(100) })),
+        true => {
+            let tool = TOOLS[chance.below(TOOLS.len())];
+            let params = if is_process(tool) { program(chance) } else { json!({ "n": chance.below(100) }) };
+            call(number, tool, &params)
+        }
         false => {
             let step = step(&ids, chance);
             call(number, step["event"].as_str().unwrap_or_default(), &step["params"])
@@ -115,6 +119,13 @@ fn say(chance: &mut Chance) -> Answer {
     }
 }
 
+/// What a process is to run: how many milliseconds it works; now and then what nobody may run.
+fn program(chance: &mut Chance) -> Value {
+    let long = if chance.permille(300) { 6_000 } else { 200 };
+    let program = if chance.permille(120) { "secret" } else { "work" };
+    json!({ "program": program, "args": [chance.below(long).to_string()] })
+}
+
 /// A plan as steps; some groups are lists.
 fn chain(ids: &[Uuid], chance: &mut Chance) -> Value {
     let items = (0..1 + chance.below(4)).map(|_| match chance.permille(300) {
@@ -130,8 +141,8 @@ fn step(ids: &[Uuid], chance: &mut Chance) -> Value {
     let (event, params) = match chance.below(43) {
         0..=8 => (KEYED, number(chance)),
         9..=12 => (UNKEYED, number(chance)),
-        13 | 40 => (RUN, json!({})),
-        14 | 41 => (SPAWN, json!({})),
+        13 | 40 => (RUN, program(chance)),
+        14 | 41 => (SPAWN, program(chance)),
         15..=18 => (MAIL, json!({ "to": "bob" })),
         19..=20 => ("user.notify", json!({ "message": "look" })),
         21..=25 => ("task.schedule", schedule(chance)),

@@ -1,66 +1,79 @@
-//! Everything outside of the actors: the log, what is kept beside it, the tools' effects and the processes.
+//! Everything outside of the services: the server, the replicas and their connections, the clocks, the tools' effects
+//! and the processes.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::RefCell,
     collections::BTreeMap,
-    rc::{Rc, Weak},
-    task::Waker,
+    sync::{Arc, Mutex, Weak},
+    time::Duration,
 };
 
-use jiff::Timestamp;
-use kairo_core::{hooks::Registration, ids::Name};
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+use kairo_core::{
+    bus::{
+        append::Outgoing,
+        port::{Asked, Headers, Message, StoreError, Written},
+    },
+    ids::Name,
+    partition::Partitions,
+    record::{Raw, Record},
+    subjects::{EVENTS_STREAM, HOOKS_STREAM, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM},
+};
 use kairo_proto::Body;
+use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::{chance::Chance, effects::Timer, faults::Faults, flaw::Flaw, log::MemoryLog, supervisor::Supervisor};
+use crate::{
+    chance::Chance,
+    faults::Faults,
+    flaw::{self, Flaw},
+    replica::Replica,
+    server::{Parcel, Server, Stream, View},
+};
 
-pub type Shared = Rc<RefCell<World>>;
+pub type Shared = Arc<Mutex<World>>;
 
 pub struct World {
     pub seed: u64,
-    pub log: MemoryLog,
-    /// Claims on agents: who, answering which doorbell, the last decision known; with their revisions.
-    pub claims: BTreeMap<Name, (Claim, u64)>,
-    pub revision: u64,
-    /// The newest snapshot of each agent.
-    pub snapshots: BTreeMap<Name, Vec<u8>>,
-    /// Every snapshot there ever was.
-    pub snapshots_ever: Vec<(Name, Vec<u8>)>,
-    pub replicas: Vec<Condition>,
-    /// Whom supervisors and runners ask to stop a process.
-    pub supervisors: Vec<Weak<Supervisor>>,
+    pub server: Server,
+    pub replicas: Vec<Replica>,
+    pub log: Uuid,
+    pub partitions: Partitions,
+    /// Every value there ever was in the bucket of snapshots.
+    pub snapshots_ever: Vec<(String, Bytes)>,
+    /// What models were asked, by the digest of the request: how often.
+    pub asked: BTreeMap<String, u32>,
+    /// Requests made to models, over all.
+    pub tries: u32,
+    /// What may have cost an answer that was paid for: deaths, changes of owners, interruptions.
+    pub disruptions: u32,
+    /// Whether anybody was cut off who went on.
+    pub was_cut: bool,
     /// Effects of tools, by action: how often the tool was called.
     pub called: BTreeMap<Uuid, u32>,
     pub processes: Vec<Process>,
-    /// Timers that are set, by task and occurrence.
-    pub timers: BTreeMap<(Uuid, u64), Timer>,
-    /// Tasks that wait for something outside, or may.
-    pub registrations: BTreeMap<Uuid, (Name, Registration)>,
+    /// Sequences of what was put into the log a second time, past every guard.
+    pub copies: Vec<u64>,
     pub faults: Faults,
     pub flaw: Option<Flaw>,
     /// What must never be seen, and was.
     pub violations: Vec<String>,
-    pub chance: Rc<RefCell<Chance>>,
-    pub clock: u64,
+    chance: RefCell<Chance>,
+    /// Of which this is the content.
+    pub me: Weak<Mutex<World>>,
+    pub started: Instant,
     /// Seconds that have passed without anything being done.
     pub ahead: u64,
     pub trace: bool,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Claim {
-    pub owner: Option<Name>,
-    pub doorbell: u64,
-    pub decided: u64,
-}
-
-/// One replica, as others see it.
-pub struct Condition {
-    pub instance: Name,
-    pub alive: bool,
-    pub frozen: bool,
-    /// What it answers for, and whether it was told to stop that.
-    pub held: BTreeMap<Uuid, Rc<Cell<bool>>>,
+    /// Makes every look at a clock another one.
+    looks: u64,
+    inboxes: u64,
+    ticks: u64,
+    /// The longest that a message is on its way, in milliseconds.
+    pub distance: u64,
+    /// Held by whatever is at work outside of the services: a model that thinks, a tool.
+    pub busy: Arc<()>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,46 +90,88 @@ pub enum ProcessState {
 }
 
 pub struct Process {
-    pub action: Uuid,
-    pub replica: usize,
+    /// Invented, and each another one: by it the log names the process.
+    pub pid: u32,
+    /// What asked for it, once the log says so.
+    pub action: Option<Uuid>,
     pub state: ProcessState,
     /// Whether its program ever ran.
     pub ran: bool,
-    pub waiting: Option<Waker>,
+    /// How far the log went when it was over.
+    pub over_at: u64,
 }
+
+/// Ticks after which the server removes what has lived long enough.
+const EXPIRY: u64 = 20;
+/// When a run begins, by the server's clock.
+const EPOCH: i64 = 1_800_000_000;
 
 impl World {
     pub fn new(seed: u64, faults: Faults, flaw: Option<Flaw>, trace: bool) -> Self {
+        let mut chance = Chance::new(seed);
+        let log = Uuid::from_u64_pair(chance.next(), chance.next());
         Self {
             seed,
-            log: MemoryLog::default(),
-            claims: BTreeMap::new(),
-            revision: 0,
-            snapshots: BTreeMap::new(),
-            snapshots_ever: Vec::new(),
+            server: Server::default(),
             replicas: Vec::new(),
-            supervisors: Vec::new(),
+            log,
+            partitions: Partitions::new(1 + (seed % 3) as u32).expect("some"),
+            snapshots_ever: Vec::new(),
+            asked: BTreeMap::new(),
+            tries: 0,
+            disruptions: 0,
+            was_cut: false,
             called: BTreeMap::new(),
             processes: Vec::new(),
-            timers: BTreeMap::new(),
-            registrations: BTreeMap::new(),
+            copies: Vec::new(),
             faults,
             flaw,
             violations: Vec::new(),
-            chance: Rc::new(RefCell::new(Chance::new(seed))),
-            clock: 0,
+            busy: Arc::new(()),
+            distance: 1 + chance.below(20) as u64,
+            chance: RefCell::new(chance),
+            me: Weak::new(),
+            started: Instant::now(),
             ahead: 0,
             trace,
+            looks: 0,
+            inboxes: 0,
+            ticks: 0,
         }
     }
 
-    /// The time: each step takes a second.
+    /// The server's clock.
     pub fn now(&self) -> Timestamp {
-        Timestamp::from_second(1_800_000_000 + (self.clock + self.ahead) as i64).expect("a time")
+        let passed = self.started.elapsed().as_millis() as i64;
+        Timestamp::from_millisecond((EPOCH + self.ahead as i64) * 1_000 + passed).expect("a time")
     }
 
-    pub fn strikes(&self, rate: u64) -> bool {
+    /// The clock of a replica's machine, which says something else each time.
+    pub fn now_of(&mut self, replica: usize) -> Timestamp {
+        self.looks += 1;
+        self.now() + self.replicas[replica].skew + SignedDuration::from_nanos((self.looks % 1_000_000) as i64)
+    }
+
+    pub fn new_id(&mut self) -> Uuid {
+        {
+            let mut chance = self.chance.borrow_mut();
+            Uuid::from_u64_pair(chance.next(), chance.next())
+        }
+    }
+
+    pub fn inbox(&mut self) -> String {
+        self.inboxes += 1;
+        format!("_INBOX.{}", self.inboxes)
+    }
+
+    /// True so many times in a thousand.
+    pub fn permille(&self, rate: u64) -> bool {
         self.chance.borrow_mut().permille(rate)
+    }
+
+    /// One of 0 to `count` - 1.
+    pub fn below(&self, count: usize) -> usize {
+        self.chance.borrow_mut().below(count)
     }
 
     pub fn has(&self, flaw: Flaw) -> bool {
@@ -125,13 +180,193 @@ impl World {
 
     pub fn note(&self, who: &str, what: impl FnOnce() -> String) {
         if self.trace {
-            eprintln!("{:>6} {who:<24} {}", self.clock, what());
+            eprintln!("{:>8} {who:<24} {}", self.started.elapsed().as_millis(), what());
         }
     }
 
     pub fn violation(&mut self, what: String) {
         self.note("VIOLATION", || what.clone());
         self.violations.push(what);
+    }
+
+    /// Makes what is missing at the server.
+    pub fn provision(&mut self) {
+        let (log, partitions, now) = (self.log, self.partitions, self.now());
+        self.server.provision(log, partitions, crate::cluster::ACK_WAIT, now);
+    }
+
+    /// What the server does by itself as time passes.
+    pub fn tick(&mut self) {
+        let (now, again, lost) = (self.now(), self.faults.repeated_timer, self.has(Flaw::LostTimer));
+        if self.ticks.is_multiple_of(EXPIRY) {
+            self.server.streams.values_mut().for_each(Stream::expire);
+        }
+        self.ticks += 1;
+        self.server.go_off(now, lost, again, &mut self.chance.borrow_mut());
+        self.flush();
+    }
+
+    /// The log is made again: it begins anew, and only what is beside it is still of the old one.
+    pub fn make_again(&mut self) {
+        self.log = self.new_id();
+        for stream in [EVENTS_STREAM, TIMERS_STREAM, HOOKS_STREAM] {
+            self.server.streams.remove(stream);
+        }
+        self.server.durables.clear();
+        self.server.records.clear();
+        self.called.clear();
+        self.asked.clear();
+        // Their guards see to their end; they are of no log any more.
+        self.processes.iter_mut().for_each(|process| (process.action, process.ran) = (None, false));
+        self.copies.clear();
+        self.provision();
+        self.note("server", || "the log is made again".to_owned());
+    }
+
+    /// Of a request: whether it is lost, and whether its answer is.
+    pub fn losses(&mut self) -> (bool, bool) {
+        (self.permille(self.faults.lost_request), self.permille(self.faults.lost_answer))
+    }
+
+    pub fn loses_ack(&mut self) -> bool {
+        self.permille(self.faults.lost_ack)
+    }
+
+    /// What the server sees that is asked: the leader everything, another one perhaps not the last of it.
+    pub fn view(&mut self, asked: Asked) -> View {
+        let now = Instant::now();
+        let lags = asked == Asked::Any || self.has(Flaw::LaggingLeader);
+        let lag = if lags && self.permille(self.faults.lag) { 1 + self.below(400) as u64 } else { 0 };
+        now.checked_sub(Duration::from_millis(lag)).unwrap_or(now)
+    }
+
+    fn travel(&mut self) -> Instant {
+        let far = if self.permille(20) { 10 * self.distance } else { self.distance };
+        Instant::now() + Duration::from_micros(50 + self.below(1_000 * far as usize) as u64)
+    }
+
+    /// Sends something to the server, which is lost where there is no connection.
+    pub fn send_up(&mut self, replica: usize, job: impl FnOnce() + Send + 'static) {
+        if self.replicas[replica].is_connected() {
+            self.send_up_surely(replica, job);
+        }
+    }
+
+    pub fn send_up_surely(&mut self, replica: usize, job: impl FnOnce() + Send + 'static) {
+        let at = self.travel();
+        self.replicas[replica].up.send(at, Box::new(job));
+    }
+
+    /// Sends something to a replica, which is lost where there is no connection.
+    pub fn send_down(&mut self, replica: usize, job: impl FnOnce(&mut World) + Send + 'static) {
+        let at = self.travel();
+        let there = &mut self.replicas[replica];
+        if let (true, Some(world)) = (there.is_connected() && !there.life.is_dead(), self.me.upgrade()) {
+            there.down.send(
+                at,
+                Box::new(move || {
+                    let mut world = world.lock().unwrap();
+                    if world.replicas[replica].is_connected() {
+                        job(&mut world);
+                    }
+                }),
+            );
+        }
+    }
+
+    fn post(&mut self, parcels: Vec<(usize, Parcel)>) {
+        for (replica, parcel) in parcels {
+            self.send_down(replica, move |world| match parcel {
+                Parcel::Read(reader, raw) => {
+                    // One that was cut off gets nothing more, so that nothing is missing in between.
+                    if let Some(reader) = world.server.readers.get(&reader) {
+                        let _ = reader.messages.send(raw);
+                    }
+                }
+                Parcel::Delivery(to, delivered) => _ = to.send(delivered),
+                Parcel::Heard(to, heard) => _ = to.send(heard),
+            });
+        }
+    }
+
+    /// Sends out what there is to be sent.
+    pub fn flush(&mut self) {
+        let mut parcels = self.server.outgoing();
+        if self.has(Flaw::AckFirst) || self.has(Flaw::EffectsAckFirst) {
+            flaw::ack_first(self, &parcels);
+        }
+        if self.has(Flaw::TailOutOfOrder) && self.permille(300) {
+            parcels.reverse();
+        }
+        if self.has(Flaw::TailLoses) {
+            parcels.retain(|(_, parcel)| !matches!(parcel, Parcel::Read(..)) || !self.permille(5));
+        }
+        self.post(parcels);
+    }
+
+    /// Says something to whoever listens; how many those are.
+    pub fn say(&mut self, subject: &str, reply: Option<&str>, headers: &Headers, payload: &Bytes) -> usize {
+        let parcels = self.server.say(subject, reply, headers, payload, &mut self.chance.borrow_mut());
+        let count = parcels.len();
+        self.post(parcels);
+        count
+    }
+
+    /// Stores what a replica writes.
+    pub fn publish(&mut self, replica: usize, message: Message) -> Result<Written, StoreError> {
+        let message = flaw::written(self, replica, message);
+        if message.subject.starts_with(&format!("$KV.{SNAPSHOTS_BUCKET}.")) {
+            self.snapshots_ever.push((message.subject.clone(), message.payload.clone()));
+        }
+        self.note(&self.replicas[replica].instance, || format!("writes {} {:?}", message.subject, message.guard));
+        let now = self.now();
+        let in_process = self.faults.in_process;
+        let changes_owner = message.subject.starts_with(&format!("$KV.{OWNERS_BUCKET}.agent-runtime."));
+        let written = self.server.store(message, now, in_process, &mut self.chance.borrow_mut());
+        self.disruptions += u32::from(changes_owner && written.is_ok() && !self.faults.is_fair());
+        written
+    }
+
+    /// What a replica makes of what it reads.
+    pub fn seen(&mut self, replica: usize, raws: Vec<Raw>) -> Vec<Raw> {
+        flaw::seen(self, replica, raws)
+    }
+
+    /// What enters from outside is stored, whatever goes wrong elsewhere: whoever says it says it until it is.
+    pub fn enter(&mut self, event: &Outgoing) -> u64 {
+        let message = Message::new(self.partitions.stored(&event.subject), event.headers(), event.body.encode());
+        self.enter_as(message.once(event.envelope.id.to_string()))
+    }
+
+    pub fn enter_as(&mut self, message: Message) -> u64 {
+        let now = self.now();
+        let stream = self.server.streams.get_mut(EVENTS_STREAM).expect("a log");
+        let before = std::mem::take(&mut stream.full);
+        let leaderless = stream.leaderless.take();
+        let written = self.server.store(message, now, 0, &mut self.chance.borrow_mut());
+        let stream = self.server.streams.get_mut(EVENTS_STREAM).expect("a log");
+        (stream.full, stream.leaderless) = (before, leaderless);
+        self.flush();
+        written.map_or(0, |written| written.sequence)
+    }
+
+    /// Writes a copy of a message.
+    pub fn copy(&mut self, sequence: u64) -> u64 {
+        let stored = self.server.streams[EVENTS_STREAM].messages[sequence as usize - 1].clone();
+        let now = self.now();
+        let copy = self.server.write(Message::new(stored.subject, stored.headers, stored.payload), now);
+        self.copies.push(copy);
+        self.flush();
+        copy
+    }
+
+    /// What the log says about somebody.
+    pub fn concerning<'a>(&'a self, owner: &'a Name) -> impl Iterator<Item = &'a Record> + 'a {
+        self.records().iter().filter(|record| record.subject.split('.').nth(2) == Some(owner.as_str()))
+    }
+
+    pub fn records(&self) -> &[Record] {
+        &self.server.records
     }
 
     /// A tool does what it is there for.
@@ -141,52 +376,40 @@ impl World {
             Body::ToolInvoke(invoke) => invoke.actions.iter().any(|begun| begun.action_id == action.to_string()),
             _ => false,
         };
-        if !self.log.records.iter().any(|record| begun(&record.body)) {
+        if !self.records().iter().any(|record| begun(&record.body)) {
             self.violation(format!("an effect of {action}, which the ledger does not know as begun"));
         }
         *self.called.entry(action).or_default() += 1;
     }
 
-    pub fn prepare(&mut self, action: Uuid, replica: usize) -> usize {
-        self.processes.push(Process { action, replica, state: ProcessState::AtTheGate, ran: false, waiting: None });
-        self.processes.len() - 1
+    /// A process at its gate: its place, and its id.
+    pub fn prepare(&mut self) -> (usize, u32) {
+        let pid = 100_000 + self.processes.len() as u32;
+        self.processes.push(Process { pid, action: None, state: ProcessState::AtTheGate, ran: false, over_at: 0 });
+        (self.processes.len() - 1, pid)
     }
 
-    /// Lets the program run, if its guard still waits for that.
-    pub fn open(&mut self, who: &str, process: usize) {
-        let Process { action, state, .. } = self.processes[process];
-        if state != ProcessState::AtTheGate {
-            return;
-        }
-        self.note(who, || format!("RUNS the process of {action}"));
-        let spawned = |body: &Body| matches!(body, Body::ProcessSpawned(it) if it.action_id == action.to_string());
-        if !self.log.records.iter().any(|record| spawned(&record.body)) {
-            self.violation(format!("the process of {action} runs and the log does not know it"));
+    /// Lets the program run.
+    pub fn open(&mut self, process: usize) {
+        let pid = self.processes[process].pid;
+        let action = self.records().iter().find_map(|record| match &record.body {
+            Body::ProcessSpawned(spawned) if spawned.pid == pid => Uuid::parse_str(&spawned.action_id).ok(),
+            _ => None,
+        });
+        self.note("guard", || format!("RUNS the process {pid} of {action:?}"));
+        if action.is_none() {
+            self.violation(format!("the process {pid} runs and the log does not know it"));
         }
         let process = &mut self.processes[process];
-        (process.state, process.ran) = (ProcessState::Running, true);
+        (process.state, process.ran, process.action) = (ProcessState::Running, true, action);
     }
 
-    /// Whether a replica is there and answers.
-    pub fn answers(&self, replica: usize) -> bool {
-        self.replicas[replica].alive && !self.replicas[replica].frozen
-    }
-
-    /// A process is over, unless it was before.
+    /// A process is over.
     pub fn over(&mut self, process: usize, state: ProcessState) {
+        let end = self.server.streams[EVENTS_STREAM].last_sequence();
         let process = &mut self.processes[process];
-        if matches!(process.state, ProcessState::AtTheGate | ProcessState::Running) {
-            process.state = state;
-            process.waiting.take().into_iter().for_each(Waker::wake);
-        }
-    }
-
-    /// The guards of a replica's processes kill them: it is dead, or gave no sign of life for the length of the lease.
-    pub fn lease_over(&mut self, replica: usize) {
-        for process in 0..self.processes.len() {
-            if self.processes[process].replica == replica {
-                self.over(process, ProcessState::Killed);
-            }
-        }
+        (process.state, process.over_at) = (state, end);
+        let pid = process.pid;
+        self.note("guard", || format!("the process {pid} is over: {state:?}"));
     }
 }

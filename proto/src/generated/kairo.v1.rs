@@ -1050,7 +1050,7 @@ pub struct LiveOutput {
 }
 /// One replica of a service, answering who is there.
 /// Type kairo.live.status.v1, the reply to kairo.live.status.ping, emitted by every service.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ServiceStatus {
     #[prost(string, tag = "1")]
     pub service: ::prost::alloc::string::String,
@@ -1065,6 +1065,34 @@ pub struct ServiceStatus {
     /// Where its /healthz and /readyz are.
     #[prost(string, tag = "6")]
     pub health_url: ::prost::alloc::string::String,
+    /// Why it is not ready; empty if it is.
+    #[prost(string, tag = "7")]
+    pub not_ready_because: ::prost::alloc::string::String,
+    /// The partitions of the log that it owns, of a service that shares them.
+    #[prost(message, repeated, tag = "8")]
+    pub partitions: ::prost::alloc::vec::Vec<OwnedPartition>,
+    /// Since it started: partitions it took of replicas that had gone, partitions it handed over, decisions it committed,
+    /// requests it made to models.
+    #[prost(uint64, tag = "9")]
+    pub takeovers: u64,
+    #[prost(uint64, tag = "10")]
+    pub handovers: u64,
+    #[prost(uint64, tag = "11")]
+    pub decisions: u64,
+    #[prost(uint64, tag = "12")]
+    pub model_requests: u64,
+}
+/// A partition of the log, as its owner sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OwnedPartition {
+    #[prost(uint32, tag = "1")]
+    pub partition: u32,
+    /// Sequence of the last of its messages that was read.
+    #[prost(uint64, tag = "2")]
+    pub read: u64,
+    /// What was read and is not dealt with yet.
+    #[prost(uint64, tag = "3")]
+    pub waiting: u64,
 }
 /// A question about one process, to the supervisor that runs it or, to stop it, to any: a request on
 /// kairo.live.<supervisor>.control or kairo.live.process-supervisor.control.
@@ -1841,7 +1869,7 @@ pub struct ProcessRow {
     pub stderr_bytes: ::core::option::Option<i64>,
 }
 /// A process of a service.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReplicaRow {
     #[prost(string, tag = "1")]
     pub service: ::prost::alloc::string::String,
@@ -1856,6 +1884,21 @@ pub struct ReplicaRow {
     pub ready: bool,
     #[prost(string, tag = "6")]
     pub health_url: ::prost::alloc::string::String,
+    /// Empty if it is ready.
+    #[prost(string, tag = "7")]
+    pub not_ready_because: ::prost::alloc::string::String,
+    /// The partitions of the log that it owns, of a service whose replicas share them.
+    #[prost(message, repeated, tag = "8")]
+    pub partitions: ::prost::alloc::vec::Vec<OwnedPartition>,
+    /// Since it began.
+    #[prost(uint64, tag = "9")]
+    pub takeovers: u64,
+    #[prost(uint64, tag = "10")]
+    pub handovers: u64,
+    #[prost(uint64, tag = "11")]
+    pub decisions: u64,
+    #[prost(uint64, tag = "12")]
+    pub model_requests: u64,
 }
 /// A reader of the log that the server knows.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -17084,6 +17084,145 @@ impl<'de> serde::Deserialize<'de> for OrderResponse {
         deserializer.deserialize_struct("kairo.v1.OrderResponse", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for OwnedPartition {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.partition != 0 {
+            len += 1;
+        }
+        if self.read != 0 {
+            len += 1;
+        }
+        if self.waiting != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.OwnedPartition", len)?;
+        if self.partition != 0 {
+            struct_ser.serialize_field("partition", &self.partition)?;
+        }
+        if self.read != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("read", ToString::to_string(&self.read).as_str())?;
+        }
+        if self.waiting != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("waiting", ToString::to_string(&self.waiting).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for OwnedPartition {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "partition",
+            "read",
+            "waiting",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Partition,
+            Read,
+            Waiting,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "partition" => Ok(GeneratedField::Partition),
+                            "read" => Ok(GeneratedField::Read),
+                            "waiting" => Ok(GeneratedField::Waiting),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = OwnedPartition;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.OwnedPartition")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<OwnedPartition, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut partition__ = None;
+                let mut read__ = None;
+                let mut waiting__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Partition => {
+                            if partition__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("partition"));
+                            }
+                            partition__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Read => {
+                            if read__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("read"));
+                            }
+                            read__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Waiting => {
+                            if waiting__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waiting"));
+                            }
+                            waiting__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(OwnedPartition {
+                    partition: partition__.unwrap_or_default(),
+                    read: read__.unwrap_or_default(),
+                    waiting: waiting__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.OwnedPartition", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for Part {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -20279,6 +20418,24 @@ impl serde::Serialize for ReplicaRow {
         if !self.health_url.is_empty() {
             len += 1;
         }
+        if !self.not_ready_because.is_empty() {
+            len += 1;
+        }
+        if !self.partitions.is_empty() {
+            len += 1;
+        }
+        if self.takeovers != 0 {
+            len += 1;
+        }
+        if self.handovers != 0 {
+            len += 1;
+        }
+        if self.decisions != 0 {
+            len += 1;
+        }
+        if self.model_requests != 0 {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.ReplicaRow", len)?;
         if !self.service.is_empty() {
             struct_ser.serialize_field("service", &self.service)?;
@@ -20300,6 +20457,32 @@ impl serde::Serialize for ReplicaRow {
         if !self.health_url.is_empty() {
             struct_ser.serialize_field("health_url", &self.health_url)?;
         }
+        if !self.not_ready_because.is_empty() {
+            struct_ser.serialize_field("not_ready_because", &self.not_ready_because)?;
+        }
+        if !self.partitions.is_empty() {
+            struct_ser.serialize_field("partitions", &self.partitions)?;
+        }
+        if self.takeovers != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("takeovers", ToString::to_string(&self.takeovers).as_str())?;
+        }
+        if self.handovers != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("handovers", ToString::to_string(&self.handovers).as_str())?;
+        }
+        if self.decisions != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("decisions", ToString::to_string(&self.decisions).as_str())?;
+        }
+        if self.model_requests != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("model_requests", ToString::to_string(&self.model_requests).as_str())?;
+        }
         struct_ser.end()
     }
 }
@@ -20318,6 +20501,14 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
             "ready",
             "health_url",
             "healthUrl",
+            "not_ready_because",
+            "notReadyBecause",
+            "partitions",
+            "takeovers",
+            "handovers",
+            "decisions",
+            "model_requests",
+            "modelRequests",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -20328,6 +20519,12 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
             UptimeS,
             Ready,
             HealthUrl,
+            NotReadyBecause,
+            Partitions,
+            Takeovers,
+            Handovers,
+            Decisions,
+            ModelRequests,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -20356,6 +20553,12 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
                             "uptimeS" | "uptime_s" => Ok(GeneratedField::UptimeS),
                             "ready" => Ok(GeneratedField::Ready),
                             "healthUrl" | "health_url" => Ok(GeneratedField::HealthUrl),
+                            "notReadyBecause" | "not_ready_because" => Ok(GeneratedField::NotReadyBecause),
+                            "partitions" => Ok(GeneratedField::Partitions),
+                            "takeovers" => Ok(GeneratedField::Takeovers),
+                            "handovers" => Ok(GeneratedField::Handovers),
+                            "decisions" => Ok(GeneratedField::Decisions),
+                            "modelRequests" | "model_requests" => Ok(GeneratedField::ModelRequests),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -20381,6 +20584,12 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
                 let mut uptime_s__ = None;
                 let mut ready__ = None;
                 let mut health_url__ = None;
+                let mut not_ready_because__ = None;
+                let mut partitions__ = None;
+                let mut takeovers__ = None;
+                let mut handovers__ = None;
+                let mut decisions__ = None;
+                let mut model_requests__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Service => {
@@ -20421,6 +20630,50 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
                             }
                             health_url__ = Some(map_.next_value()?);
                         }
+                        GeneratedField::NotReadyBecause => {
+                            if not_ready_because__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("notReadyBecause"));
+                            }
+                            not_ready_because__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Partitions => {
+                            if partitions__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("partitions"));
+                            }
+                            partitions__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Takeovers => {
+                            if takeovers__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("takeovers"));
+                            }
+                            takeovers__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Handovers => {
+                            if handovers__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("handovers"));
+                            }
+                            handovers__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Decisions => {
+                            if decisions__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("decisions"));
+                            }
+                            decisions__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::ModelRequests => {
+                            if model_requests__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("modelRequests"));
+                            }
+                            model_requests__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -20433,6 +20686,12 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
                     uptime_s: uptime_s__.unwrap_or_default(),
                     ready: ready__.unwrap_or_default(),
                     health_url: health_url__.unwrap_or_default(),
+                    not_ready_because: not_ready_because__.unwrap_or_default(),
+                    partitions: partitions__.unwrap_or_default(),
+                    takeovers: takeovers__.unwrap_or_default(),
+                    handovers: handovers__.unwrap_or_default(),
+                    decisions: decisions__.unwrap_or_default(),
+                    model_requests: model_requests__.unwrap_or_default(),
                 })
             }
         }
@@ -21711,6 +21970,24 @@ impl serde::Serialize for ServiceStatus {
         if !self.health_url.is_empty() {
             len += 1;
         }
+        if !self.not_ready_because.is_empty() {
+            len += 1;
+        }
+        if !self.partitions.is_empty() {
+            len += 1;
+        }
+        if self.takeovers != 0 {
+            len += 1;
+        }
+        if self.handovers != 0 {
+            len += 1;
+        }
+        if self.decisions != 0 {
+            len += 1;
+        }
+        if self.model_requests != 0 {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.ServiceStatus", len)?;
         if !self.service.is_empty() {
             struct_ser.serialize_field("service", &self.service)?;
@@ -21732,6 +22009,32 @@ impl serde::Serialize for ServiceStatus {
         if !self.health_url.is_empty() {
             struct_ser.serialize_field("health_url", &self.health_url)?;
         }
+        if !self.not_ready_because.is_empty() {
+            struct_ser.serialize_field("not_ready_because", &self.not_ready_because)?;
+        }
+        if !self.partitions.is_empty() {
+            struct_ser.serialize_field("partitions", &self.partitions)?;
+        }
+        if self.takeovers != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("takeovers", ToString::to_string(&self.takeovers).as_str())?;
+        }
+        if self.handovers != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("handovers", ToString::to_string(&self.handovers).as_str())?;
+        }
+        if self.decisions != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("decisions", ToString::to_string(&self.decisions).as_str())?;
+        }
+        if self.model_requests != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("model_requests", ToString::to_string(&self.model_requests).as_str())?;
+        }
         struct_ser.end()
     }
 }
@@ -21750,6 +22053,14 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
             "ready",
             "health_url",
             "healthUrl",
+            "not_ready_because",
+            "notReadyBecause",
+            "partitions",
+            "takeovers",
+            "handovers",
+            "decisions",
+            "model_requests",
+            "modelRequests",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -21760,6 +22071,12 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
             UptimeS,
             Ready,
             HealthUrl,
+            NotReadyBecause,
+            Partitions,
+            Takeovers,
+            Handovers,
+            Decisions,
+            ModelRequests,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -21788,6 +22105,12 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
                             "uptimeS" | "uptime_s" => Ok(GeneratedField::UptimeS),
                             "ready" => Ok(GeneratedField::Ready),
                             "healthUrl" | "health_url" => Ok(GeneratedField::HealthUrl),
+                            "notReadyBecause" | "not_ready_because" => Ok(GeneratedField::NotReadyBecause),
+                            "partitions" => Ok(GeneratedField::Partitions),
+                            "takeovers" => Ok(GeneratedField::Takeovers),
+                            "handovers" => Ok(GeneratedField::Handovers),
+                            "decisions" => Ok(GeneratedField::Decisions),
+                            "modelRequests" | "model_requests" => Ok(GeneratedField::ModelRequests),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -21813,6 +22136,12 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
                 let mut uptime_s__ = None;
                 let mut ready__ = None;
                 let mut health_url__ = None;
+                let mut not_ready_because__ = None;
+                let mut partitions__ = None;
+                let mut takeovers__ = None;
+                let mut handovers__ = None;
+                let mut decisions__ = None;
+                let mut model_requests__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Service => {
@@ -21853,6 +22182,50 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
                             }
                             health_url__ = Some(map_.next_value()?);
                         }
+                        GeneratedField::NotReadyBecause => {
+                            if not_ready_because__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("notReadyBecause"));
+                            }
+                            not_ready_because__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Partitions => {
+                            if partitions__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("partitions"));
+                            }
+                            partitions__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Takeovers => {
+                            if takeovers__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("takeovers"));
+                            }
+                            takeovers__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Handovers => {
+                            if handovers__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("handovers"));
+                            }
+                            handovers__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Decisions => {
+                            if decisions__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("decisions"));
+                            }
+                            decisions__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::ModelRequests => {
+                            if model_requests__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("modelRequests"));
+                            }
+                            model_requests__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -21865,6 +22238,12 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
                     uptime_s: uptime_s__.unwrap_or_default(),
                     ready: ready__.unwrap_or_default(),
                     health_url: health_url__.unwrap_or_default(),
+                    not_ready_because: not_ready_because__.unwrap_or_default(),
+                    partitions: partitions__.unwrap_or_default(),
+                    takeovers: takeovers__.unwrap_or_default(),
+                    handovers: handovers__.unwrap_or_default(),
+                    decisions: decisions__.unwrap_or_default(),
+                    model_requests: model_requests__.unwrap_or_default(),
                 })
             }
         }

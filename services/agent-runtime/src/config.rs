@@ -34,10 +34,19 @@ pub struct AgentRuntimeConfig {
     pub parallel_tools: usize,
     /// Steps a chain may have. Default 64.
     pub chain_steps: usize,
-    /// Agents whose state is kept in memory. Default 10000.
-    pub cached_agents: usize,
-    /// Decisions of an agent between two snapshots. Default 64.
-    pub snapshot_every: u32,
+    /// What agents may take of this replica's memory, in bytes, as their states are when they are written down; those
+    /// that rest longest are forgotten when it is more. Default 268435456.
+    pub cached_bytes: usize,
+    /// Decisions that are made at once, over all agents; more wait, first come, first served. Default 256.
+    pub decisions_at_once: usize,
+    /// What may wait for one agent before the gateway takes no more messages for it (429); it does again when half of
+    /// that is left. Default 1000.
+    pub pending_inputs: usize,
+    /// Agents that are loaded into memory at once. Default 64.
+    pub loads_at_once: usize,
+    /// Messages of a partition after which what it came to is written down before its time (`bus.checkpoint_ms`).
+    /// Default 5000.
+    pub checkpoint_messages: usize,
     /// Times one decision is begun again because another message came, for agents that want that; what comes after
     /// waits for its turn. Default 3.
     pub restarts: u32,
@@ -98,8 +107,11 @@ impl Default for AgentRuntimeConfig {
             retry_pause_ms: 250,
             parallel_tools: 8,
             chain_steps: 64,
-            cached_agents: 10_000,
-            snapshot_every: 64,
+            cached_bytes: 256 * 1024 * 1024,
+            decisions_at_once: 256,
+            pending_inputs: 1_000,
+            loads_at_once: 64,
+            checkpoint_messages: 5_000,
             restarts: 3,
             max_loaded_bytes: 128 * 1024 * 1024,
             secret_key: Secret::default(),
@@ -150,8 +162,11 @@ impl Validate for AgentRuntimeConfig {
         check(&mut mistakes, "retry_pause_ms", self.retry_pause_ms, 0..=60_000, "milliseconds");
         check(&mut mistakes, "parallel_tools", self.parallel_tools, 1..=256, "tools");
         check(&mut mistakes, "chain_steps", self.chain_steps, 1..=1_000, "steps");
-        check(&mut mistakes, "cached_agents", self.cached_agents, 1..=10_000_000, "agents");
-        check(&mut mistakes, "snapshot_every", self.snapshot_every, 1..=100_000, "decisions");
+        check(&mut mistakes, "cached_bytes", self.cached_bytes, 1_048_576..=1_000_000_000_000, "bytes");
+        check(&mut mistakes, "decisions_at_once", self.decisions_at_once, 1..=100_000, "decisions");
+        check(&mut mistakes, "pending_inputs", self.pending_inputs, 1..=1_000_000, "messages");
+        check(&mut mistakes, "loads_at_once", self.loads_at_once, 1..=10_000, "agents");
+        check(&mut mistakes, "checkpoint_messages", self.checkpoint_messages, 1..=1_000_000, "messages");
         check(&mut mistakes, "restarts", self.restarts, 0..=100, "times");
         check(&mut mistakes, "max_loaded_bytes", self.max_loaded_bytes, 1_048_576..=1_000_000_000_000, "bytes");
         if !self.secret_key.is_empty() && self.secret_key_bytes().is_none() {

@@ -1,48 +1,59 @@
 //! agent-runtime: the mind of every agent.
 //!
-//! A message or a tool's result rings the doorbell ([`runtime`]); the agent's state is brought up to date from the log
-//! ([`memory`]); the pure core decides what to do ([`mind`]), asking models on the way ([`models`]) under a claim
-//! ([`claims`]); the decision is committed under the guard of its subject. What others are to do at its word is done only
-//! then ([`effects`]).
+//! Each agent is in a partition of the log, and each partition is owned by one replica ([`shard`]), which keeps its agents
+//! in memory ([`resident`]), from their snapshots or from the log ([`snapshots`]). What the log brings is folded into their
+//! states; when it is an agent's move, the pure core decides what to do ([`mind`]), asking models on the way
+//! ([`models`], [`thinking`]), and the decision is committed under the guard of its subject. What others are to do at its
+//! word is done only then ([`effects`]).
 
 mod catalogue;
-mod claims;
 mod config;
 pub mod effects;
-mod interjections;
 mod live;
-mod memory;
 pub mod mind;
 mod models;
-mod runtime;
+mod resident;
+mod shard;
+mod snapshots;
+mod thinking;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicUsize};
 
 use kairo_core::{
-    bus::{consume::consume, holding::Holding},
-    service::{Context, ServiceError, waiting_for_nats},
+    bus::{consume::consume, objects::Objects},
+    ownership::member,
+    service::{Context, ServiceError},
     subjects::Consumer,
 };
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Semaphore;
 
 pub use config::{AgentRuntimeConfig, Config, ModelConfig, ModelsConfig};
+pub use live::Live;
+pub use models::{Answers, Models};
+pub use snapshots::decode as decode_snapshot;
 
 /// Runs until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
+    let models = Models::new(&config.models, Objects::new(&context.bus), config.agent_runtime.max_loaded_bytes);
+    run_with(config, context, Arc::new(models)).await
+}
+
+/// The same with others to ask than the configured models.
+pub async fn run_with(config: Config, context: Context, models: Arc<dyn Answers>) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
     let catalogue = catalogue::CatalogueInForce::follow(&bus, shutdown.clone());
-    // For as long as this replica lives: while it drains, it still works.
-    let holding = Holding::answering(&bus, CancellationToken::new()).await?;
-    let buckets = async || {
-        Ok((memory::Memory::open(&bus, config.agent_runtime.cached_agents).await?, claims::Claims::open(&bus).await?))
-    };
-    let Some((memory, claims)) = waiting_for_nats(&bus, &shutdown, buckets).await? else { return Ok(()) };
-    let runtime = runtime::AgentRuntime::new(&bus, &config, memory, claims, catalogue, holding);
+    let shards = Arc::new(shard::Shards {
+        bus: bus.clone(),
+        thinker: thinking::Thinker::new(&bus, &config, models, catalogue),
+        loads: Semaphore::new(config.agent_runtime.loads_at_once),
+        bytes: AtomicUsize::new(0),
+        config: config.agent_runtime,
+    });
     readiness.announce("");
-    let effects = effects::Effects::new(&bus);
-    tokio::join!(
-        consume(&bus, Consumer::AgentRuntime, Arc::new(runtime), shutdown.clone()),
-        consume(&bus, Consumer::AgentRuntimeEffects, Arc::new(effects), shutdown),
+    let effects = Arc::new(effects::Effects::new(&bus));
+    let (owned, ()) = tokio::join!(
+        member::run(&bus, shards, shutdown.clone()),
+        consume(&bus, Consumer::AgentRuntimeEffects, effects, shutdown.clone()),
     );
-    Ok(())
+    Ok(owned?)
 }

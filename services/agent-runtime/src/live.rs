@@ -1,15 +1,17 @@
 //! Showing an answer while it grows, to whoever watches: ephemeral, and worth nothing once the decision is there.
 
-use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, append::Outgoing},
     envelope::{Envelope, Origin},
-    ids::{self, Name},
+    ids::Name,
     subjects::{LIVE_TOKEN, Service},
 };
 use kairo_proto::v1::LiveToken;
 
-/// Where the pieces of one answer go.
+/// What arrived at once is told at once, as long as it is no more than so many of the model's own pieces.
+const PIECES: usize = 4;
+
+/// Where the pieces of one answer go: whoever answers shows them, and need not know who watches.
 pub struct Live<'a> {
     bus: &'a Bus,
     agent: &'a Name,
@@ -17,26 +19,49 @@ pub struct Live<'a> {
     cause: &'a Envelope,
     thread_id: &'a str,
     index: u32,
+    /// Not yet said, and of how many pieces of the model.
+    held: String,
+    pieces: usize,
+    /// Whether what is held is reasoning.
+    reasoning: bool,
     /// Whether the answer is words, told by how it begins; one that is JSON is for the mind.
     words: Option<bool>,
 }
 
 impl<'a> Live<'a> {
-    pub fn new(bus: &'a Bus, agent: &'a Name, cause: &'a Envelope, thread_id: &'a str) -> Self {
-        Self { bus, agent, cause, thread_id, index: 0, words: None }
+    pub(crate) fn new(bus: &'a Bus, agent: &'a Name, cause: &'a Envelope, thread_id: &'a str) -> Self {
+        Self { bus, agent, cause, thread_id, index: 0, held: String::new(), pieces: 0, reasoning: false, words: None }
     }
 
-    /// Shows a piece; an empty one is none.
-    pub async fn show(&mut self, text: String, reasoning: bool) {
+    /// Shows a piece, at the latest with the next [`Live::flush`]; an empty one is none.
+    pub async fn show(&mut self, text: &str, reasoning: bool) {
         if !reasoning && self.words.is_none() {
             self.words = text.trim_start().chars().next().map(|first| first != '{');
         }
         if text.is_empty() || !reasoning && self.words == Some(false) {
             return;
         }
-        let (id, now) = (ids::entering(), Timestamp::now());
+        if self.reasoning != reasoning {
+            self.flush().await;
+        }
+        self.reasoning = reasoning;
+        self.held.push_str(text);
+        self.pieces += 1;
+        if self.pieces == PIECES {
+            self.flush().await;
+        }
+    }
+
+    /// Says what is held. To be called before anything is waited for.
+    pub async fn flush(&mut self) {
+        self.pieces = 0;
+        if self.held.is_empty() {
+            return;
+        }
+        let (id, now) = (self.bus.new_id(), self.bus.now());
         let envelope = self.cause.follow(id, Service::AgentRuntime, Origin::Internal, now);
-        let token = LiveToken { thread_id: self.thread_id.to_owned(), index: self.index, text, reasoning };
+        let (text, thread_id) = (std::mem::take(&mut self.held), self.thread_id.to_owned());
+        let token = LiveToken { thread_id, index: self.index, text, reasoning: self.reasoning };
         self.index += 1;
         self.bus.say_live(&Outgoing::new(&LIVE_TOKEN, self.agent, envelope.in_thread(self.thread_id), token)).await;
     }

@@ -25,6 +25,7 @@ pub mod schedule;
 pub mod schema;
 pub mod secrets;
 mod seen;
+mod shared;
 pub mod state;
 mod target;
 pub mod tasks;

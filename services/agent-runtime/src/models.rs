@@ -1,24 +1,37 @@
 //! Calling a model. Whatever happens, the outcome is a completion: a failure is one too.
 
+mod offers;
 mod parts;
 mod thinking;
 mod wire;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_openai::{Client, config::OpenAIConfig, error::OpenAIError, middleware::ReqwestService};
-use futures::StreamExt;
+use futures::{FutureExt, Stream, StreamExt, future::BoxFuture};
 use kairo_core::bus::objects::Objects;
 use kairo_proto::v1::{Completion, CompletionError};
 use serde_json::Value;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::Instant,
+};
 
-use self::parts::Shown;
+use self::{
+    offers::{Offer, Offers},
+    parts::Shown,
+};
 use crate::{
     config::{ModelConfig, ModelsConfig},
     live::Live,
     mind::request::ModelRequest,
 };
+
+/// Whoever answers what the mind asks.
+pub trait Answers: Send + Sync {
+    /// Asks the model of the request's tier. `live` is given each piece as it arrives, if it comes in pieces.
+    fn complete<'a>(&'a self, request: &'a ModelRequest, live: Option<Live<'a>>) -> BoxFuture<'a, Completion>;
+}
 
 /// The models, by tier.
 pub struct Models {
@@ -27,6 +40,7 @@ pub struct Models {
     fast: Option<Model>,
     light: Option<Model>,
     objects: Objects,
+    offers: Offers,
     /// Room for images and audio while they are being sent, in kilobytes.
     room: Semaphore,
     room_kb: u32,
@@ -48,20 +62,19 @@ impl Models {
             fast: model(&config.fast),
             light: model(&config.light),
             objects,
+            offers: Offers::default(),
             room: Semaphore::new(usize::try_from(room_kb).unwrap_or(Semaphore::MAX_PERMITS)),
             room_kb,
         }
     }
 
-    /// Asks the model of the request's tier. `live` is given each piece as it arrives, if the endpoint streams.
-    pub async fn complete(&self, request: &ModelRequest, live: Option<Live<'_>>) -> Completion {
+    fn of(&self, tier: &str) -> &Model {
         let fast = self.fast.as_ref().unwrap_or(&self.heavy);
-        let model = match request.tier {
+        match tier {
             "light" => self.light.as_ref().unwrap_or(fast),
             "fast" => fast,
             _ => &self.heavy,
-        };
-        model.complete(self, request, live).await
+        }
     }
 
     /// The images and audio of a request, with the room they take. One that is gone is told of in words.
@@ -92,6 +105,12 @@ impl Models {
     }
 }
 
+impl Answers for Models {
+    fn complete<'a>(&'a self, request: &'a ModelRequest, live: Option<Live<'a>>) -> BoxFuture<'a, Completion> {
+        self.of(request.tier).complete(self, request, live).boxed()
+    }
+}
+
 /// Rounded up: something takes room, however small.
 fn kilobytes(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
@@ -112,9 +131,10 @@ impl Model {
         let _permit = self.permits.acquire().await;
         let started = Instant::now();
         let limit = Duration::from_millis(self.config.timeout_ms);
+        let offer = models.offers.of(&request.tools);
         let outcome = match models.load(request, &self.config).await {
             Err(error) => Err(error),
-            Ok((shown, _room)) => match tokio::time::timeout(limit, self.call(request, &shown, live)).await {
+            Ok((shown, _room)) => match tokio::time::timeout(limit, self.call(request, &offer, &shown, live)).await {
                 Ok(outcome) => outcome,
                 Err(_) => Err(error("model_timeout", format!("no answer within {} ms", limit.as_millis()), true)),
             },
@@ -123,7 +143,7 @@ impl Model {
         Completion {
             tier: request.tier.to_owned(),
             model: if completion.model.is_empty() { self.config.model.clone() } else { completion.model },
-            request_digest: request.digest(),
+            request_digest: request.digest_with(&offer.canonical),
             latency_ms: u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX),
             ..completion
         }
@@ -132,21 +152,19 @@ impl Model {
     async fn call(
         &self,
         request: &ModelRequest,
+        offer: &Offer,
         shown: &[Shown],
         mut live: Option<Live<'_>>,
     ) -> Result<Completion, CompletionError> {
-        let body = wire::request(request, shown, &self.config);
+        let body = wire::request(request, offer, shown, &self.config);
         let mut growing = wire::Growing::default();
         if self.config.stream {
-            let mut chunks =
-                self.client.chat().create_stream_byot::<_, Value>(body).await.map_err(|error| failure(&error))?;
-            while let Some(chunk) = chunks.next().await {
-                let added = growing.take(&chunk.map_err(|error| failure(&error))?);
-                if let Some(live) = &mut live {
-                    live.show(added.reasoning, true).await;
-                    live.show(added.text, false).await;
-                }
+            let chunks = self.client.chat().create_stream_byot::<_, Value>(body).await;
+            let ended = take_all(chunks.map_err(|error| failure(&error))?, &mut growing, live.as_mut()).await;
+            if let Some(live) = &mut live {
+                live.flush().await;
             }
+            ended?;
         } else {
             let answer: Value = self.client.chat().create_byot(body).await.map_err(|error| failure(&error))?;
             growing.take(&answer);
@@ -155,6 +173,30 @@ impl Model {
             return Err(error("malformed_answer", "the answer broke off before its end".to_owned(), true));
         }
         Ok(growing.finish(&request.tools))
+    }
+}
+
+/// Takes in chunks to the end, and shows what they add: what arrived at once is shown at once.
+async fn take_all(
+    mut chunks: impl Stream<Item = Result<Value, OpenAIError>> + Unpin,
+    growing: &mut wire::Growing,
+    mut live: Option<&mut Live<'_>>,
+) -> Result<(), CompletionError> {
+    loop {
+        let chunk = match (chunks.next().now_or_never(), &mut live) {
+            (Some(chunk), _) => chunk,
+            (None, Some(live)) => {
+                live.flush().await;
+                chunks.next().await
+            }
+            (None, None) => chunks.next().await,
+        };
+        let Some(chunk) = chunk else { return Ok(()) };
+        let added = growing.take(&chunk.map_err(|error| failure(&error))?);
+        if let Some(live) = &mut live {
+            live.show(&added.reasoning, true).await;
+            live.show(&added.text, false).await;
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 //! (<https://github.com/cloudevents/spec/blob/main/cloudevents/bindings/nats-protocol-binding.md>). So the envelope
 //! is read without touching the body.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use kairo_proto::ContentType;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
@@ -161,23 +163,29 @@ impl Envelope {
         let content = get(CONTENT_TYPE).unwrap_or(ContentType::JSON);
         Ok(Self {
             id,
-            source: required(SOURCE, "a URI reference")?,
-            type_name: required(TYPE, "a type such as kairo.user.message.v1")?,
+            source: required(SOURCE, "a URI reference")?.into_owned(),
+            type_name: required(TYPE, "a type such as kairo.user.message.v1")?.into_owned(),
             time: time.parse().map_err(|_| bad(TIME, "an RFC 3339 time", &time))?,
-            subject: optional(SUBJECT, get(SUBJECT), decode)?,
+            subject: optional(SUBJECT, get(SUBJECT), owned)?,
             content: ContentType::parse(content)
                 .ok_or_else(|| bad(CONTENT_TYPE, "application/protobuf or application/json", content))?,
             correlation_id: get(CORRELATION).map_or(Ok(id), |text| uuid(CORRELATION, text))?,
             causation_id: get(CAUSATION).map(|text| uuid(CAUSATION, text)).transpose()?,
-            thread_id: optional(THREAD, get(THREAD), decode)?,
+            thread_id: optional(THREAD, get(THREAD), owned)?,
             origin: optional(ORIGIN, get(ORIGIN), Origin::parse)?.unwrap_or(Origin::System),
             modality: optional(MODALITY, get(MODALITY), Modality::parse)?.unwrap_or(Modality::Text),
-            tags: optional(TAGS, get(TAGS), decode)?
+            tags: optional(TAGS, get(TAGS), owned)?
                 .map(|tags| tags.split(',').map(str::to_owned).collect())
                 .unwrap_or_default(),
             traceparent: get(TRACEPARENT).map(str::to_owned),
         })
     }
+}
+
+/// The event's id and its correlation id, of headers that are otherwise not read.
+pub fn ids<'h>(get: impl Fn(&'static str) -> Option<&'h str>) -> Option<(Uuid, Uuid)> {
+    let id = Uuid::parse_str(get(ID)?).ok()?;
+    Some((id, get(CORRELATION).map_or(Some(id), |text| Uuid::parse_str(text).ok())?))
 }
 
 const SPECVERSION: &str = "ce-specversion";
@@ -202,8 +210,12 @@ fn encode(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-fn decode(text: &str) -> Option<String> {
-    percent_decode_str(text).decode_utf8().ok().map(|text| text.into_owned())
+fn decode(text: &str) -> Option<Cow<'_, str>> {
+    percent_decode_str(text).decode_utf8().ok()
+}
+
+fn owned(text: &str) -> Option<String> {
+    decode(text).map(Cow::into_owned)
 }
 
 fn uuid(header: &'static str, text: &str) -> Result<Uuid, BadHeader> {

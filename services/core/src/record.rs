@@ -1,16 +1,19 @@
 //! What stands in the log: an envelope and a body at a sequence.
 
 use async_nats::{
-    HeaderMap,
+    HeaderMap, HeaderName,
     jetstream::{Message, message::Info},
 };
 use bytes::Bytes;
 use jiff::Timestamp;
 use kairo_proto::{Body, Unreadable as UnreadableBody};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::{
-    envelope::{BadHeader, Envelope},
+    envelope::{self, BadHeader, Envelope},
+    header_lines,
+    partition::{self, Partitions},
     subjects,
 };
 
@@ -37,7 +40,10 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub struct Raw {
     pub sequence: u64,
+    /// Without the partition that it is stored under.
     pub subject: String,
+    /// The partition it is stored under; none for what is not in the log, or should not be.
+    pub partition: Option<u32>,
     pub headers: HeaderMap,
     pub payload: Bytes,
     /// When the server stored it.
@@ -57,6 +63,8 @@ pub enum Unreadable {
     WrongType { found: String, expected: String },
     #[error("body of {size} bytes is larger than the limit of {limit}")]
     TooLarge { size: usize, limit: usize },
+    #[error("subject ends in {}, expected the partition of its owner, {expected}", found.map_or("no partition".to_owned(), |found| format!("partition {found}")))]
+    WrongPartition { expected: u32, found: Option<u32> },
 }
 
 impl Raw {
@@ -65,9 +73,11 @@ impl Raw {
     pub fn delivered(message: &mut Message) -> Result<(Self, Info<'_>), async_nats::Error> {
         let headers = message.message.headers.take().unwrap_or_default();
         let info = message.info()?;
+        let (subject, partition) = partition::split(&message.subject);
         let raw = Self {
             sequence: info.stream_sequence,
-            subject: message.subject.to_string(),
+            subject: subject.to_owned(),
+            partition,
             headers,
             payload: message.payload.clone(),
             stored: server_time(info.published.unix_timestamp_nanos()),
@@ -75,22 +85,30 @@ impl Raw {
         Ok((raw, info))
     }
 
-    /// The header of this name, as text.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(|value| value.as_str())
+    /// Why it is not where it belongs: whoever published it wrote another partition than its owner's, or none. What is
+    /// wrong with its subject apart from that is for others to say.
+    pub fn misplaced(&self, partitions: Partitions) -> Option<Unreadable> {
+        let mut tokens = self.subject.strip_prefix("kairo.")?.split('.').skip(1);
+        let (Some(owner), Some(_), None) = (tokens.next(), tokens.next(), tokens.next()) else { return None };
+        let expected = partitions.of(owner);
+        let found = self.partition;
+        (found != Some(expected)).then_some(Unreadable::WrongPartition { expected, found })
     }
 
-    /// The headers as text, one a line, in alphabetical order; [`read_headers`] reads them again.
+    /// The header of this name, as text.
+    pub fn header(&self, name: &'static str) -> Option<&str> {
+        // Of a name that is there for good none is made.
+        self.headers.get(HeaderName::from_static(name)).map(|value| value.as_str())
+    }
+
+    /// Its id and its correlation id, without reading the rest.
+    pub fn ids(&self) -> Option<(Uuid, Uuid)> {
+        envelope::ids(|name| self.header(name))
+    }
+
+    /// The headers as text, as [`crate::header_lines`] writes them.
     pub fn header_lines(&self) -> String {
-        let mut lines = String::with_capacity(512);
-        let mut headers: Vec<(&str, _)> = self.headers.iter().map(|(name, values)| (name.as_ref(), values)).collect();
-        headers.sort_unstable_by_key(|(name, _)| *name);
-        for (name, values) in headers {
-            for value in values {
-                lines.extend([name, ": ", value.as_str(), "\n"]);
-            }
-        }
-        lines
+        header_lines::header_lines(&self.headers)
     }
 
     /// Reads it whole. `max_body` is in bytes.
@@ -112,15 +130,6 @@ impl Raw {
         }
         Ok(Record { sequence: self.sequence, subject: self.subject.clone(), envelope, body })
     }
-}
-
-/// Headers that were written one a line. A line that is no header is passed over.
-pub fn read_headers(lines: &str) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in lines.lines().filter_map(|line| line.split_once(": ")) {
-        headers.append(name, value);
-    }
-    headers
 }
 
 /// A server's time, in nanoseconds since the epoch; what does not fit counts as the epoch.

@@ -3,11 +3,11 @@
 mod health;
 mod status;
 
-use std::{future::Future, process::ExitCode, time::Instant};
+use std::{future::Future, process::ExitCode};
 
 use clap::Parser;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::{runtime::Runtime, signal::unix::SignalKind};
+use tokio::{runtime::Runtime, signal::unix::SignalKind, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 pub use health::{HealthConfig, Readiness};
@@ -187,8 +187,8 @@ where
     let readiness = Readiness::default();
     readiness.serve(config.health(), shutdown.clone()).await?;
     let Some(bus) = connect(service, &config, &shutdown).await? else { return Ok(()) };
-    readiness.depend_on(&bus.client);
-    tokio::spawn(status::answer(bus.clone(), readiness.clone(), started));
+    readiness.depend_on(&bus);
+    bus.spawn(status::answer(bus.clone(), readiness.clone(), started));
     let context = Context { bus: bus.clone(), shutdown: shutdown.clone(), readiness: readiness.clone() };
     let outcome = body(config, context).await;
     readiness.set(false);
@@ -222,10 +222,9 @@ pub async fn waiting_for_nats<T>(
         };
         attempt += 1;
         tracing::info!(%error, attempt, "waiting for nats");
-        let delay = crate::bus::consume::backoff(&bus.limits, attempt);
-        tokio::select! {
-            () = tokio::time::sleep(delay) => {}
-            () = shutdown.cancelled() => return Ok(None),
+        let pause = tokio::time::sleep(crate::bus::consume::backoff(&bus.limits, attempt));
+        if shutdown.run_until_cancelled(pause).await.is_none() {
+            return Ok(None);
         }
     }
 }

@@ -1,8 +1,7 @@
 //! One lock and one value for each key, made when first asked for, at most so many.
 
 use std::{
-    collections::HashMap,
-    hash::Hash,
+    collections::BTreeMap,
     sync::{Arc, Mutex as StdMutex, PoisonError},
 };
 
@@ -14,10 +13,10 @@ pub type Slot<V> = Arc<Mutex<V>>;
 /// A bounded map of slots. When it is full, values nobody is using are forgotten: they must be caches.
 pub struct Slots<K, V> {
     capacity: usize,
-    slots: StdMutex<HashMap<K, Slot<V>>>,
+    slots: StdMutex<BTreeMap<K, Slot<V>>>,
 }
 
-impl<K: Clone + Eq + Hash, V: Default> Slots<K, V> {
+impl<K: Clone + Ord, V: Default> Slots<K, V> {
     pub fn new(capacity: usize) -> Self {
         Self { capacity: capacity.max(1), slots: StdMutex::default() }
     }
@@ -40,11 +39,6 @@ impl<K: Clone + Eq + Hash, V: Default> Slots<K, V> {
         }
         slots.entry(key.clone()).or_default().clone()
     }
-}
-
-/// How many in this process have the slot in hand, the asker included: one works, the others wait.
-pub fn company<V>(slot: &Slot<V>) -> usize {
-    Arc::strong_count(slot).saturating_sub(1)
 }
 
 #[cfg(test)]

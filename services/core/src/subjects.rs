@@ -40,12 +40,15 @@ impl Service {
     }
 }
 
-/// A durable consumer of `KAIRO_EVENTS`, shared by all replicas of its service.
+/// Who reads a subject of `KAIRO_EVENTS`: a durable consumer that all replicas of a service share, or each partition's
+/// owner. [`Consumer::RouterHooks`] reads a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Consumer {
     Router,
     /// The router again: what happens in other systems.
     RouterEvents,
+    /// The router once more: tasks that began to wait for something outside, from the bucket of hooks.
+    RouterHooks,
     AgentRuntime,
     /// agent-runtime again: what its decisions have other parts of NATS do, such as timers.
     AgentRuntimeEffects,
@@ -56,10 +59,10 @@ pub enum Consumer {
 }
 
 impl Consumer {
-    pub const ALL: [Consumer; 7] = [
-        Consumer::Router,
+    /// Those that are durable consumers of a stream.
+    pub const DURABLE: [Consumer; 6] = [
         Consumer::RouterEvents,
-        Consumer::AgentRuntime,
+        Consumer::RouterHooks,
         Consumer::AgentRuntimeEffects,
         Consumer::ToolRunner,
         Consumer::ToolRunnerProcesses,
@@ -70,6 +73,7 @@ impl Consumer {
         match self {
             Consumer::Router => "router",
             Consumer::RouterEvents => "router-events",
+            Consumer::RouterHooks => "router-hooks",
             Consumer::AgentRuntime => "agent-runtime",
             Consumer::AgentRuntimeEffects => "agent-runtime-effects",
             Consumer::ToolRunner => "tool-runner",
@@ -78,13 +82,23 @@ impl Consumer {
         }
     }
 
-    /// The subjects it is delivered, from the table; what other systems say stands in no table.
+    /// The stream it is delivered from.
+    pub const fn stream(self) -> &'static str {
+        match self {
+            Consumer::RouterHooks => HOOKS_STREAM,
+            _ => EVENTS_STREAM,
+        }
+    }
+
+    /// The subjects it is delivered, from the table; what other systems say stands in no table, and neither do hooks.
     pub fn filters(self) -> Vec<String> {
-        if self == Consumer::RouterEvents {
-            return vec![OUTSIDE_EVENTS.to_owned()];
+        match self {
+            Consumer::RouterEvents => return vec![OUTSIDE_EVENTS.to_owned()],
+            Consumer::RouterHooks => return vec![format!("$KV.{HOOKS_BUCKET}.>")],
+            _ => {}
         }
         let mine = TABLE.iter().filter(|route| route.consumers.contains(&self));
-        mine.map(Route::filter).collect()
+        mine.map(Route::stored_filter).collect()
     }
 }
 
@@ -107,10 +121,15 @@ pub const DLQ_STREAM: &str = "KAIRO_DLQ";
 pub const TIMERS_STREAM: &str = "KAIRO_TIMERS";
 /// Which tasks wait for what happens outside. Made from the log, so not a fact in itself.
 pub const HOOKS_BUCKET: &str = "KAIRO_HOOKS";
-/// Snapshots of agents: an optimisation, deletable at any time.
+/// The stream behind that bucket.
+pub const HOOKS_STREAM: &str = "KV_KAIRO_HOOKS";
+/// Snapshots of agents, and the checkpoints of partitions that rest on them: deletable at any time, all together.
 pub const SNAPSHOTS_BUCKET: &str = "KAIRO_SNAPSHOTS";
-/// Claims of replicas on agents: not facts, so not in the log.
-pub const CLAIMS_BUCKET: &str = "KAIRO_CLAIMS";
+/// Which replicas are there, and which partitions they own: no facts, so not in the log, and in memory only.
+pub const MEMBERS_BUCKET: &str = "KAIRO_MEMBERS";
+pub const OWNERS_BUCKET: &str = "KAIRO_OWNERS";
+/// Agents with more inputs waiting than they take on, as long as that is so: no facts, so not in the log.
+pub const CONGESTION_BUCKET: &str = "KAIRO_CONGESTION";
 /// API keys of the gateway, hashed: revocable at once and no facts of agents, so not in the log.
 pub const KEYS_BUCKET: &str = "KAIRO_KEYS";
 /// What stands for an API key in one URL, hashed, for a moment.
@@ -128,6 +147,11 @@ pub fn is_announcement(subject: &str) -> bool {
     let tokens: Vec<&str> = subject.split('.').collect();
     let ["kairo", "system", _, verb] = tokens[..] else { return false };
     TABLE.iter().any(|route| route.noun == "system" && route.verb == verb)
+}
+
+/// Where another system says what is named `<source>.<verb>`.
+pub fn outside_of(trigger: &str) -> String {
+    format!("kairo.system.{trigger}")
 }
 
 /// The `<source>.<verb>` of what another system says on this subject, both of them names; `None` for any other subject.
@@ -153,11 +177,6 @@ pub const SUPERVISORS_CONTROL: &str = "kairo.live.process-supervisor.control";
 /// Where the supervisor that is this replica answers about the processes it runs (core NATS requests).
 pub fn control_of(instance: &str) -> String {
     format!("kairo.live.{instance}.control")
-}
-
-/// Where the replica that is deciding for an agent hears of messages that came meanwhile (core NATS).
-pub fn doorbell_of(agent: &Name) -> String {
-    format!("kairo.live.{agent}.doorbell")
 }
 
 /// Where all supervisors are asked for what an agent's processes wrote so far (core NATS request with many replies).
@@ -193,14 +212,25 @@ pub struct Route {
 }
 
 impl Route {
-    /// The subject with the owner as its third token.
+    /// The subject with the owner as its third token. Where it is stored, the bus adds the owner's partition.
     pub fn of(&self, owner: &Name) -> String {
         format!("kairo.{}.{owner}.{}", self.noun, self.verb)
     }
 
-    /// The subject of every owner.
+    /// Whether this is its subject, whoever the owner is.
+    pub fn is(&self, subject: &str) -> bool {
+        let mut tokens = subject.split('.').skip(1);
+        tokens.next() == Some(self.noun) && tokens.nth(1) == Some(self.verb)
+    }
+
+    /// The subject of every owner, as it is spoken on.
     pub fn filter(&self) -> String {
         format!("kairo.{}.*.{}", self.noun, self.verb)
+    }
+
+    /// The subject of every owner, as it is stored in the log.
+    pub fn stored_filter(&self) -> String {
+        format!("{}.*", self.filter())
     }
 }
 
@@ -307,7 +337,7 @@ table! {
 pub const EVENTS_SUBJECTS: [&str; 7] = [
     "kairo.user.>",
     "kairo.agent.>",
-    "kairo.task.*.triggered",
+    "kairo.task.*.triggered.*",
     "kairo.email.>",
     "kairo.tool.>",
     "kairo.process.>",
@@ -315,11 +345,21 @@ pub const EVENTS_SUBJECTS: [&str; 7] = [
 ];
 
 /// The subjects `KAIRO_TIMERS` takes: where timers are set, and where they say that a task is due.
-pub const TIMERS_SUBJECTS: [&str; 2] = ["kairo.timer.>", "kairo.task.*.due"];
+pub const TIMERS_SUBJECTS: [&str; 2] = ["kairo.timer.>", "kairo.task.*.due.*"];
 
-/// All that concerns one agent.
+/// What other systems publish, which know of no partitions: the log adds theirs.
+pub const WITHOUT_PARTITION: &str = "kairo.system.*.*";
+
+/// All that concerns one agent, as it is stored.
 pub fn everything_of(agent: &Name) -> String {
     format!("kairo.*.{agent}.>")
+}
+
+/// The subjects of the log that an agent's mind is folded from: what is said to it, what it decided, and what became of
+/// that.
+pub fn subjects_of(agent: &Name) -> Vec<String> {
+    let concerns = |route: &&Route| route.store == Store::Events && !matches!(route.noun, "user" | "system");
+    TABLE.iter().filter(concerns).map(|route| route.of(agent)).collect()
 }
 
 /// The row and the owner of a subject; `None` when it is not in the table.
@@ -361,6 +401,8 @@ mod tests {
         let (row, owner) = route("kairo.tool.default.result").unwrap();
         assert_eq!((row.verb, row.emitter, owner.as_str()), ("result", Only(Service::ToolRunner), "default"));
         assert_eq!(TOOL_RESULT.of(&owner), "kairo.tool.default.result");
+        assert!(TOOL_RESULT.is("kairo.tool.default.result") && !TOOL_RESULT.is("kairo.tool.default.invoke"));
+        assert!(!TOOL_RESULT.is("kairo.agent.default.result") && !TOOL_RESULT.is("kairo.tool.result"));
         for stranger in ["kairo.tool.result", "kairo.tool.A.result", "kairo.tool.a.b.result", "other.tool.a.result"] {
             assert!(route(stranger).is_none(), "{stranger}");
         }
@@ -380,15 +422,16 @@ mod tests {
 
     #[test]
     fn what_is_due_enters_the_log_by_way_of_the_timers() {
-        assert!(TIMERS_SUBJECTS.contains(&TASK_DUE.filter().as_str()));
-        assert!(EVENTS_SUBJECTS.contains(&TASK_TRIGGERED.filter().as_str()));
+        assert!(TIMERS_SUBJECTS.contains(&TASK_DUE.stored_filter().as_str()));
+        assert!(EVENTS_SUBJECTS.contains(&TASK_TRIGGERED.stored_filter().as_str()));
     }
 
     #[test]
-    fn consumers_are_fed_from_the_log_only() {
-        for consumer in Consumer::ALL {
+    fn consumers_are_fed_from_the_log_and_the_hooks_only() {
+        for consumer in Consumer::DURABLE {
             assert!(!consumer.filters().is_empty());
         }
+        assert_eq!(HOOKS_STREAM, format!("KV_{HOOKS_BUCKET}"));
         for route in TABLE.iter().filter(|route| !route.consumers.is_empty()) {
             assert_eq!(route.store, Store::Events);
         }

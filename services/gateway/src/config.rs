@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use kairo_core::{
     config::{Mistake, Secret, Validate, check},
+    ids::Name,
     service_config,
 };
 use kairo_read_model::{MAX_ROWS, PostgresConfig, search::SearchConfig};
@@ -74,8 +75,8 @@ pub struct GatewayConfig {
     /// How long supervisors may take to tell who has just begun to listen what an agent's processes wrote so far, in
     /// milliseconds. Default 1000.
     pub tail_wait_ms: u64,
-    /// Newest messages of the log that are kept for all streams; a stream that is further behind reads the log itself.
-    /// Default 1024.
+    /// Messages of the log that wait for one stream or chat; one that is further behind reads the log itself. Default
+    /// 1024.
     pub shared_messages: usize,
     /// Pause after which a silent event stream shows that it is alive, and after which a WebSocket client is asked
     /// whether it is, in milliseconds. A client that is silent for two of them is gone. Default 15000.
@@ -87,6 +88,14 @@ pub struct GatewayConfig {
     pub openai_retry_ms: u64,
     /// Largest body of a chat client's request, in bytes: it brings the whole history. Default 8388608.
     pub openai_max_body_bytes: usize,
+    /// Messages said of late that are remembered, of all clients, some 50 bytes each, so that a chat's message that is
+    /// said again is known without asking the read model. Default 1000000.
+    pub remembered_messages: usize,
+    /// Agents known to exist that are kept in memory. Default 100000.
+    pub known_agents: usize,
+    /// The agent that gets messages which name none, as router has it (`router.default_agent`): messages to an agent that
+    /// has too many waiting are refused. Default `default`.
+    pub default_agent: String,
     /// How long services may keep silent before a status is complete, in milliseconds. Default 300.
     pub status_wait_ms: u64,
     /// Longest answer of the read model, in milliseconds. Default 5000.
@@ -158,6 +167,9 @@ impl Default for GatewayConfig {
             openai_wait_ms: 300_000,
             openai_retry_ms: 900_000,
             openai_max_body_bytes: 8 * 1024 * 1024,
+            remembered_messages: 1_000_000,
+            known_agents: 100_000,
+            default_agent: "default".to_owned(),
             status_wait_ms: 300,
             query_timeout_ms: 5_000,
             digest_timeout_ms: 600_000,
@@ -194,6 +206,11 @@ impl Validate for GatewayConfig {
         check(found, "openai_wait_ms", self.openai_wait_ms, 100..=86_400_000, "milliseconds");
         check(found, "openai_retry_ms", self.openai_retry_ms, 1_000..=86_400_000, "milliseconds");
         check(found, "openai_max_body_bytes", self.openai_max_body_bytes, 1_024..=67_108_864, "bytes");
+        check(found, "remembered_messages", self.remembered_messages, 1..=100_000_000, "messages");
+        check(found, "known_agents", self.known_agents, 1..=10_000_000, "agents");
+        if let Err(error) = Name::parse(&self.default_agent) {
+            found.push(Mistake::new("default_agent", error.to_string(), "name an agent"));
+        }
         check(found, "status_wait_ms", self.status_wait_ms, 10..=10_000, "milliseconds");
         check(found, "query_timeout_ms", self.query_timeout_ms, 10..=60_000, "milliseconds");
         check(found, "digest_timeout_ms", self.digest_timeout_ms, 100..=86_400_000, "milliseconds");

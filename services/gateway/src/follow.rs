@@ -6,8 +6,12 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::{
+    datetime::parse_rfc3339,
+    jetstream::consumer::{AckPolicy, DeliverPolicy, pull},
+};
 use futures::StreamExt;
+use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusError, consume::backoff},
     record::Raw,
@@ -24,7 +28,7 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 /// The sequence of the last message in the log.
 pub async fn end_of_log(bus: &Bus) -> Result<u64, BusError> {
     let asked = async {
-        let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+        let stream = bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
         Ok(stream.get_info().await?.state.last_sequence)
     };
     asked.await.map_err(|source| BusError::Unavailable { doing: "asking where the log ends", source })
@@ -39,6 +43,10 @@ pub struct Follower {
     buffer: usize,
     /// The last message handed over.
     position: u64,
+    /// Where to begin while nothing was handed over; none for behind `position`.
+    since: Option<Timestamp>,
+    /// Whether messages come without their bodies.
+    headers_only: bool,
     pull: Option<Pull>,
     failures: u64,
 }
@@ -55,7 +63,15 @@ struct Pull {
 impl Follower {
     /// Begins behind the message at `position`. Asks nothing of the server yet.
     pub fn new(bus: &Bus, filter: String, position: u64, buffer: usize) -> Self {
-        Self { bus: bus.clone(), filter, buffer, position, pull: None, failures: 0 }
+        let (since, headers_only) = (None, false);
+        Self { bus: bus.clone(), filter, buffer, position, since, headers_only, pull: None, failures: 0 }
+    }
+
+    /// Begins with what was stored at that time, and leaves the bodies out.
+    pub fn of_headers(bus: &Bus, filter: String, since: Timestamp, buffer: usize) -> Self {
+        let mut follower = Self::new(bus, filter, 0, buffer);
+        (follower.since, follower.headers_only) = (Some(since), true);
+        follower
     }
 
     /// The next message, which may be yet to come. Tries for as long as it takes.
@@ -114,9 +130,14 @@ impl Follower {
     }
 
     async fn start(&self) -> Result<Pull, async_nats::Error> {
-        let stream = self.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+        let stream = self.bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+        let deliver_policy = match self.since.filter(|_| self.position == 0) {
+            Some(since) => DeliverPolicy::ByStartTime { start_time: parse_rfc3339(&since.to_string())? },
+            None => DeliverPolicy::ByStartSequence { start_sequence: self.position + 1 },
+        };
         let consumer = stream.create_consumer(pull::Config {
-            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: self.position + 1 },
+            deliver_policy,
+            headers_only: self.headers_only,
             ack_policy: AckPolicy::None,
             filter_subject: self.filter.clone(),
             inactive_threshold: FORGOTTEN_AFTER,
@@ -135,8 +156,9 @@ impl Follower {
 /// The server is told, so that it need not keep the place of many that came and went.
 impl Drop for Follower {
     fn drop(&mut self) {
-        let (Some(pull), Ok(runtime)) = (self.pull.take(), Handle::try_current()) else { return };
-        let jetstream = self.bus.jetstream.clone();
+        let here = (self.pull.take(), Handle::try_current(), self.bus.nats());
+        let (Some(pull), Ok(runtime), Ok(nats)) = here else { return };
+        let jetstream = nats.jetstream.clone();
         runtime.spawn(async move {
             if let Err(error) = jetstream.delete_consumer_from_stream(&pull.consumer, EVENTS_STREAM).await {
                 tracing::debug!(%error, "the server will forget a reader by itself");

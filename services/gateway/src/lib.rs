@@ -3,12 +3,16 @@
 //! Who asks is told by an API key ([`auth`]), and what they may do by the table of endpoints ([`http::access`]).
 //! What clients ask for over HTTP is checked ([`fields`]) and becomes an event or a query, one file an endpoint
 //! ([`http`]), which answer what is asked over gRPC, too ([`grpc`]); what is wrong is answered as a [`problem`]. What clients [`watch`], as server-sent events or over a
-//! WebSocket, comes straight from the log ([`tail`], [`follow`]), pieces of answers from those who are writing them
-//! ([`live`]), and for those who come [`late`] what processes wrote before.
+//! WebSocket, comes straight from the log ([`tail`], [`follow`]), which is read once and handed to those who wait for it
+//! ([`dispatch`]), pieces of answers from those who are writing them
+//! ([`live`], [`tokens`]), and for those who come [`late`] what processes wrote before. What was seen of the log is
+//! remembered where it saves asking: agents ([`directory`]) and messages ([`recent`]).
 
 mod auth;
 mod concern;
 mod config;
+mod directory;
+mod dispatch;
 mod fields;
 mod follow;
 mod grpc;
@@ -19,9 +23,11 @@ mod own;
 mod place;
 mod prices;
 mod problem;
+mod recent;
 mod server;
 mod state;
 mod tail;
+mod tokens;
 mod watch;
 
 use kairo_core::service::{Context, ServiceError};

@@ -66,7 +66,9 @@ impl Listening {
     async fn begin(bus: &Bus, agent: Option<&Name>, tail_wait: Duration) -> Result<Self, async_nats::Error> {
         let mut live = SelectAll::new();
         for route in [LIVE_TOKEN, LIVE_OUTPUT] {
-            live.push(bus.client.subscribe(agent.map_or_else(|| route.filter(), |agent| route.of(agent))).await?);
+            live.push(
+                bus.nats()?.client.subscribe(agent.map_or_else(|| route.filter(), |agent| route.of(agent))).await?,
+            );
         }
         // Only now: what is said after the tail was told is heard live.
         let tail = match agent {
@@ -130,10 +132,10 @@ fn waiting(record: Record) -> Piece {
 
 impl Tail {
     async fn ask(bus: &Bus, agent: &Name, wait: Duration) -> Result<Self, async_nats::Error> {
-        let inbox = bus.client.new_inbox();
-        let answers = bus.client.subscribe(inbox.clone()).await?;
+        let inbox = bus.nats()?.client.new_inbox();
+        let answers = bus.nats()?.client.subscribe(inbox.clone()).await?;
         let request = TailRequest { agent: agent.to_string() };
-        bus.client.publish_with_reply(tail_of(agent), inbox, request.encode_to_vec().into()).await?;
+        bus.nats()?.client.publish_with_reply(tail_of(agent), inbox, request.encode_to_vec().into()).await?;
         Ok(Self { answers, subject: LIVE_OUTPUT.of(agent), over: Box::pin(tokio::time::sleep(wait)) })
     }
 }
@@ -143,6 +145,7 @@ pub fn raw(message: Message) -> Raw {
     Raw {
         sequence: 0,
         subject: message.subject.to_string(),
+        partition: None,
         headers: message.headers.unwrap_or_default(),
         payload: message.payload,
         stored: Timestamp::UNIX_EPOCH,

@@ -6,7 +6,11 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use kairo_core::{bus::BusError, media};
+use kairo_core::{
+    bus::{BusError, congestion::Congestion},
+    ids::Name,
+    media,
+};
 use serde::Serialize;
 
 use crate::http::POSITION;
@@ -48,6 +52,9 @@ pub struct FieldError {
 
 /// Seconds after which a client that was turned away may try again where nothing is known of when that helps.
 const RETRY_AFTER: NonZeroU32 = NonZeroU32::MIN;
+/// Seconds after which an agent that had too many inputs waiting may take messages again: about as often as it is said
+/// whether it does.
+const CONGESTED_RETRY_AFTER: u32 = 5;
 /// What a client is asked for that brings no key.
 const CHALLENGE: &str = r#"Bearer realm="kairo""#;
 /// Characters of a wrong value that are shown again.
@@ -128,6 +135,17 @@ impl Problem {
         Self { retry_after: Some(NonZeroU32::MIN.saturating_add(seconds)), ..problem }
     }
 
+    /// The agent has more waiting than it takes on.
+    pub fn congested(agent: &Name, Congestion { pending, limit }: Congestion) -> Self {
+        let detail = format!(
+            "{pending} inputs wait for the agent {agent}, which takes no messages while more than {limit} do; send the \
+             message again after the seconds that the header retry-after says; orders are taken all the same"
+        );
+        let (kind, title) = ("urn:kairo:problem:congested", "too many inputs are waiting");
+        let problem = Self::new(kind, title, StatusCode::TOO_MANY_REQUESTS, detail);
+        Self { retry_after: NonZeroU32::new(CONGESTED_RETRY_AFTER), ..problem }
+    }
+
     /// It contradicts what there is.
     pub fn conflict(detail: impl Into<String>) -> Self {
         Self::new("urn:kairo:problem:conflict", "conflict", StatusCode::CONFLICT, detail)
@@ -202,7 +220,7 @@ impl From<BusError> for Problem {
         match error {
             BusError::TooLarge { .. } => Self::too_large(error.to_string()),
             BusError::Conflict { .. } => Self::unavailable("somebody else changed it at the same time; try again"),
-            BusError::Unavailable { .. } => Self::no_log(&error),
+            BusError::Unavailable { .. } | BusError::Refused(_) => Self::no_log(&error),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use axum::serve::ListenerExt;
 use kairo_core::{
-    bus::objects::Objects,
+    bus::{congestion::Congested, consume::backoff, objects::Objects},
     service::{Context, ServiceError},
 };
 use kairo_read_model::{ReadModel, search::Search};
@@ -11,9 +12,13 @@ use tokio::{net::TcpListener, sync::Semaphore};
 
 use crate::{
     auth::{limits::Limits, store::Keys, tickets::Tickets},
-    config::Config,
-    http::{self, Gateway},
+    config::{Config, GatewayConfig},
+    directory::Directory,
+    http,
+    recent::Recent,
+    state::Parts,
     tail::Tail,
+    tokens::Tokens,
 };
 
 /// Serves until shutdown, then takes no more and finishes what was begun, for `bus.drain_ms` at most.
@@ -32,11 +37,21 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let keys = Keys::open(&context.bus, &config.gateway, context.shutdown.clone()).await;
     let keys = keys.map_err(|error| ServiceError::Other(error.to_string()))?;
     let limits = Limits::new(config.gateway.rate_per_s, config.gateway.rate_burst);
-    let gateway = Gateway {
+    let directory = Directory::new(&context.bus, config.gateway.known_agents);
+    let said_again = Duration::from_millis(2 * config.gateway.openai_retry_ms);
+    let recent = Recent::new(&context.bus, said_again, config.gateway.remembered_messages);
+    let Some(tail) = tail(&context, &config.gateway, &directory, &recent).await else { return Ok(()) };
+    recent.look_back(config.gateway.stream_buffer, context.shutdown.clone());
+    let congested = Congested::follow(&context.bus, context.shutdown.clone()).await;
+    let gateway = Parts {
         keys,
+        congested: congested.map_err(|error| ServiceError::Other(error.to_string()))?,
+        directory,
+        recent,
+        tail,
+        tokens: Tokens::new(&context.bus),
         limits: Arc::new(limits),
         tickets: Tickets::new(&context.bus, &config.gateway),
-        tail: Tail::new(&context.bus, config.gateway.stream_buffer, config.gateway.shared_messages),
         objects: Objects::new(&context.bus),
         transfers: Arc::new(Semaphore::new(config.gateway.max_transfers)),
         bus: context.bus,
@@ -46,7 +61,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         config: Arc::new(config.gateway),
         shutdown: context.shutdown.clone(),
     };
-    let app = http::routes(gateway, &context.readiness);
+    let app = http::routes(gateway.into(), &context.readiness);
     let app = app.into_make_service_with_connect_info::<SocketAddr>();
     context.readiness.announce(&format!("url=http://{address}"));
 
@@ -56,6 +71,9 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         context.readiness.set(false);
     };
     let server = async {
+        // A piece of a stream is sent when it is written: without this it would wait for the client to acknowledge the one
+        // before, which clients put off.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         axum::serve(listener, app).with_graceful_shutdown(stopping).await?;
         // WebSockets have left the server's hands; each holds a permit until it has said its last words.
         drop(streams.acquire_many(max_streams).await);
@@ -71,5 +89,27 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
             tracing::warn!("stopped before every request was answered");
             Ok(())
         }
+    }
+}
+
+/// The log, followed from here on, and what is remembered of it kept up to date; none when the gateway is told to stop
+/// before nats answers.
+async fn tail(context: &Context, config: &GatewayConfig, directory: &Directory, recent: &Recent) -> Option<Tail> {
+    let mut failures = 0;
+    loop {
+        let (directory, recent) = (directory.clone(), recent.clone());
+        let witness = move |message: &_| {
+            directory.witness(message);
+            recent.witness(message);
+        };
+        let (buffer, waiting) = (config.stream_buffer, config.shared_messages);
+        let followed = Tail::follow(&context.bus, buffer, waiting, witness, context.shutdown.clone());
+        match context.shutdown.run_until_cancelled(followed).await? {
+            Ok(tail) => return Some(tail),
+            Err(error) => tracing::warn!(%error, "the log cannot be followed yet"),
+        }
+        failures += 1;
+        let pause = tokio::time::sleep(backoff(&context.bus.limits, failures));
+        context.shutdown.run_until_cancelled(pause).await?;
     }
 }

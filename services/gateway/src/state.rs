@@ -1,8 +1,8 @@
 //! What every endpoint works with.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
-use kairo_core::bus::{Bus, objects::Objects};
+use kairo_core::bus::{Bus, congestion::Congested, objects::Objects};
 use kairo_read_model::{ReadModel, search::Search};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -10,19 +10,32 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     auth::{limits::Limits, store::Keys, tickets::Tickets},
     config::GatewayConfig,
+    directory::Directory,
     problem::Problem,
+    recent::Recent,
     tail::Tail,
+    tokens::Tokens,
 };
 
-/// The state of the gateway; cloning it is cheap.
+/// The state of the gateway. Every request clones it several times, so it is one count.
 #[derive(Clone)]
-pub struct Gateway {
+pub struct Gateway(Arc<Parts>);
+
+/// What it is made of.
+pub struct Parts {
     pub bus: Bus,
     pub read_model: ReadModel,
     pub search: Search,
     pub config: Arc<GatewayConfig>,
     /// Where event streams come from.
     pub tail: Tail,
+    /// What models are writing.
+    pub tokens: Tokens,
+    pub directory: Directory,
+    /// Messages that were said of late.
+    pub recent: Recent,
+    /// Agents that take no more messages for now.
+    pub congested: Congested,
     /// Who may use it, and how often.
     pub keys: Keys,
     pub limits: Arc<Limits>,
@@ -36,6 +49,20 @@ pub struct Gateway {
     pub streams: Arc<Semaphore>,
     /// Event streams and connections end when it is cancelled.
     pub shutdown: CancellationToken,
+}
+
+impl Deref for Gateway {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl From<Parts> for Gateway {
+    fn from(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
 }
 
 impl Gateway {

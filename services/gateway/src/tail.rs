@@ -1,14 +1,11 @@
-//! The end of the log, read once for all event streams.
+//! The end of the log, read once for all who wait for something in it.
 //!
 //! A consumer for each client would cost the server more than the clients are worth, and it allows a thousand a
-//! stream. So one follows the log, for as long as anybody listens, and its messages are shared. Whoever is behind them
-//! ([`Tail::join`] with an old place, or a client that is too slow) reads the log with a follower of its own until it
-//! has caught up.
+//! stream. So one follows the log for as long as the gateway lives, and hands every message to those who want it
+//! ([`crate::dispatch`]). Whoever is behind ([`Tail::join`] with an old place, or a client that is too slow) reads the log
+//! with a follower of its own until it has caught up.
 
-use std::sync::{
-    Arc, OnceLock, Weak,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
 use futures::{Stream, stream};
 use kairo_core::{
@@ -19,15 +16,11 @@ use kairo_core::{
     subjects,
 };
 use kairo_proto::{Body, v1::Completion};
-use tokio::{
-    sync::{
-        Mutex,
-        broadcast::{self, error::RecvError},
-    },
-    task::AbortHandle,
-};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::{
+    dispatch::{Dispatcher, Interest, Subscription},
     follow::{Follower, end_of_log},
     http::Tokens,
 };
@@ -53,7 +46,24 @@ impl Said {
 
     /// Whether it concerns the agent: as [`subjects::everything_of`].
     fn concerns(&self, agent: &Name) -> bool {
-        self.subject.split('.').nth(2) == Some(agent.as_str())
+        owner(&self.subject) == Some(agent.as_str())
+    }
+
+    fn is_of(&self, correlation: Uuid) -> bool {
+        self.events.iter().any(|event| event.correlation_id == correlation)
+    }
+
+    /// Whose interest it is in.
+    fn interests(&self) -> Vec<Interest> {
+        let mut interests = vec![Interest::Everything];
+        interests.extend(agent(&self.subject));
+        for event in &self.events {
+            let correlation = Interest::Correlation(event.correlation_id);
+            if !interests.contains(&correlation) {
+                interests.push(correlation);
+            }
+        }
+        interests
     }
 }
 
@@ -63,92 +73,99 @@ fn tokens(record: &Record) -> Tokens {
     Tokens { input: sum(|completion| completion.input_tokens), output: sum(|completion| completion.output_tokens) }
 }
 
-/// Where streams join.
+/// The third token of a subject.
+fn owner(subject: &str) -> Option<&str> {
+    subject.split('.').nth(2)
+}
+
+fn agent(subject: &str) -> Option<Interest> {
+    Name::parse(owner(subject)?).ok().map(Interest::Agent)
+}
+
+/// What can be told of a message's interests without reading it, and whether there may be more.
+fn heading(message: &Raw) -> (Vec<Interest>, bool) {
+    let mut interests = vec![Interest::Everything];
+    interests.extend(agent(&message.subject));
+    interests.extend(message.ids().map(|(_, correlation)| Interest::Correlation(correlation)));
+    let is_decision = subjects::AGENT_DECISION.is(&message.subject);
+    (interests, is_decision)
+}
+
+/// What a listener is handed.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub interest: Interest,
+    /// Only what concerns this agent, whatever the interest.
+    pub agent: Option<Name>,
+}
+
+/// Where listeners join.
 #[derive(Clone)]
 pub struct Tail {
     bus: Bus,
     /// Messages a follower asks for at once.
     buffer: usize,
-    /// Newest messages that are kept for streams to take.
-    kept: usize,
-    shared: Arc<Mutex<Weak<Shared>>>,
-}
-
-/// The newest messages, as long as anybody wants them.
-struct Shared {
-    said: broadcast::Sender<Arc<Said>>,
-    /// The last message that was said, or is about to be.
-    position: AtomicU64,
-    sharing: OnceLock<AbortHandle>,
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        if let Some(sharing) = self.sharing.get() {
-            sharing.abort();
-        }
-    }
+    news: Dispatcher<Arc<Said>>,
 }
 
 impl Tail {
-    pub fn new(bus: &Bus, buffer: usize, kept: usize) -> Self {
-        Self { bus: bus.clone(), buffer, kept, shared: Arc::default() }
+    /// Follows the log from its end on until shutdown. `witness` sees every message before it is handed on; up to `waiting`
+    /// messages wait for one listener.
+    pub async fn follow(
+        bus: &Bus,
+        buffer: usize,
+        waiting: usize,
+        witness: impl Fn(&Raw) + Send + 'static,
+        shutdown: CancellationToken,
+    ) -> Result<Self, BusError> {
+        let end = end_of_log(bus).await?;
+        let tail = Self { bus: bus.clone(), buffer, news: Dispatcher::new(end, waiting) };
+        let follower = Follower::new(bus, String::new(), end, buffer);
+        let following = follow(follower, tail.news.clone(), bus.limits.max_body_bytes, witness);
+        tokio::spawn(async move { shutdown.run_until_cancelled(following).await });
+        Ok(tail)
     }
 
-    /// The messages behind `position` that concern `agent`, or all: those in the log and those to come, in order, each
-    /// once, without end.
-    pub async fn join(
-        &self,
-        agent: Option<Name>,
-        position: u64,
-    ) -> Result<impl Stream<Item = Arc<Said>> + Send + use<>, BusError> {
-        let shared = self.shared().await?;
-        let news = shared.said.subscribe();
-        // All above this will be heard.
-        let heard_from = shared.position.load(Ordering::Acquire);
-        let mut listener = Listener { tail: self.clone(), _shared: shared, news, agent, position, behind: None };
+    /// What is wanted of the log from now on: no message that is written after this is missed.
+    pub fn listen(&self, wanted: Wanted) -> Listener {
+        let news = self.news.subscribe(wanted.interest.clone());
+        Listener { tail: self.clone(), position: news.position, news, wanted, behind: None }
+    }
+
+    /// What is wanted of the messages behind `position`: those in the log and those to come, in order, each once,
+    /// without end.
+    pub fn join(&self, wanted: Wanted, position: u64) -> Listener {
+        let mut listener = self.listen(wanted);
+        let heard_from = std::mem::replace(&mut listener.position, position);
         if position < heard_from {
             listener.fall_behind();
         }
-        Ok(stream::unfold(listener, |mut listener| async move {
-            let said = listener.next().await;
-            Some((said, listener))
-        }))
-    }
-
-    async fn shared(&self) -> Result<Arc<Shared>, BusError> {
-        let mut shared = self.shared.lock().await;
-        if let Some(shared) = shared.upgrade() {
-            return Ok(shared);
-        }
-        let end = end_of_log(&self.bus).await?;
-        let (said, _) = broadcast::channel(self.kept);
-        let begun = Arc::new(Shared { said, position: AtomicU64::new(end), sharing: OnceLock::new() });
-        let follower = Follower::new(&self.bus, String::new(), end, self.buffer);
-        let sharing = tokio::spawn(share(follower, Arc::downgrade(&begun), self.bus.limits.max_body_bytes));
-        let _ = begun.sharing.set(sharing.abort_handle());
-        *shared = Arc::downgrade(&begun);
-        Ok(begun)
+        listener
     }
 }
 
-async fn share(mut follower: Follower, shared: Weak<Shared>, max_body: usize) {
+async fn follow(
+    mut follower: Follower,
+    news: Dispatcher<Arc<Said>>,
+    max_body: usize,
+    witness: impl Fn(&Raw) + Send + 'static,
+) {
     loop {
-        let said = Arc::new(Said::read(&follower.next().await, max_body));
-        let Some(shared) = shared.upgrade() else { return };
-        // Before it is said: whoever joins in between knows that it may miss this one.
-        shared.position.store(said.sequence, Ordering::Release);
-        let _ = shared.said.send(said);
+        let message = follower.next().await;
+        witness(&message);
+        let (interests, of_many) = heading(&message);
+        if !news.pass_over(message.sequence, &interests, of_many) {
+            let said = Arc::new(Said::read(&message, max_body));
+            news.dispatch(said.sequence, &said.interests(), &said);
+        }
     }
 }
 
-/// One stream.
-struct Listener {
+/// Somebody who is handed messages.
+pub struct Listener {
     tail: Tail,
-    /// Keeps the news coming.
-    _shared: Arc<Shared>,
-    news: broadcast::Receiver<Arc<Said>>,
-    agent: Option<Name>,
+    news: Subscription<Arc<Said>>,
+    wanted: Wanted,
     /// The last message handed over, or passed over.
     position: u64,
     /// Reads what the news no longer hold.
@@ -156,9 +173,10 @@ struct Listener {
 }
 
 impl Listener {
+    /// Reads the log from its place on, until it has caught up with the news.
     fn fall_behind(&mut self) {
         // The server sorts out what does not concern the agent.
-        let filter = self.agent.as_ref().map(subjects::everything_of).unwrap_or_default();
+        let filter = self.wanted.agent.as_ref().map(subjects::everything_of).unwrap_or_default();
         self.behind = Some(Follower::new(&self.tail.bus, filter, self.position, self.tail.buffer));
     }
 
@@ -172,23 +190,41 @@ impl Listener {
                         continue;
                     }
                 },
-                None => match self.news.recv().await {
-                    Ok(said) => said,
-                    Err(RecvError::Lagged(_)) => {
+                None => match self.news.next().await {
+                    Some(said) => said,
+                    None => {
+                        self.news = self.tail.news.subscribe(self.wanted.interest.clone());
                         self.fall_behind();
                         continue;
                     }
-                    // Not while the sender is held here.
-                    Err(RecvError::Closed) => std::future::pending().await,
                 },
             };
             // While it caught up, what it read was news too.
             if said.sequence > self.position {
                 self.position = said.sequence;
-                if self.agent.as_ref().is_none_or(|agent| said.concerns(agent)) {
+                if self.wanted.takes(&said) {
                     return said;
                 }
             }
         }
+    }
+
+    /// What it is handed. A stream, since what it is doing must not be given up when something else is waited for, too.
+    pub fn into_stream(self) -> impl Stream<Item = Arc<Said>> + Send {
+        stream::unfold(self, |mut listener| async move {
+            let said = listener.next().await;
+            Some((said, listener))
+        })
+    }
+}
+
+impl Wanted {
+    fn takes(&self, said: &Said) -> bool {
+        let interested = match &self.interest {
+            Interest::Everything => true,
+            Interest::Agent(agent) => said.concerns(agent),
+            Interest::Correlation(correlation) => said.is_of(*correlation),
+        };
+        interested && self.agent.as_ref().is_none_or(|agent| said.concerns(agent))
     }
 }

@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::{
     auth::Caller,
     concern::{Happened, owner},
+    dispatch::Interest,
     fields::Fields,
     follow,
     live::{self, Piece},
@@ -26,7 +27,7 @@ use crate::{
     place::Place,
     problem::Problem,
     state::Gateway,
-    tail::Said,
+    tail::{Said, Wanted},
 };
 
 /// Pieces after which the log is looked at, however many more there are: what a process writes without end must not keep
@@ -77,7 +78,7 @@ impl<T: Send + 'static> Watch<T> {
     ) -> Result<Self, Problem> {
         let start = wish.start(follow::end_of_log(&gateway.bus).await?)?;
         let own = caller.user().map(|user| Arc::new(Own::new(gateway, user)));
-        let said = gateway.tail.join(wish.filter.agent.clone(), start.complete()).await?;
+        let said = gateway.tail.join(wish.filter.wanted(), start.complete()).into_stream();
         let pieces = if wish.live {
             let wait = Duration::from_millis(gateway.config.tail_wait_ms);
             let pieces = live::pieces(&gateway.bus, wish.filter.agent.as_ref(), wait).await?;
@@ -204,6 +205,16 @@ fn live_fields(piece: &Record) -> Option<(&'static str, Value)> {
 }
 
 impl Filter {
+    /// What of the log is looked at.
+    fn wanted(&self) -> Wanted {
+        let interest = match (self.correlation, &self.agent) {
+            (Some(correlation), _) => Interest::Correlation(correlation),
+            (None, Some(agent)) => Interest::Agent(agent.clone()),
+            (None, None) => Interest::Everything,
+        };
+        Wanted { interest, agent: self.agent.clone() }
+    }
+
     fn takes(&self, event: &EventJson) -> bool {
         self.fits(event.thread_id.as_deref(), event.correlation_id)
     }

@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes};
 use futures::stream;
 use tokio_util::sync::CancellationToken;
 
+use crate::tally::Open;
 use crate::wire::response::Frame;
 
 /// Waits, but not once the server is stopping.
@@ -17,12 +18,16 @@ pub async fn pause(milliseconds: u64, stopping: &CancellationToken) {
     }
 }
 
-/// The body that sends `frames`, with a pause before each but the first.
-pub fn body(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken) -> Body {
+/// The body that sends `frames`, with a pause before each but the first. The request is answered when the last of them
+/// is handed over.
+pub fn body(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken, open: Open) -> Body {
     match joined(&frames) {
         // With nothing to wait for, one write says it all.
-        Some(whole) if chunk_delay_ms == 0 => Body::from(whole),
-        _ => paced(frames, chunk_delay_ms, stopping),
+        Some(whole) if chunk_delay_ms == 0 => {
+            open.answered();
+            Body::from(whole)
+        }
+        _ => paced(frames, chunk_delay_ms, stopping, open),
     }
 }
 
@@ -41,9 +46,9 @@ fn joined(frames: &[Frame]) -> Option<Bytes> {
     }
 }
 
-fn paced(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken) -> Body {
-    let start = (frames.into_iter(), stopping, 0);
-    Body::from_stream(stream::unfold(start, move |(mut frames, stopping, delay_ms)| async move {
+fn paced(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken, open: Open) -> Body {
+    let start = (frames.into_iter(), stopping, 0, Some(open));
+    Body::from_stream(stream::unfold(start, move |(mut frames, stopping, delay_ms, mut open)| async move {
         let frame = frames.next()?;
         // What was sent so far is flushed only when this has nothing more to give for a moment.
         tokio::task::yield_now().await;
@@ -56,6 +61,11 @@ fn paced(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken) -
             }
             Frame::Cut => Err(io::Error::other("the scenario cuts the connection here")),
         };
-        Some((sent, (frames, stopping, chunk_delay_ms)))
+        if frames.as_slice().is_empty()
+            && let Some(open) = open.take()
+        {
+            open.answered();
+        }
+        Some((sent, (frames, stopping, chunk_delay_ms, open)))
     }))
 }

@@ -11,19 +11,23 @@
 pub mod answer;
 pub mod conversation;
 pub mod counters;
+pub mod delay;
 mod delivery;
 pub mod matching;
 pub mod recorder;
 pub mod rendering;
 pub mod scenario;
 pub mod server;
+pub mod tally;
 pub mod templates;
 pub mod wire;
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
+pub use delay::Delay;
 pub use scenario::{Scenario, ScenarioMistakes};
 pub use server::{Server, bind};
 
@@ -40,6 +44,14 @@ pub struct Config {
     /// The largest request body accepted, in bytes. `GET /v1/requests` holds at most four times as
     /// much in all.
     pub max_body_bytes: usize,
+    /// Before each answer, beside what the scenario says.
+    pub delay: Delay,
+    /// Chooses among the delays of a range.
+    pub seed: u64,
+    /// Gets a line for each request that ended; it grows as long as requests come.
+    pub journal: Option<PathBuf>,
+    /// Whether an answer says its request's number: its model is then `<model>#<number>`.
+    pub number_answers: bool,
 }
 
 impl Config {
@@ -56,6 +68,10 @@ impl Config {
             scenario,
             keep_requests: Self::KEEP_REQUESTS,
             max_body_bytes: Self::MAX_BODY_BYTES,
+            delay: Delay::default(),
+            seed: 0,
+            journal: None,
+            number_answers: false,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use kairo_model_sim::{Config, DEFAULT_SCENARIO, Scenario, bind};
+use kairo_model_sim::{Config, DEFAULT_SCENARIO, Delay, Scenario, bind};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The exit status for wrong usage or configuration, `EX_USAGE` of sysexits.h.
@@ -31,6 +31,19 @@ struct Arguments {
     /// The largest request body accepted, in bytes
     #[arg(long, default_value_t = Config::MAX_BODY_BYTES, value_name = "BYTES")]
     max_body_bytes: usize,
+    /// Milliseconds before each answer, beside what the scenario says: a number, or a range such as 0-5000 from which
+    /// each is drawn
+    #[arg(long, default_value_t = Delay::default(), value_name = "MS|LEAST-MOST")]
+    delay: Delay,
+    /// Chooses among the delays of a range
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    seed: u64,
+    /// Write a line of JSON to this file for each request that ended; it grows as long as requests come
+    #[arg(long, value_name = "PATH")]
+    journal: Option<PathBuf>,
+    /// Say the request's number in the answer: its model is then MODEL#NUMBER
+    #[arg(long)]
+    number_answers: bool,
     /// Check the scenario and exit: with 0 if it is right, else with 64
     #[arg(long)]
     check: bool,
@@ -84,9 +97,12 @@ async fn serve(arguments: Arguments, scenario: Scenario) -> io::Result<()> {
         scenario,
         keep_requests: arguments.keep_requests,
         max_body_bytes: arguments.max_body_bytes,
+        delay: arguments.delay,
+        seed: arguments.seed,
+        journal: arguments.journal,
+        number_answers: arguments.number_answers,
     })
-    .await
-    .map_err(|error| io::Error::other(format!("cannot listen on {listen}: {error}")))?;
+    .await?;
     if let Some(file) = &arguments.port_file {
         write_port(file, server.address().port())?;
     }

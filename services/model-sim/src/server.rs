@@ -1,5 +1,6 @@
 //! The HTTP server around the pure parts: sockets, time, and the state that requests share.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -23,12 +24,14 @@ use crate::Config;
 use crate::answer::{ErrorReply, Reply};
 use crate::conversation::Conversation;
 use crate::counters::Counters;
+use crate::delay::Delay;
 use crate::delivery::{body, pause};
 use crate::matching;
 use crate::recorder::{Limits, Recorded, Recorder, page};
 use crate::scenario::{Fault, Pace, Scenario};
+use crate::tally::{Asked, Tally};
 use crate::wire::request::ChatRequest;
-use crate::wire::response::{Delivery, Frame, Stamp, error_body, frames, models_body};
+use crate::wire::response::{Delivery, Frame, Stamp, error_body, frames, json_bytes, models_body};
 
 /// How long answers under way may take to be sent once the server is to stop.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -51,6 +54,10 @@ struct Simulator {
     scenario: Scenario,
     counters: Mutex<Counters>,
     recorder: Mutex<Recorder>,
+    tally: Arc<Tally>,
+    delay: Delay,
+    seed: u64,
+    number_answers: bool,
     run: u64,
     requests: AtomicU64,
     /// Ends all waiting: delays, stalls and hangs.
@@ -60,6 +67,8 @@ struct Simulator {
 /// How to answer a request. Owned, so that nothing is borrowed from the request while waiting.
 struct Prepared {
     rule: Option<String>,
+    /// The last user message.
+    text: String,
     pace: Pace,
     kind: Kind,
 }
@@ -73,23 +82,35 @@ enum Kind {
 /// Listens on the configured address.
 ///
 /// # Errors
-/// If the address cannot be listened on.
+/// If the address cannot be listened on, or the journal not be created.
 pub async fn bind(config: Config) -> io::Result<Server> {
-    let listener = TcpListener::bind(config.listen).await?;
+    let failed = |what: String| move |error: io::Error| io::Error::other(format!("cannot {what}: {error}"));
+    let listener = TcpListener::bind(config.listen).await.map_err(failed(format!("listen on {}", config.listen)))?;
+    let tally = match &config.journal {
+        Some(file) => Tally::journaling(file).map_err(failed(format!("create {}", file.display())))?,
+        None => Tally::default(),
+    };
     let limits = Limits { requests: config.keep_requests, bytes: config.max_body_bytes.saturating_mul(4) };
     let stopping = CancellationToken::new();
     let simulator = Simulator {
         scenario: config.scenario,
         counters: Mutex::new(Counters::new(COUNTS)),
         recorder: Mutex::new(Recorder::new(limits)),
+        tally: Arc::new(tally),
+        delay: config.delay,
+        seed: config.seed,
+        number_answers: config.number_answers,
         run: since_1970().as_secs(),
         requests: AtomicU64::new(0),
         stopping: stopping.clone(),
     };
     let router = Router::new()
         .route("/v1/chat/completions", post(chat))
+        .route("/as/{caller}/v1/chat/completions", post(chat))
         .route("/v1/models", get(models))
+        .route("/as/{caller}/v1/models", get(models))
         .route("/v1/requests", get(requests))
+        .route("/v1/counts", get(counts))
         .route("/healthz", get(|| async { "ok\n" }))
         .fallback(unknown_path)
         .layer(DefaultBodyLimit::max(config.max_body_bytes))
@@ -125,7 +146,11 @@ impl Server {
     }
 }
 
-async fn chat(State(simulator): State<Arc<Simulator>>, request: Result<Bytes, BytesRejection>) -> Response {
+async fn chat(
+    State(simulator): State<Arc<Simulator>>,
+    caller: Option<Path<String>>,
+    request: Result<Bytes, BytesRejection>,
+) -> Response {
     let request = match request {
         Ok(request) => request,
         Err(rejection) => {
@@ -133,11 +158,15 @@ async fn chat(State(simulator): State<Arc<Simulator>>, request: Result<Bytes, By
             return error(invalid_request(status, rejection.body_text()));
         }
     };
-    let prepared = simulator.prepare(&request);
-    simulator.record(prepared.rule, request);
+    let number = simulator.requests.fetch_add(1, Ordering::Relaxed) + 1;
+    let Prepared { rule, text, pace, kind } = simulator.prepare(number, &request);
+    let asked = Asked { number, caller: caller.map(|Path(caller)| caller), rule: rule.clone(), text };
+    // From here on it is paid for, whatever becomes of the client.
+    let open = simulator.tally.open(asked);
+    simulator.record(rule, request);
     let stopping = &simulator.stopping;
-    pause(prepared.pace.delay_ms, stopping).await;
-    match prepared.kind {
+    pause(pace.delay_ms.saturating_add(simulator.delay.draw(simulator.seed, number)), stopping).await;
+    match kind {
         Kind::Hang => {
             // Leaving drops this future: the HTTP server watches the connection meanwhile.
             stopping.cancelled().await;
@@ -146,9 +175,12 @@ async fn chat(State(simulator): State<Arc<Simulator>>, request: Result<Bytes, By
                 ..invalid_request(503, "the model simulator is stopping".to_owned())
             })
         }
-        Kind::Error(reply) => error(reply),
+        Kind::Error(reply) => {
+            open.answered();
+            error(reply)
+        }
         Kind::Body { content_type, frames } => {
-            let body = body(frames, prepared.pace.chunk_delay_ms, stopping.clone());
+            let body = body(frames, pace.chunk_delay_ms, stopping.clone(), open);
             ([(header::CONTENT_TYPE, content_type)], body).into_response()
         }
     }
@@ -168,23 +200,33 @@ async fn requests(State(simulator): State<Arc<Simulator>>, Query(last): Query<La
     json(page(total, &requests))
 }
 
+#[derive(Deserialize)]
+struct Counted {
+    #[serde(default)]
+    texts: bool,
+}
+
+async fn counts(State(simulator): State<Arc<Simulator>>, Query(counted): Query<Counted>) -> Response {
+    json(json_bytes(&simulator.tally.page(counted.texts)))
+}
+
 async fn unknown_path() -> Response {
     error(invalid_request(
         404,
-        "no such path; there are POST /v1/chat/completions, GET /v1/models, GET /v1/requests and \
-         GET /healthz"
+        "no such path; there are POST /v1/chat/completions and GET /v1/models, both also under /as/CALLER, \
+         GET /v1/requests, GET /v1/counts and GET /healthz"
             .to_owned(),
     ))
 }
 
 impl Simulator {
-    fn prepare(&self, body: &[u8]) -> Prepared {
+    fn prepare(&self, number: u64, body: &[u8]) -> Prepared {
         let request: ChatRequest<'_> = match serde_json::from_slice(body) {
             Ok(request) => request,
             Err(reason) => {
                 let text = format!("the body is not a chat completion request: {reason}");
                 let kind = Kind::Error(invalid_request(400, text));
-                return Prepared { rule: None, pace: self.scenario.pace, kind };
+                return Prepared { rule: None, text: String::new(), pace: self.scenario.pace, kind };
             }
         };
         let conversation = Conversation::of(&request);
@@ -201,14 +243,22 @@ impl Simulator {
             Reply::Message(_) if answer.fault == Some(Fault::Hang) => Kind::Hang,
             Reply::Message(message) => Kind::Body {
                 content_type: if delivery == Delivery::Whole { JSON } else { EVENT_STREAM },
-                frames: frames(&answer, message, &request.model, self.stamp(), delivery),
+                frames: frames(&answer, message, &self.model(&request, number), self.stamp(number), delivery),
             },
         };
-        Prepared { rule: answer.rule.map(str::to_owned), pace: answer.pace, kind }
+        Prepared { rule: answer.rule.map(str::to_owned), text: conversation.user.to_owned(), pace: answer.pace, kind }
     }
 
-    fn stamp(&self) -> Stamp {
-        Stamp { run: self.run, request: self.requests.fetch_add(1, Ordering::Relaxed), created: since_1970().as_secs() }
+    /// What the answer calls its model.
+    fn model<'r>(&self, request: &'r ChatRequest<'_>, number: u64) -> Cow<'r, str> {
+        match self.number_answers {
+            true => format!("{}#{number}", request.model).into(),
+            false => request.model.as_ref().into(),
+        }
+    }
+
+    fn stamp(&self, number: u64) -> Stamp {
+        Stamp { run: self.run, request: number, created: since_1970().as_secs() }
     }
 
     fn record(&self, rule: Option<String>, body: Bytes) {

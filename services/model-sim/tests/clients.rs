@@ -9,6 +9,7 @@
 )]
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use async_openai::Client;
 use async_openai::config::OpenAIConfig;
@@ -63,8 +64,14 @@ struct Simulator {
 
 impl Simulator {
     async fn start() -> Self {
+        Self::start_with(|_| ()).await
+    }
+
+    async fn start_with(settings: impl FnOnce(&mut Config)) -> Self {
         let scenario = Scenario::parse(SCENARIO).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        let server = bind(Config::loopback(scenario)).await.expect("it listens");
+        let mut config = Config::loopback(scenario);
+        settings(&mut config);
+        let server = bind(config).await.expect("it listens");
         let address = server.address();
         let (stop, stopping) = oneshot::channel();
         let stopped = tokio::spawn(server.run(async move { drop(stopping.await) }));
@@ -298,4 +305,77 @@ async fn requests_that_make_no_sense_are_told_so_in_the_api_s_own_way() {
     assert_eq!(lost.status(), 404);
     let models = simulator.get("/v1/models").await;
     assert_eq!(models["data"][1]["id"], "two");
+}
+
+#[tokio::test]
+async fn an_answer_waits_for_the_delay_before_its_first_byte_streamed_or_not() {
+    let simulator = Simulator::start_with(|config| config.delay = "150".parse().expect("a delay")).await;
+    for stream in [false, true] {
+        let mut asked = body("hello");
+        asked["stream"] = json!(stream);
+        let begun = Instant::now();
+        // Its head has come; the whole of it is not waited for.
+        let answer = simulator.post(&asked).await;
+        assert!(begun.elapsed() >= Duration::from_millis(150), "{:?}", begun.elapsed());
+        assert_eq!(answer.status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn answers_say_the_number_of_their_request_if_asked_to() {
+    let simulator = Simulator::start_with(|config| config.number_answers = true).await;
+    for number in 1..=2 {
+        let answer = simulator.client().chat().create(request(body("hello"))).await.expect("an answer");
+        assert_eq!(answer.model, format!("one#{number}"));
+    }
+    let chunks = streamed(&simulator, body("hello")).await;
+    assert!(chunks.iter().flatten().all(|chunk| chunk.model == "one#3"), "{chunks:?}");
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_caller_and_text_however_they_end() {
+    let simulator = Simulator::start().await;
+    let at_once = (0..20).map(|_| async {
+        let url = simulator.url("/as/replica-1/v1/chat/completions");
+        reqwest::Client::new().post(url).json(&body("hello")).send().await.expect("it answers").status()
+    });
+    assert!(futures::future::join_all(at_once).await.iter().all(|status| status.is_success()));
+    let mut slow = body("slow");
+    slow["stream"] = json!(true);
+    assert!(simulator.post(&slow).await.bytes().await.is_ok());
+    simulator.post(&body("refuse")).await;
+    let counts = simulator.get("/v1/counts?texts=true").await;
+    let answered = |requests: u64| json!({ "requests": requests, "open": 0, "answered": requests, "abandoned": 0 });
+    assert_eq!(counts["callers"], json!({ "replica-1": answered(20) }));
+    assert_eq!(counts["texts"], json!({ "hello": 20, "slow": 1, "refuse": 1 }));
+    assert_eq!((&counts["requests"], &counts["answered"]), (&json!(22), &json!(22)));
+    assert!(simulator.get("/v1/counts").await["texts"].is_null());
+}
+
+#[tokio::test]
+async fn a_request_whose_client_leaves_was_made_all_the_same() {
+    let simulator = Simulator::start().await;
+    let counted = async |open: u64, abandoned: u64| loop {
+        let counts = simulator.get("/v1/counts").await;
+        if (&counts["open"], &counts["abandoned"]) == (&json!(open), &json!(abandoned)) {
+            break counts["requests"].clone();
+        }
+        tokio::task::yield_now().await;
+    };
+    let counted = async |open, abandoned| {
+        let counting = counted(open, abandoned);
+        tokio::time::timeout(Duration::from_secs(10), counting).await.expect("it is counted within 10 s")
+    };
+    let hanging =
+        tokio::spawn(reqwest::Client::new().post(simulator.url("/v1/chat/completions")).json(&body("hang")).send());
+    assert_eq!(counted(1, 0).await, 1);
+    hanging.abort();
+    assert_eq!(counted(0, 1).await, 1);
+    let mut stalling = body("stalled");
+    stalling["stream"] = json!(true);
+    let mut stalled = simulator.post(&stalling).await;
+    assert!(stalled.chunk().await.expect("a first half").is_some());
+    assert_eq!(counted(1, 1).await, 2);
+    drop(stalled);
+    assert_eq!(counted(0, 2).await, 2);
 }

@@ -55,5 +55,7 @@ fn wrong_usage_exits_with_64_and_the_built_in_scenario_is_right() {
     let status = |arguments: &[&str]| simulator().args(arguments).output().expect("it runs").status.code();
     assert_eq!(status(&["--nonsense"]), Some(64));
     assert_eq!(status(&["--scenario", "/nowhere.yaml"]), Some(64));
+    assert_eq!(status(&["--delay", "5-3"]), Some(64));
+    assert_eq!(status(&["--check", "--delay", "0-5000", "--seed", "7"]), Some(0));
     assert_eq!(status(&["--check"]), Some(0));
 }

@@ -5,12 +5,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_nats::{Message, Subscriber};
 use futures::{Stream, StreamExt, stream};
 use kairo_core::{
-    bus::BusError,
+    bus::{
+        Bus, BusError,
+        port::{Heard, Subscription},
+    },
     ids::Name,
-    subjects::{SUPERVISORS_CONTROL, Service, control_of},
+    subjects::{SUPERVISORS_CONTROL, control_of},
 };
 use kairo_proto::v1::{ProcessAnswer, ProcessRequest};
 use prost::Message as _;
@@ -37,14 +39,13 @@ pub struct Answering {
 
 impl Answering {
     pub async fn begin(requests: Requests) -> Result<Self, BusError> {
-        let client = &requests.bus.client;
-        let group = Service::ProcessSupervisor.name().to_owned();
-        let own = subscribed(client.subscribe(control_of(requests.bus.instance.as_str())).await)?;
-        let any = subscribed(client.queue_subscribe(SUPERVISORS_CONTROL, group).await)?;
-        let tails = subscribed(client.subscribe(TAILS).await)?;
+        let bus = requests.bus.clone();
+        let own = bus.subscribe(control_of(bus.instance.as_str())).await?;
+        let any = bus.subscribe_in_turn(SUPERVISORS_CONTROL).await?;
+        let tails = bus.subscribe(TAILS).await?;
         let answers = TaskTracker::new();
         let listening = listen(Arc::new(requests), stream::select(own, any), tails, answers.clone());
-        Ok(Self { listening: AbortOnDropHandle::new(tokio::spawn(listening)), answers })
+        Ok(Self { listening: AbortOnDropHandle::new(bus.spawn(listening)), answers })
     }
 
     /// Takes no more questions, and gives the answers that are due.
@@ -57,32 +58,32 @@ impl Answering {
     }
 }
 
-fn subscribed<E: Into<async_nats::Error>>(subscriber: Result<Subscriber, E>) -> Result<Subscriber, BusError> {
-    subscriber.map_err(|error| BusError::Unavailable { doing: "subscribing", source: error.into() })
-}
-
 async fn listen(
     requests: Arc<Requests>,
-    mut questions: impl Stream<Item = Message> + Unpin,
-    mut tails: Subscriber,
+    mut questions: impl Stream<Item = Heard> + Unpin,
+    mut tails: Subscription,
     answers: TaskTracker,
 ) {
+    let bus = requests.bus.clone();
     let room = Arc::new(Semaphore::new(QUESTIONS));
     loop {
         // Each is dealt with by a task of its own: a stop takes its time.
         tokio::select! {
+            biased;
             Some(question) = questions.next() => {
-                answers.spawn(answer(requests.clone(), question, room.clone().try_acquire_owned().ok()));
+                let room = room.clone().try_acquire_owned().ok();
+                bus.spawn(answers.track_future(answer(requests.clone(), question, room)));
             }
             Some(question) = tails.next() => {
-                answers.spawn(repeat(requests.clone(), question, room.clone().try_acquire_owned().ok()));
+                let room = room.clone().try_acquire_owned().ok();
+                bus.spawn(answers.track_future(repeat(requests.clone(), question, room)));
             }
             else => return,
         }
     }
 }
 
-async fn answer(requests: Arc<Requests>, question: Message, room: Option<OwnedSemaphorePermit>) {
+async fn answer(requests: Arc<Requests>, question: Heard, room: Option<OwnedSemaphorePermit>) {
     let Some(reply) = question.reply else {
         tracing::debug!(subject = %question.subject, "a question without a reply subject was passed over");
         return;
@@ -92,17 +93,17 @@ async fn answer(requests: Arc<Requests>, question: Message, room: Option<OwnedSe
         Ok(request) => requests.answer(request).await,
         Err(error) => refused(&format!("this is no ProcessRequest: {error}")),
     };
-    say(&requests, reply, answer).await;
+    say(&requests.bus, &reply, answer).await;
 }
 
-async fn say(requests: &Requests, reply: async_nats::Subject, answer: ProcessAnswer) {
-    if let Err(error) = requests.bus.client.publish(reply, answer.encode_to_vec().into()).await {
+async fn say(bus: &Bus, reply: &str, answer: ProcessAnswer) {
+    if let Err(error) = bus.say(reply, answer.encode_to_vec()).await {
         tracing::debug!(%error, "an answer went nowhere");
     }
 }
 
 /// The agent is the one that the subject names.
-async fn repeat(requests: Arc<Requests>, question: Message, room: Option<OwnedSemaphorePermit>) {
+async fn repeat(requests: Arc<Requests>, question: Heard, room: Option<OwnedSemaphorePermit>) {
     let agent = question.subject.split('.').nth(2).and_then(|agent| Name::parse(agent).ok());
     let (Some(reply), Some(agent), Some(_room)) = (question.reply, agent, room) else {
         tracing::debug!(subject = %question.subject, "a request for a tail was passed over");

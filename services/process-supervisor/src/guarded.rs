@@ -1,24 +1,24 @@
 //! The supervisor's side of a guard.
 
 mod input;
-mod orphans;
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nix::sys::signal::killpg;
-use nix::unistd::Pid;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, ChildStdout};
-use tokio::sync::{mpsc, oneshot, watch};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kairo_core::bus::Bus;
+use kairo_core::ids::Name;
+use kairo_core::watch;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tokio_util::task::AbortOnDropHandle;
 
 use self::input::Input;
 pub use self::input::InputError;
-use self::orphans::Orphans;
+use crate::launcher::{Launch, Launched, WorkplaceError};
 use crate::lines::{LineBuffer, LineTooLong};
 use crate::protocol::{Command, Exit, MAX_LINE_BYTES, Output, Report, Signal, Spec};
 
@@ -49,45 +49,41 @@ pub enum GuardedError {
     Io(#[from] std::io::Error),
 }
 
-/// Starts guards, and tells all of them that the supervisor still lives.
+/// Has guards started, and tells all of them that the supervisor still lives.
 ///
 /// A guard that hears no beat ([`Guards::beat`]) for its lease counts its supervisor as lost and
 /// kills. When to beat, and how long the lease must be, is for [`crate::lease`] to say.
 #[derive(Debug)]
 pub struct Guards {
-    program: PathBuf,
-    beats: watch::Sender<()>,
-    orphans: Arc<Orphans>,
-}
-
-impl Default for Guards {
-    /// Guards of the running binary, also when a new version has taken its place.
-    fn default() -> Self {
-        Self::of("/proc/self/exe")
-    }
+    launcher: Arc<dyn Launch>,
+    /// Where what is said to guards and heard of them is hosted.
+    bus: Option<Bus>,
+    /// When the last beat was.
+    beats: watch::Sender<Duration>,
 }
 
 impl Guards {
-    /// Guards of another binary: that of this crate, which `program` names.
-    pub fn of(program: impl AsRef<Path>) -> Self {
-        Self { program: program.as_ref().to_owned(), beats: watch::Sender::new(()), orphans: Arc::default() }
+    /// Guards that `launcher` starts.
+    pub fn by(launcher: Arc<dyn Launch>) -> Self {
+        Self { launcher, bus: None, beats: watch::Sender::new(Duration::ZERO) }
     }
 
-    /// Kills also what is left by a guard that was itself killed. For a process that starts nothing but guards:
-    /// whatever else becomes a child of it counts as left by one.
+    /// They are the replica's: what becomes of it becomes of all that speaks to them.
+    pub fn hosted_by(self, bus: &Bus) -> Self {
+        Self { bus: Some(bus.clone()), ..self }
+    }
+
+    /// Renews the lease of all guarded processes whose lease has not lapsed.
+    pub fn beat(&self) {
+        self.beats.send_replace(self.launcher.now());
+    }
+
+    /// Makes sure that there is a folder of `agent` in `root` for its processes to start in.
     ///
     /// # Errors
-    /// When the kernel refuses.
-    pub fn adopting_orphans(mut self) -> nix::Result<Self> {
-        let mut orphans = Orphans::default();
-        orphans.adopt()?;
-        self.orphans = Arc::new(orphans);
-        Ok(self)
-    }
-
-    /// Renews the lease of all guarded processes.
-    pub fn beat(&self) {
-        self.beats.send_replace(());
+    /// When there is none, or one that others may enter.
+    pub async fn workplace(&self, root: &Path, agent: &Name) -> Result<PathBuf, WorkplaceError> {
+        self.launcher.workplace(root, agent).await
     }
 
     /// Makes a process that waits to run its program.
@@ -96,49 +92,39 @@ impl Guards {
     /// When no guard can be started. That the program cannot is an [`Exit`] instead, since it
     /// shows only after [`Guarded::go`].
     pub async fn prepare(&self, spec: Spec) -> Result<Guarded, GuardedError> {
-        let start = |source| GuardedError::Start { program: self.program.display().to_string(), source };
-        // Never `kill_on_drop`: it is the guard that kills, and it does so when the pipe closes.
-        let mut command = tokio::process::Command::new(&self.program);
-        command.arg0(env!("CARGO_PKG_NAME")).arg("guard").stdin(Stdio::piped()).stdout(Stdio::piped());
-        let (mut guard, known) = self.orphans.start(&mut command).map_err(start)?;
-        let stdin = guard.stdin.take().ok_or(GuardedError::Lost)?;
-        let stdout = guard.stdout.take().ok_or(GuardedError::Lost)?;
-
+        let Launched { commands: pipe, reports, clear_up } = self.launcher.start()?;
         let (commands, queue) = mpsc::channel(COMMANDS);
         let input = SharedInput::new(&spec);
         let control = Control { commands, input: input.clone() };
         // In the queue before anything is written: not even a beat may come first.
         control.send(Command::Prepare { spec: Box::new(spec) }).await?;
-        let writer = tokio::spawn(write(stdin, queue, self.beats.subscribe()));
-        let writer = AbortOnDropHandle::new(writer);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(self.host(write(pipe, queue, self.beats.subscribe())));
 
-        let mut reports = Reports::new(stdout);
+        let mut reports = Reports::new(reports);
         let ready = timeout(PREPARE_TIMEOUT, reports.next());
         let Report::Ready { pid } = ready.await.map_err(|_| GuardedError::Slow)?? else {
             return Err(GuardedError::Lost);
         };
         let (frames, output) = mpsc::channel(OUTPUT_FRAMES);
         let (ended, exit) = oneshot::channel();
-        let orphans = self.orphans.clone();
-        let reader = AbortOnDropHandle::new(tokio::spawn(async move {
+        tasks.spawn(self.host(async move {
             let exit = read(reports, &frames, &input).await;
             // Before the end of the output tells that it is over.
             input.lock().close();
             drop(frames);
-            if exit.is_err() {
-                kill_group(pid);
-            }
-            reap(guard).await;
-            drop(known);
-            if exit.is_err()
-                && let Err(error) = orphans.kill().await
-            {
-                tracing::error!(%error, "not all that a killed guard left behind could be killed");
-            }
+            clear_up(exit.is_err().then_some(pid)).await;
             // Whoever does not wait does not want to know.
             ended.send(exit).ok();
         }));
-        Ok(Guarded { pid, control, output, exit, _tasks: [writer, reader] })
+        Ok(Guarded { pid, control, output, exit, _tasks: tasks })
+    }
+
+    fn host(&self, task: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
+        match &self.bus {
+            Some(bus) => bus.host(task),
+            None => task.boxed(),
+        }
     }
 }
 
@@ -150,7 +136,7 @@ pub struct Guarded {
     output: mpsc::Receiver<Output>,
     exit: oneshot::Receiver<Result<Exit, GuardedError>>,
     /// The writer holds the pipe whose closing tells the guard to kill.
-    _tasks: [AbortOnDropHandle<()>; 2],
+    _tasks: JoinSet<()>,
 }
 
 impl Guarded {
@@ -259,7 +245,11 @@ impl Control {
 }
 
 /// Writes commands, and beats between them, until there is nobody left to send or to read them.
-async fn write(mut guard: ChildStdin, mut commands: mpsc::Receiver<Command>, mut beats: watch::Receiver<()>) {
+async fn write(
+    mut guard: impl AsyncWrite + Unpin,
+    mut commands: mpsc::Receiver<Command>,
+    mut beats: watch::Receiver<Duration>,
+) {
     let mut beating = true;
     loop {
         let command = tokio::select! {
@@ -269,7 +259,8 @@ async fn write(mut guard: ChildStdin, mut commands: mpsc::Receiver<Command>, mut
                 None => return,
             },
             beat = beats.changed(), if beating => match beat {
-                Ok(()) => Command::Beat,
+                // Of when it was made, however late it gets there.
+                Ok(()) => beat_of(*beats.borrow_and_update()),
                 // Without beats the guard will see to the end; commands still count until then.
                 Err(_) => {
                     beating = false;
@@ -287,6 +278,10 @@ async fn write(mut guard: ChildStdin, mut commands: mpsc::Receiver<Command>, mut
     }
 }
 
+fn beat_of(at: Duration) -> Command {
+    Command::Beat { at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX) }
+}
+
 /// Passes output on until the process has ended.
 async fn read(mut reports: Reports, frames: &mpsc::Sender<Output>, input: &SharedInput) -> Result<Exit, GuardedError> {
     loop {
@@ -302,12 +297,12 @@ async fn read(mut reports: Reports, frames: &mpsc::Sender<Output>, input: &Share
 }
 
 struct Reports {
-    pipe: ChildStdout,
+    pipe: Box<dyn AsyncRead + Send + Unpin>,
     lines: LineBuffer,
 }
 
 impl Reports {
-    fn new(pipe: ChildStdout) -> Self {
+    fn new(pipe: Box<dyn AsyncRead + Send + Unpin>) -> Self {
         Self { pipe, lines: LineBuffer::new(MAX_LINE_BYTES) }
     }
 
@@ -326,17 +321,5 @@ impl Reports {
     }
 }
 
-/// A guard that is gone took its process along; this is for the rest of the group.
-fn kill_group(pid: u32) {
-    if let Ok(group) = i32::try_from(pid) {
-        killpg(Pid::from_raw(group), nix::sys::signal::Signal::SIGKILL).ok();
-    }
-}
-
-async fn reap(mut guard: Child) {
-    match guard.wait().await {
-        Ok(status) if status.success() => {}
-        Ok(status) => tracing::error!(%status, "a guard failed"),
-        Err(error) => tracing::error!(%error, "a guard could not be waited for"),
-    }
-}
+#[cfg(test)]
+mod tests;

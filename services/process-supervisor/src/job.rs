@@ -2,9 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use jiff::Timestamp;
 use kairo_core::{
-    bus::append::Outgoing,
+    bus::{Bus, append::Outgoing},
     envelope::{Envelope, Origin},
     event_json::invocation_id,
     ids::Name,
@@ -29,14 +28,14 @@ pub struct Job<'a> {
     /// sequence: the one delivered may be a copy that somebody published again.
     pub since: u64,
     /// The replica that works on it.
-    pub supervisor: &'a Name,
+    pub bus: &'a Bus,
     /// Room for one process, for whichever action takes it.
     room: Mutex<Option<SemaphorePermit<'a>>>,
 }
 
 impl<'a> Job<'a> {
-    pub fn new(agent: Name, invoke: &'a Record, since: u64, supervisor: &'a Name) -> Self {
-        Self { agent, invoke, since, supervisor, room: Mutex::default() }
+    pub fn new(agent: Name, invoke: &'a Record, since: u64, bus: &'a Bus) -> Self {
+        Self { agent, invoke, since, bus, room: Mutex::default() }
     }
 
     pub fn give_room(&mut self, room: SemaphorePermit<'a>) {
@@ -54,20 +53,20 @@ impl<'a> Job<'a> {
     /// That the process of an action exists.
     pub fn spawned(&self, asked: &Asked, pid: u32, spec: &Spec) -> Outgoing {
         let envelope = self.envelope(asked, spawned_id(asked.action), invocation_id(asked.action));
-        let body = events::spawned(asked, self.since, self.supervisor.as_str(), pid, spec);
+        let body = events::spawned(asked, self.since, self.bus.instance.as_str(), pid, spec);
         Outgoing::new(&PROCESS_SPAWNED, &self.agent, envelope, body)
     }
 
     /// How the process of an action ended; it follows from the event `because`.
     pub fn exited(&self, asked: &Asked, because: Uuid, program: String, end: End) -> Outgoing {
         let envelope = self.envelope(asked, exited_id(asked.action), because);
-        let body = events::exited(asked, self.since, self.supervisor.as_str(), program, end);
+        let body = events::exited(asked, self.since, self.bus.instance.as_str(), program, end);
         Outgoing::new(&PROCESS_EXITED, &self.agent, envelope, body)
     }
 
     fn envelope(&self, asked: &Asked, id: Uuid, because: Uuid) -> Envelope {
         let cause = &self.invoke.envelope;
-        let envelope = cause.follow(id, Service::ProcessSupervisor, Origin::System, Timestamp::now());
+        let envelope = cause.follow(id, Service::ProcessSupervisor, Origin::System, self.bus.now());
         Envelope { causation_id: Some(because), ..envelope }.in_thread(&asked.thread_id)
     }
 }

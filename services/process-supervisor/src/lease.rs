@@ -7,6 +7,11 @@
 //! ack wait: before the two thirds. So the lease is about this process being alive and nothing else, and beats come
 //! from a plain timer that a frozen process cannot run.
 //!
+//! Supervisor, guard and program may all be frozen, as when the machine sleeps: then nobody kills in time. Each beat says
+//! when it was made, by a clock that goes on meanwhile ([`crate::clock`]), and a lease that had lapsed is not renewed. So
+//! the first thing that a guard does when it is back is to kill, whatever the supervisor has said since it is back; and
+//! the end that the supervisor then finds in the ledger stands.
+//!
 //! They do not depend on nats. A supervisor without a connection cannot know whether the server is away for everybody,
 //! in which case nobody can record anything, or only for itself; and a server that restarts must not kill work of
 //! hours. Two things are left to be dealt with:
@@ -21,7 +26,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kairo_core::bus::{BusConfig, contact::Contact};
+use kairo_core::bus::{Bus, BusConfig, contact::Contact};
 use tokio::time::MissedTickBehavior;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -39,10 +44,10 @@ pub struct Lease {
 
 impl Lease {
     /// Gives `guards` four beats in each lease.
-    pub fn keep(limits: &BusConfig, guards: Arc<Guards>, contact: Contact) -> Self {
-        let mut clock = tokio::time::interval(Duration::from_millis((lease_ms(limits) / 4).max(1)));
+    pub fn keep(bus: &Bus, guards: Arc<Guards>, contact: Contact) -> Self {
+        let mut clock = tokio::time::interval(Duration::from_millis((lease_ms(&bus.limits) / 4).max(1)));
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let beating = tokio::spawn(async move {
+        let beating = bus.spawn(async move {
             loop {
                 clock.tick().await;
                 guards.beat();

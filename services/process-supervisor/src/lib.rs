@@ -3,7 +3,7 @@
 //!
 //! An invoke comes in ([`supervisor`]); the pure part ([`plan`]) says for each action whether its process may begin. A
 //! request is checked against the [`policy`] and the [`limits`], which makes it a [`protocol::Spec`]. [`guarded`] hands
-//! that to a [`guard`], a process of its own made from the same binary, which gets the program as far as a gate and
+//! that to a [`guard`], a process of its own made from the same binary ([`launcher`]), which gets the program as far as a gate and
 //! holds it there. The supervisor records that the process exists ([`ledgers`]) and only then opens the gate
 //! ([`running`]). From there on the guard passes on what the program writes and sees to it that program and descendants
 //! end: by themselves, at a limit, when asked, or because the supervisor is gone ([`lease`]). What is written is looked
@@ -13,6 +13,7 @@
 
 mod account;
 mod capabilities;
+pub mod clock;
 pub mod config;
 mod control;
 mod events;
@@ -20,6 +21,7 @@ pub mod guard;
 pub mod guarded;
 mod job;
 mod kept;
+pub mod launcher;
 mod lease;
 mod ledgers;
 pub mod limits;
@@ -41,7 +43,6 @@ mod running;
 mod supervisor;
 pub mod tail;
 mod watch;
-mod workplace;
 
 use std::sync::Arc;
 
@@ -54,22 +55,32 @@ use tokio_util::sync::CancellationToken;
 
 pub use config::Config;
 
-use crate::{control::Answering, supervisor::Supervisor};
+use crate::{
+    control::Answering,
+    guarded::Guards,
+    launcher::{Launch, Launcher},
+    supervisor::Supervisor,
+};
 
 /// Runs until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
-    let Context { bus, shutdown, readiness } = context;
-    let config = config.process_supervisor;
-    check_room(config.limits.concurrent, bus.limits.concurrency)?;
-    let capabilities = capabilities::capabilities(&config.policy(), &config.limits);
-    let guards = guarded::Guards::default().adopting_orphans().map_err(|error| {
+    let launcher = Launcher::default().adopting_orphans().map_err(|error| {
         ServiceError::Other(format!(
             "cannot adopt what killed guards leave behind: {error}; run it on Linux 3.4 or later"
         ))
     })?;
-    let guards = Arc::new(guards);
+    run_with(config, context, Arc::new(launcher)).await
+}
+
+/// The same with guards that something else starts.
+pub async fn run_with(config: Config, context: Context, launcher: Arc<dyn Launch>) -> Result<(), ServiceError> {
+    let Context { bus, shutdown, readiness } = context;
+    let config = config.process_supervisor;
+    check_room(config.limits.concurrent, bus.limits.concurrency)?;
+    let capabilities = capabilities::capabilities(&config.policy(), &config.limits);
+    let guards = Arc::new(Guards::by(launcher).hosted_by(&bus));
     let contact = Contact::new(&bus);
-    let _lease = lease::Lease::keep(&bus.limits, guards.clone(), contact.clone());
+    let _lease = lease::Lease::keep(&bus, guards.clone(), contact.clone());
     // Others may ask about a process until its end is in the log, hence longer than until shutdown.
     let holding = Holding::answering(&bus, CancellationToken::new()).await?;
     let supervisor = Arc::new(Supervisor::new(&bus, config, guards, contact, holding, shutdown.clone()));

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use async_nats::{Subject, connection::State};
-use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, append::Outgoing},
     envelope::{Envelope, Origin},
@@ -54,7 +52,7 @@ impl Live {
     pub async fn say(&self, frames: Vec<Output>) {
         let mut said = self.said.lock().await;
         // What is given to a client without a connection fills its queue, and comes out late.
-        let mut taken = self.bus.client.connection_state() == State::Connected;
+        let mut taken = self.bus.connection().up;
         for piece in pieces(frames, PIECE_BYTES) {
             let bytes = piece.text.len();
             let event = self.event(said.sequence, piece);
@@ -68,12 +66,11 @@ impl Live {
     }
 
     /// Says what was kept again, to one listener.
-    pub async fn repeat(&self, to: &Subject) {
+    pub async fn repeat(&self, to: &str) {
         let said = self.said.lock().await;
         let repeating = async {
             for event in said.kept.iter() {
-                let body = event.body.encode().into();
-                if let Err(error) = self.bus.client.publish_with_headers(to.clone(), event.headers(), body).await {
+                if let Err(error) = self.bus.say_to(to, event).await {
                     tracing::debug!(%error, action = %self.action, "a tail went nowhere");
                     return;
                 }
@@ -86,7 +83,7 @@ impl Live {
 
     fn event(&self, sequence: u64, piece: Piece) -> Outgoing {
         let id = ids::derived(self.action, &format!("output/{sequence}"));
-        let envelope = self.cause.follow(id, Service::ProcessSupervisor, Origin::System, Timestamp::now());
+        let envelope = self.cause.follow(id, Service::ProcessSupervisor, Origin::System, self.bus.now());
         let body = v1::LiveOutput {
             process_id: process_id(self.action).to_string(),
             action_id: self.action.to_string(),

@@ -1,10 +1,9 @@
 //! Telling agents what there is to run, when that changes.
 
-use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusError, append::Outgoing},
     envelope::{Envelope, Origin},
-    ids::{self, Name},
+    ids::Name,
     record::Record,
     subjects::{CAPABILITIES, Service},
 };
@@ -25,8 +24,7 @@ pub async fn publish(bus: &Bus, capabilities: &ProcessCapabilities) -> Result<()
             None if capabilities.tools.is_empty() => return Ok(()),
             _ => {}
         }
-        let envelope =
-            Envelope::entering(ids::entering(), Service::ProcessSupervisor, Origin::System, Timestamp::now());
+        let envelope = Envelope::entering(bus.new_id(), Service::ProcessSupervisor, Origin::System, bus.now());
         let event = Outgoing::new(&CAPABILITIES, &owner, envelope, capabilities.clone());
         match bus.append(&event, sequence).await {
             Ok(_) => {

@@ -5,12 +5,12 @@ use std::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use kairo_core::{envelope::Envelope, ids::Name};
+use kairo_core::{envelope::Envelope, ids::Name, watch};
 use kairo_proto::v1::ProcessState;
-use tokio::sync::watch;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::{
@@ -134,7 +134,7 @@ impl Process {
         doing: impl Future<Output = Result<(), E>>,
     ) -> Result<(), NotDone> {
         // At the gate there is no program yet that it could reach.
-        let begun = self.phase.subscribe().wait_for(|phase| !matches!(phase, Phase::AtGate)).await.map(|phase| *phase);
+        let begun = self.phase.subscribe().wait_for(|phase| !matches!(phase, Phase::AtGate)).await;
         if !matches!(begun, Ok(Phase::Running { .. })) {
             return Err(NotDone::Over);
         }

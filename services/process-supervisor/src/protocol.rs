@@ -29,7 +29,7 @@ pub struct Spec {
     /// Which files the program may open; all that its user may when there is none.
     pub access: Option<Access>,
     pub bounds: Bounds,
-    /// Without a beat for this long the supervisor counts as lost and everything is killed.
+    /// Without a beat for this long, by [`crate::clock`], the supervisor counts as lost and everything is killed.
     pub lease_ms: u64,
 }
 
@@ -77,8 +77,8 @@ pub enum Command {
     Prepare { spec: Box<Spec> },
     /// The gate: run the program.
     Go,
-    /// The supervisor still holds its lease.
-    Beat,
+    /// The supervisor still held its lease at this time of [`crate::clock`], in milliseconds.
+    Beat { at_ms: u64 },
     /// Pass a signal to the program's process group.
     Signal { signal: Signal },
     /// Ask the process group to end, and kill it after the grace period.

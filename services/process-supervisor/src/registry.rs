@@ -1,7 +1,7 @@
 //! The processes that run here.
 
 use std::{
-    collections::{HashMap, hash_map},
+    collections::{BTreeMap, btree_map},
     ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -14,7 +14,7 @@ use crate::process::Process;
 /// All of them, by their actions. There are never more than may run at once.
 #[derive(Default)]
 pub struct Registry {
-    processes: Mutex<HashMap<Uuid, Arc<Process>>>,
+    processes: Mutex<BTreeMap<Uuid, Arc<Process>>>,
 }
 
 /// A process in the registry; dropping it takes it out and says that it is over.
@@ -28,8 +28,8 @@ impl Registry {
     pub fn register(self: &Arc<Self>, process: Process) -> Option<Registered> {
         let process = Arc::new(process);
         match self.lock().entry(process.action) {
-            hash_map::Entry::Occupied(_) => return None,
-            hash_map::Entry::Vacant(vacant) => vacant.insert(process.clone()),
+            btree_map::Entry::Occupied(_) => return None,
+            btree_map::Entry::Vacant(vacant) => vacant.insert(process.clone()),
         };
         Some(Registered { registry: self.clone(), process })
     }
@@ -44,7 +44,7 @@ impl Registry {
         self.lock().values().filter(|process| process.agent == *agent).cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<Process>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Uuid, Arc<Process>>> {
         self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,8 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_nats::Request;
-use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusError, append::Outgoing},
     envelope::{Envelope, Origin},
@@ -128,7 +126,7 @@ impl Requests {
     }
 
     fn canceled_event(&self, target: Target<'_>, by: Uuid, grace: Duration, begun: Option<&Begun>) -> Outgoing {
-        let (id, now) = (canceled_id(target.action), Timestamp::now());
+        let (id, now) = (canceled_id(target.action), self.bus.now());
         let (emitter, origin) = (Service::ProcessSupervisor, Origin::System);
         let envelope = match begun {
             Some(begun) => begun.record.envelope.follow(id, emitter, origin, now),
@@ -154,9 +152,9 @@ impl Requests {
 
     /// Passes a stop on to the supervisor that has the process, and its answer back.
     async fn forward(&self, supervisor: &str, request: &ProcessRequest, grace: Duration) -> ProcessAnswer {
-        let forwarded = Request::new().payload(request.encode_to_vec().into()).timeout(Some(grace + RECORDING));
-        match self.bus.client.send_request(control_of(supervisor), forwarded).await {
-            Ok(answer) => ProcessAnswer::decode(answer.payload)
+        let forwarded = self.bus.request(control_of(supervisor), request.encode_to_vec(), grace + RECORDING);
+        match forwarded.await {
+            Ok(answer) => ProcessAnswer::decode(answer)
                 .unwrap_or_else(|error| not_here(&format!("{supervisor} gave an answer that cannot be read: {error}"))),
             Err(error) => not_here(&format!(
                 "{supervisor}, which had it, does not answer ({error}); if it is gone, so is the process, and its end \

@@ -1,19 +1,14 @@
 //! A process from the moment its gate opens to its end.
 
-use std::{
-    convert::Infallible,
-    future::Future,
-    time::{Duration, Instant},
-};
+use std::{convert::Infallible, future::Future, time::Duration};
 
 use futures::FutureExt;
-use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusError, append::Outgoing},
     envelope::Origin,
     subjects::{PROCESS_PROGRESS, Service},
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{
     events::{self, End, progress_id},
@@ -57,6 +52,7 @@ async fn listen(
     tokio::pin!(stop);
     loop {
         let first = tokio::select! {
+            biased;
             grace = &mut stop => {
                 // A guard that is gone has killed already.
                 control.cancel(grace).await.ok();
@@ -102,11 +98,12 @@ async fn tell(bus: &Bus, process: &Process, mut news: watch::Receiver<Option<Pro
     loop {
         let due = async {
             match pace.deadline() {
-                Some(at) => tokio::time::sleep_until((began + at).into()).await,
+                Some(at) => tokio::time::sleep_until(began + at).await,
                 None => std::future::pending().await,
             }
         };
         let changed = tokio::select! {
+            biased;
             changed = news.changed() => changed.is_ok(),
             () = due => false,
         };
@@ -124,7 +121,7 @@ async fn tell(bus: &Bus, process: &Process, mut news: watch::Receiver<Option<Pro
 async fn say_progress(bus: &Bus, process: &Process, number: u64, progress: &Progress) -> Result<(), BusError> {
     let body = events::progress(process.action, bus.instance.as_str(), progress, process.account().end());
     let id = progress_id(process.action, number);
-    let envelope = process.cause.follow(id, Service::ProcessSupervisor, Origin::System, Timestamp::now());
+    let envelope = process.cause.follow(id, Service::ProcessSupervisor, Origin::System, bus.now());
     bus.publish(&Outgoing::new(&PROCESS_PROGRESS, &process.agent, envelope, body)).await?;
     Ok(())
 }

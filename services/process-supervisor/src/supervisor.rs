@@ -40,7 +40,7 @@ use crate::{
     registry::{Registered, Registry},
     requests::Requests,
     room::Room,
-    running, workplace,
+    running,
 };
 
 /// Invokes worked on at once that are told apart; far above the bus's concurrency.
@@ -82,7 +82,7 @@ impl Handler for Supervisor {
         let _handling = self.handling.token();
         let slot = self.at_work.get(&delivery.record.envelope.id);
         let _only_one = slot.lock().await;
-        let mut job = Job::new(agent, &delivery.record, invoke.decision_sequence, &self.bus.instance);
+        let mut job = Job::new(agent, &delivery.record, invoke.decision_sequence, &self.bus);
         let actions: Vec<Uuid> = asked.iter().map(|asked| asked.action).collect();
         // Only an invoke that was delivered before can have been begun.
         let known = if delivery.redelivered() { self.known(&job, &actions).await? } else { Known::default() };
@@ -95,16 +95,7 @@ impl Handler for Supervisor {
         }
         // All to their end, whatever becomes of one: to drop a process is to kill it.
         let settled = join_all(asked.iter().map(|asked| self.carry_out(&job, asked, known.clone()))).await;
-        settled.into_iter().try_fold(Settled::Done, |all, one| Ok(later(all, one?)))
-    }
-}
-
-/// Of two answers, the one that asks for more.
-fn later(one: Settled, other: Settled) -> Settled {
-    match (one, other) {
-        (Settled::Later(one), Settled::Later(other)) => Settled::Later(one.max(other)),
-        (Settled::Later(delay), Settled::Done) | (Settled::Done, Settled::Later(delay)) => Settled::Later(delay),
-        (Settled::Done, Settled::Done) => Settled::Done,
+        settled.into_iter().try_fold(Settled::Done, |all, one| Ok(all.and(one?)))
     }
 }
 
@@ -152,10 +143,7 @@ impl Supervisor {
         self.shutdown.cancelled().await;
         self.handling.close();
         let patience = self.drain() / 2;
-        tokio::select! {
-            () = tokio::time::sleep(patience) => {}
-            () = self.handling.wait() => {}
-        }
+        let _or_not = tokio::time::timeout(patience, self.handling.wait()).await;
         self.ending.cancel();
     }
 
@@ -294,7 +282,8 @@ impl Supervisor {
             .admit(request, &cwd, &self.config.limits, lease_ms)
             .map_err(|refusal| refused(refusal.to_string()))?;
         let failed = |reason| End::SpawnFailed { reason };
-        workplace::prepare(&self.config.work_dir, &job.agent).await.map_err(|error| failed(error.to_string()))?;
+        let workplace = self.guards.workplace(&self.config.work_dir, &job.agent).await;
+        workplace.map_err(|error| failed(error.to_string()))?;
         let guarded = self.guards.prepare(spec.clone()).await.map_err(|error| failed(error.to_string()))?;
         Ok((spec, guarded))
     }
@@ -319,6 +308,7 @@ impl Supervisor {
     async fn stopping(&self, job: &Job<'_>, asked: &Asked) -> Duration {
         let grace = self.config.limits.grace();
         tokio::select! {
+            biased;
             // The last quarter of the drain is for recording it.
             () = self.ending.cancelled() => grace.min(self.drain() / 4),
             () = self.given_up(job, asked) => grace,

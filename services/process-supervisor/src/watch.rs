@@ -1,6 +1,6 @@
 //! When a guard lets its process run, asks it to end, and kills it: the rules, without a clock.
 //!
-//! Times are durations since the guard began; the guard's loop passes them in.
+//! Times are those of [`crate::clock`]; the guard's loop passes them in.
 
 use std::time::Duration;
 
@@ -10,7 +10,10 @@ use crate::protocol::Spec;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
     Go,
-    Beat,
+    /// The supervisor held its lease then.
+    Beat {
+        at: Duration,
+    },
     Cancel {
         grace: Duration,
     },
@@ -80,8 +83,11 @@ impl Watch {
     pub fn on(&mut self, input: Input, now: Duration) -> Option<Effect> {
         match (self.phase, input) {
             (Phase::Over, _) => None,
-            (_, Input::Beat) => {
-                self.leased_until = now + self.lease;
+            // The lease had lapsed before: supervisor, guard and program stood still, and others may have written down
+            // that they are lost. No beat makes up for that.
+            (_, Input::Beat { at }) if at >= self.leased_until => self.finish(Cause::SupervisorLost),
+            (_, Input::Beat { at }) => {
+                self.leased_until = self.leased_until.max(at + self.lease);
                 None
             }
             (_, Input::SupervisorGone) => self.finish(Cause::SupervisorLost),
@@ -107,14 +113,24 @@ impl Watch {
         }
     }
 
-    /// Deals with the time that has passed, if a deadline has.
-    pub fn expire(&mut self, now: Duration) -> Option<Effect> {
+    /// Deals with the end of the lease, before anything else is dealt with.
+    pub fn lapse(&mut self, now: Duration) -> Option<Effect> {
         match self.phase {
             Phase::Over => None,
             _ if now >= self.leased_until => self.finish(Cause::SupervisorLost),
+            Phase::Held | Phase::Running { .. } | Phase::Stopping { .. } => None,
+        }
+    }
+
+    /// Deals with the time that has passed, if a deadline has.
+    pub fn expire(&mut self, now: Duration) -> Option<Effect> {
+        if now >= self.leased_until {
+            return self.lapse(now);
+        }
+        match self.phase {
             Phase::Running { until } if now >= until => Some(self.stop(Cause::TimedOut, now + self.grace)),
             Phase::Stopping { cause, until } if now >= until => self.finish(cause),
-            Phase::Held | Phase::Running { .. } | Phase::Stopping { .. } => None,
+            Phase::Held | Phase::Running { .. } | Phase::Stopping { .. } | Phase::Over => None,
         }
     }
 
@@ -182,7 +198,7 @@ mod tests {
     /// Beats often enough that only the other deadlines matter.
     fn beat_until(watch: &mut Watch, end: u64) {
         for now in 0..=end {
-            assert_eq!(watch.on(Input::Beat, s(now)), None);
+            assert_eq!(watch.on(Input::Beat { at: s(now) }, s(now)), None);
             if now < end {
                 assert_eq!(watch.expire(s(now)), None);
             }
@@ -221,9 +237,33 @@ mod tests {
     fn a_beat_renews_the_lease_and_a_command_does_not() {
         let mut watch = running();
         assert_eq!(watch.deadline(), s(5), "go is not a beat");
-        watch.on(Input::Beat, s(4));
+        watch.on(Input::Beat { at: s(4) }, s(4));
         assert_eq!(watch.deadline(), s(9));
         assert_eq!(watch.expire(s(8)), None);
+    }
+
+    #[test]
+    fn beats_count_from_when_they_were_made_however_late_they_are_read() {
+        let mut watch = running();
+        for at in [4, 8, 12] {
+            assert_eq!(watch.on(Input::Beat { at: s(at) }, s(13)), None);
+        }
+        assert_eq!(watch.deadline(), s(17));
+        assert_eq!(watch.on(Input::Beat { at: s(1) }, s(13)), None);
+        assert_eq!(watch.deadline(), s(17), "an older one takes nothing away");
+    }
+
+    #[test]
+    fn a_lease_that_had_lapsed_is_not_renewed() {
+        let lost = Some(Effect::Finish(Cause::SupervisorLost));
+        // All stood still for 95 s: the clock says so, and so does the first beat after it.
+        assert_eq!(running().lapse(s(100)), lost);
+        assert_eq!(running().on(Input::Beat { at: s(100) }, s(100)), lost);
+        // A beat from before that is still read in between renews nothing that lasts.
+        let mut watch = running();
+        watch.on(Input::Beat { at: s(4) }, s(100));
+        assert_eq!(watch.lapse(s(100)), lost);
+        assert_eq!(watch.on(Input::Go, s(100)), None, "and the gate stays closed");
     }
 
     #[test]

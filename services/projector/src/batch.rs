@@ -2,8 +2,9 @@
 
 use kairo_core::{
     envelope::Envelope,
+    partition::Partitions,
     record::{Raw, Unreadable},
-    subjects::{TABLE, is_announcement},
+    subjects::{Consumer, Route, TABLE, is_announcement, route},
 };
 use kairo_proto::Body;
 use kairo_read_model::stored::{Key, Time};
@@ -25,16 +26,19 @@ pub struct Batch {
 
 impl Batch {
     /// `max_body` in bytes.
-    pub fn of(messages: &[Raw], max_body: usize) -> Self {
+    pub fn of(messages: &[Raw], max_body: usize, partitions: Option<Partitions>) -> Self {
         let mut batch = Self::default();
         for message in messages {
-            batch.add(message, max_body);
+            batch.add(message, max_body, partitions);
         }
         batch
     }
 
-    fn add(&mut self, message: &Raw, max_body: usize) {
+    fn add(&mut self, message: &Raw, max_body: usize, partitions: Option<Partitions>) {
         self.changes.log.push(logged(message));
+        if let Some(misplaced) = partitions.and_then(|partitions| message.misplaced(partitions)) {
+            return self.set_aside.push((message.clone(), misplaced.to_string()));
+        }
         match message.read(max_body) {
             Ok(record) => projections::project(&record, &mut self.changes),
             Err(reason) => self.pass_over(message, &reason),
@@ -77,15 +81,21 @@ fn unknown_type(message: &Raw) -> Option<String> {
     (!Body::TYPES.contains(&envelope.type_name.as_str())).then_some(envelope.type_name)
 }
 
-/// Whether a durable consumer is given this subject, and so reports what it cannot read. Looser than
-/// [`kairo_core::subjects::route`], as a consumer's filter takes any owner. What other systems say is the router's to
-/// report.
+/// Whether a durable consumer is given this subject, or the owner of its partition, and so reports what it cannot read. A
+/// consumer's filter takes any owner, the owner of a partition only what [`route`] does. What other systems say is the
+/// router's to report.
 fn is_consumed(subject: &str) -> bool {
     let tokens: Vec<&str> = subject.split('.').collect();
     match tokens[..] {
         ["kairo", "system", ..] => !is_announcement(subject),
         ["kairo", noun, _, verb] => {
-            TABLE.iter().any(|route| route.noun == noun && route.verb == verb && !route.consumers.is_empty())
+            let row = TABLE.iter().find(|route| route.noun == noun && route.verb == verb);
+            let is_durable = |consumer: &Consumer| Consumer::DURABLE.contains(consumer);
+            let reads = |row: &Route| match route(subject) {
+                Some(_) => !row.consumers.is_empty(),
+                None => row.consumers.iter().any(is_durable),
+            };
+            row.is_some_and(reads)
         }
         _ => false,
     }
@@ -110,17 +120,30 @@ mod tests {
         for (name, value) in (Envelope { type_name: type_name.to_owned(), ..envelope }).to_headers() {
             headers.insert(name, value.as_str());
         }
-        Raw { sequence, subject: subject.to_owned(), headers, payload: body.into(), stored }
+        Raw { sequence, subject: subject.to_owned(), partition: None, headers, payload: body.into(), stored }
+    }
+
+    #[test]
+    fn what_stands_in_another_partition_than_its_owners_is_set_aside() {
+        let partitions = Partitions::new(64);
+        let message =
+            |partition| Raw { partition, ..raw(4, "kairo.user.ann.message", "kairo.user.message.v1", Vec::new()) };
+        let right = partitions.map(|partitions| partitions.of("ann"));
+        let cases = [(right, 0), (right.map(|right| (right + 1) % 64), 1), (None, 1)];
+        for (partition, set_aside) in cases {
+            let batch = Batch::of(&[message(partition)], 100, partitions);
+            assert_eq!((batch.set_aside.len(), batch.changes.messages.len()), (set_aside, 1 - set_aside));
+        }
     }
 
     #[test]
     fn what_can_be_read_is_projected() {
-        let batch = Batch::of(&[raw(4, "kairo.user.ann.message", "kairo.user.message.v1", Vec::new())], 100);
+        let batch = Batch::of(&[raw(4, "kairo.user.ann.message", "kairo.user.message.v1", Vec::new())], 100, None);
         assert_eq!((batch.changes.messages.len(), batch.skipped), (1, 0));
     }
 
     #[test]
-    fn what_a_consumer_reports_is_skipped() {
+    fn what_somebody_else_reports_is_skipped() {
         let batch = Batch::of(
             &[
                 raw(1, "kairo.user.ann.message", "kairo.user.message.v1", vec![0xff; 9]),
@@ -128,8 +151,9 @@ mod tests {
                 raw(3, "kairo.user.NOBODY.message", "kairo.user.message.v1", Vec::new()),
             ],
             100,
+            None,
         );
-        assert_eq!((batch.skipped, batch.set_aside.len()), (2, 0));
+        assert_eq!((batch.skipped, batch.set_aside.len()), (1, 1));
         assert_eq!((batch.changes.log.len(), batch.changes.events.len()), (3, 0));
     }
 
@@ -145,6 +169,7 @@ mod tests {
                 raw(5, "kairo.user.ann", "kairo.user.message.v1", Vec::new()),
             ],
             100,
+            None,
         );
         let sequences: Vec<_> = batch.set_aside.iter().map(|(message, _)| message.sequence).collect();
         assert_eq!(sequences, [1, 3, 4, 5]);
@@ -154,7 +179,7 @@ mod tests {
     #[test]
     fn types_that_are_not_known_are_counted() {
         let newer = |sequence| raw(sequence, "kairo.agent.bob.defined", "kairo.agent.defined.v9", Vec::new());
-        let batch = Batch::of(&[newer(4), newer(7)], 100);
+        let batch = Batch::of(&[newer(4), newer(7)], 100, None);
         let unknown = &batch.changes.unknown[&"kairo.agent.defined.v9".into()];
         assert_eq!(*unknown, Unknown { messages: 2, first: 4, last: 7 });
         assert_eq!((batch.skipped, batch.set_aside.len()), (0, 0));

@@ -36,8 +36,8 @@ pub struct ProjectorConfig {
     /// How long the replica that writes may be silent before Postgres ends its session and another replica takes over,
     /// in milliseconds. It shows that it is alive every third of that time. Default 10000.
     pub session_timeout_ms: u64,
-    /// Parts that replicas share the log by, each agent and each user in one of them; more replicas than these stand by.
-    /// It counts for generations that are begun from then on. Default 8.
+    /// Parts that replicas share the log by, each of them some of the log's partitions (`nats.partitions`); more replicas
+    /// than these stand by. It counts for generations that are begun from then on. Default 8.
     pub partitions: u32,
     /// How often replicas look whether they hold their share of the partitions and what is to be done about read models
     /// that are built, in milliseconds; what nobody holds any more is taken over within that time. Default 1000.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::partition;
+use kairo_core::{partition, record::Raw};
 
 /// How far a partition is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Place {
     }
 }
 
-/// The partitions held, of so many that there are.
+/// The partitions held, of so many that there are. Where they are fewer than the log's, each is several of those.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Course {
     pub partitions: u32,
@@ -56,9 +56,10 @@ impl Course {
     }
 
     /// Whether a message is to be taken in here.
-    pub fn takes(&self, subject: &str, sequence: u64) -> bool {
+    pub fn takes(&self, message: &Raw) -> bool {
+        let sequence = message.sequence;
         self.held
-            .get(&partition::of(subject, self.partitions))
+            .get(&(partition_of(message) % self.partitions.max(1)))
             .is_some_and(|place| sequence > place.sequence && place.stop_at.is_none_or(|stop| sequence <= stop))
     }
 
@@ -75,9 +76,24 @@ impl Course {
     }
 }
 
+/// The partition that the log gave it. What was published without one, and is to be set aside, is somebody's too.
+fn partition_of(message: &Raw) -> u32 {
+    let owner = || message.subject.split('.').nth(2).unwrap_or_default();
+    message.partition.unwrap_or_else(|| partition::hash(owner()))
+}
+
 #[cfg(test)]
 mod tests {
+    use async_nats::HeaderMap;
+    use jiff::Timestamp;
+
     use super::*;
+
+    fn message(sequence: u64, partition: Option<u32>) -> Raw {
+        let subject = "kairo.user.ann.message".to_owned();
+        let (headers, payload) = (HeaderMap::new(), Default::default());
+        Raw { sequence, subject, partition, headers, payload, stored: Timestamp::UNIX_EPOCH }
+    }
 
     fn course(places: &[(u64, Option<u64>)]) -> Course {
         let held = (0..).zip(places.iter().map(|&(sequence, stop_at)| Place { sequence, stop_at })).collect();
@@ -102,10 +118,21 @@ mod tests {
     #[test]
     fn each_takes_what_it_has_not_up_to_where_it_stops() {
         let one = course(&[(4, Some(6))]);
-        let taken: Vec<u64> = (1..9).filter(|sequence| one.takes("kairo.user.ann.message", *sequence)).collect();
+        let taken: Vec<u64> = (1..9).filter(|sequence| one.takes(&message(*sequence, Some(7)))).collect();
         assert_eq!(taken, [5, 6]);
         let none = Course { partitions: 1, held: BTreeMap::new() };
-        assert!(!none.takes("kairo.user.ann.message", 5));
+        assert!(!none.takes(&message(5, Some(7))));
+    }
+
+    #[test]
+    fn every_message_is_exactly_ones_whatever_partition_it_names() {
+        for partition in [None, Some(0), Some(5), Some(63), Some(u32::MAX)] {
+            let holders = (0..4).filter(|held| {
+                let course = Course { partitions: 4, held: BTreeMap::from([(*held, Place::default())]) };
+                course.takes(&message(1, partition))
+            });
+            assert_eq!(holders.count(), 1, "{partition:?}");
+        }
     }
 
     #[test]

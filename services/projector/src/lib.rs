@@ -1,6 +1,6 @@
 //! projector: writes the read model from the log.
 //!
-//! Replicas share the log by partitions ([`partition`], [`share`]), each held by a lock of Postgres ([`session`]). A
+//! Replicas share the log by partitions ([`course`], [`share`]), each held by a lock of Postgres ([`session`]). A
 //! [`worker`] reads the log in order for the partitions it holds ([`reader`], [`course`]), sorts out what cannot be read
 //! ([`batch`]), lets every projection say which rows change ([`projections`], [`changes`]), and writes them with the new
 //! positions in one transaction ([`session`], [`tables`]), while the next stretch is read ([`pipeline`]). There is one
@@ -14,7 +14,6 @@ mod connection;
 mod course;
 mod generation;
 mod health;
-mod partition;
 mod pipeline;
 mod projections;
 mod rate;

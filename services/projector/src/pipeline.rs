@@ -66,6 +66,7 @@ async fn read(
     sender: mpsc::Sender<Result<Stretch, ReaderError>>,
 ) {
     let end = limits.end;
+    let partitions = bus.log().ok().map(|log| log.partitions);
     let reading = async {
         let mut reader = Reader::open(&bus, start, limits).await?;
         let mut beats = interval_at(Instant::now() + beat, beat);
@@ -78,9 +79,8 @@ async fn read(
                     None => continue,
                 },
             };
-            let messages: Vec<Raw> =
-                messages.into_iter().filter(|message| course.takes(&message.subject, message.sequence)).collect();
-            let batch = Batch::of(&messages, bus.limits.max_body_bytes);
+            let messages: Vec<Raw> = messages.into_iter().filter(|message| course.takes(message)).collect();
+            let batch = Batch::of(&messages, bus.limits.max_body_bytes, partitions);
             if sender.send(Ok(Stretch { to, messages, batch })).await.is_err() || end.is_some_and(|end| to >= end) {
                 return Ok(());
             }

@@ -70,7 +70,8 @@ pub struct Reader {
 impl Reader {
     /// Begins behind the message at `position`.
     pub async fn open(bus: &Bus, position: u64, limits: Limits) -> Result<Self, ReaderError> {
-        let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.map_err(async_nats::Error::from)?;
+        let nats = bus.nats().map_err(async_nats::Error::from)?;
+        let stream = nats.jetstream.get_stream_no_info(EVENTS_STREAM).await.map_err(async_nats::Error::from)?;
         let end = info(&stream).await?.state.last_sequence;
         if position > end {
             return Err(ReaderError::BeyondEnd { position, end });
@@ -85,7 +86,7 @@ impl Reader {
         });
         let consumer = consumer.await.map_err(async_nats::Error::from)?;
         // A message that is larger than a whole pull would never be delivered.
-        let largest = bus.client.server_info().max_payload.saturating_mul(2);
+        let largest = nats.client.server_info().max_payload.saturating_mul(2);
         let messages = consumer
             .stream()
             .max_messages_per_batch(limits.messages)

@@ -250,7 +250,7 @@ impl Term<'_> {
 
     async fn end_of_log(&self) -> Result<u64, Interrupted> {
         let asked = async {
-            let stream = self.steward.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+            let stream = self.steward.bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
             Ok::<_, async_nats::Error>(stream.get_info().await?.state.last_sequence)
         };
         Ok(asked.await.map_err(crate::reader::ReaderError::from)?)
@@ -259,7 +259,7 @@ impl Term<'_> {
     /// The first message of the log, and how many there are from there up to this one.
     async fn stored(&self, up_to: u64) -> Result<(u64, u64), Interrupted> {
         let asked = async {
-            let stream = self.steward.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+            let stream = self.steward.bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
             Ok::<_, async_nats::Error>(stream.info_builder().with_deleted(true).fetch().await?.info.state)
         };
         let state = asked.await.map_err(crate::reader::ReaderError::from)?;

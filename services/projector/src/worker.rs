@@ -214,7 +214,9 @@ impl Shift<'_> {
 
     async fn write_one_by_one(&mut self, stretch: &Stretch) -> Result<(), Interrupted> {
         for message in &stretch.messages {
-            let alone = Batch::of(std::slice::from_ref(message), self.worker.bus.limits.max_body_bytes);
+            let bus = &self.worker.bus;
+            let partitions = bus.log().ok().map(|log| log.partitions);
+            let alone = Batch::of(std::slice::from_ref(message), bus.limits.max_body_bytes, partitions);
             match self.commit(&alone, message.sequence, 1).await {
                 Err(Interrupted::Session(refused @ SessionError::Refused(_))) => {
                     self.set_aside(message, &refused.to_string()).await?;

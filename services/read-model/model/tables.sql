@@ -6,7 +6,7 @@
 CREATE TABLE log (
     sequence bigint PRIMARY KEY,
     subject  text NOT NULL,
-    -- One a line: its name, a colon, a space, its value.
+    -- One a line, as kairo_core::header_lines writes them.
     headers  text NOT NULL,
     payload  bytea NOT NULL,
     stored   timestamptz NOT NULL

@@ -4,7 +4,8 @@
 use bytes::Bytes;
 use kairo_core::{
     event_json::{self, EventJson, Meta},
-    record::{Raw, read_headers},
+    header_lines::read_headers,
+    record::Raw,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -58,6 +59,7 @@ fn read(row: &Row) -> Vec<EventJson> {
     let raw = Raw {
         sequence: row.sequence,
         subject: row.subject.clone(),
+        partition: None,
         headers: read_headers(&row.headers),
         payload: Bytes::copy_from_slice(&row.payload),
         stored: row.stored.0,

@@ -26,7 +26,9 @@ impl Directory {
         if self.known.lock().unwrap_or_else(PoisonError::into_inner).contains(agent) {
             return Ok(true);
         }
-        let exists = self.bus.last(&AGENT_DEFINED.of(agent)).await?.is_some();
+        let defined = AGENT_DEFINED.of(agent);
+        // A server that lags behind may not have seen it yet: before anybody is told no, the leader is asked.
+        let exists = self.bus.last(&defined).await?.is_some() || self.bus.last_at_leader(&defined).await? > 0;
         if exists {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             if known.len() >= self.capacity {

@@ -1,6 +1,7 @@
 //! What users say, as the agents it is for are told. Pure.
 
 use kairo_core::{
+    address::{self, Address},
     ids,
     subjects::{AGENT_APPROVAL, AGENT_CHOICE, AGENT_COMMAND, AGENT_MESSAGE, Route},
 };
@@ -9,8 +10,6 @@ use kairo_proto::{
     v1::{AgentApproval, AgentChoice, AgentCommand, AgentMessage},
 };
 use uuid::Uuid;
-
-use crate::address::{self, Address};
 
 /// Something a user said to an agent.
 #[derive(Debug, PartialEq)]
@@ -33,8 +32,8 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
     Some(match body {
         Body::UserMessage(said) => {
             let message_id = ids::message_id(&said.message_id, id);
-            let (to, text) = address::of_message(said, default_agent);
-            let (user, thread_id) = (said.user.clone(), said.thread_id.clone());
+            let (to, text) = address::of_message(&said.agent, &said.text, default_agent);
+            let (user, text, thread_id) = (said.user.clone(), text.to_owned(), said.thread_id.clone());
             let parts = said.parts.clone();
             let told = AgentMessage { message_id: message_id.clone(), user, text, thread_id: thread_id.clone(), parts };
             Input { thread_id, ..input(message_id, &said.user, &said.agent, to, told) }

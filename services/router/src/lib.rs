@@ -1,22 +1,26 @@
 //! router: which agent it is for what a user says, or what happens in another system.
 //!
-//! The pure part reads the address ([`address`]) and what the agent is to be told ([`inputs`]); the shell ([`routing`])
-//! looks up whether such an agent exists, and delivers it or says why it cannot. What happens outside is read by another
-//! pure part ([`outside`]) and told ([`events`]) to the agents whose tasks wait for it ([`hooks`]).
+//! Each user is in a partition of the log, and each partition is owned by one replica ([`shard`]), so that what a user says
+//! reaches agents in the order in which it was said. The pure part reads the address ([`kairo_core::address`]) and what the
+//! agent is to be told ([`inputs`]); the shell ([`routing`]) looks up whether such an agent exists, and delivers it or says
+//! why it cannot. What happens outside is read by another pure part ([`outside`]) and told ([`events`]) to the agents whose
+//! tasks wait for it ([`hooks`]), also to those of which that becomes known a little later ([`missed`]).
 
-pub mod address;
 mod config;
 mod directory;
 pub mod events;
 mod hooks;
 pub mod inputs;
+pub mod missed;
 pub mod outside;
 mod routing;
+mod shard;
 
 use std::sync::Arc;
 
 use kairo_core::{
-    bus::consume::{consume, consume_raw},
+    bus::consume::consume_raw,
+    ownership::member,
     service::{Context, ServiceError},
     subjects::Consumer,
 };
@@ -26,11 +30,12 @@ pub use config::{Config, RouterConfig};
 /// Runs until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
-    let router = routing::Router::new(&bus, &config.router);
+    let shards = Arc::new(shard::Shards { bus: bus.clone(), router: routing::Router::new(&bus, &config.router) });
     readiness.announce("");
-    tokio::join!(
-        consume(&bus, Consumer::Router, Arc::new(router), shutdown.clone()),
-        consume_raw(&bus, Consumer::RouterEvents, Arc::new(events::Events::new(&bus)), shutdown),
+    let (owned, (), ()) = tokio::join!(
+        member::run(&bus, shards, shutdown.clone()),
+        consume_raw(&bus, Consumer::RouterEvents, Arc::new(events::Events::new(&bus)), shutdown.clone()),
+        consume_raw(&bus, Consumer::RouterHooks, Arc::new(missed::Missed::new(&bus)), shutdown.clone()),
     );
-    Ok(())
+    Ok(owned?)
 }

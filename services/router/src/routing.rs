@@ -2,11 +2,7 @@
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{
-        Bus,
-        append::Outgoing,
-        consume::{Delivery, Failure, Handler, Settled},
-    },
+    bus::{Bus, BusError, append::Outgoing},
     envelope::{Envelope, Origin},
     ids::{self, Name},
     record::Record,
@@ -19,6 +15,16 @@ use crate::{
     directory::Directory,
     inputs::{self, Input},
 };
+
+/// What came of handing something on.
+#[derive(Debug)]
+pub enum Routed {
+    Done,
+    /// It never can be.
+    Refused(String),
+    /// It may be later.
+    Later(BusError),
+}
 
 pub struct Router {
     bus: Bus,
@@ -35,50 +41,56 @@ impl Router {
         }
     }
 
-    async fn route(&self, record: &Record, input: Input) -> Result<(), Failure> {
-        let outgoing = match &input.to {
-            Err(reason) => undelivered(record, &input, reason)?,
-            Ok(agent) if self.directory.exists(agent).await? => delivered(record, agent, &input),
-            Ok(agent) => {
-                let reason = format!("there is no agent named {:?}; define it with POST /v1/agents", agent.as_str());
-                undelivered(record, &input, &reason)?
-            }
+    /// Tells the agent it is for what a user said, or the user why no agent can be told.
+    pub async fn route(&self, record: &Record) -> Routed {
+        let Some(input) = inputs::read(&record.body, record.envelope.id, &self.default_agent) else {
+            return Routed::Refused(format!("nothing to do for a {}", record.body.type_name()));
         };
-        self.bus.publish(&outgoing).await?;
-        Ok(())
-    }
-}
-
-impl Handler for Router {
-    async fn handle(&self, delivery: &Delivery) -> Result<Settled, Failure> {
-        let record = &delivery.record;
-        match inputs::read(&record.body, record.envelope.id, &self.default_agent) {
-            Some(input) => self.route(record, input).await?,
-            None => return Err(Failure::Permanent(format!("nothing to do for a {}", record.body.type_name()))),
+        let now = self.bus.now();
+        let outgoing = match &input.to {
+            Err(reason) => undelivered(record, &input, reason, now),
+            Ok(agent) => match self.directory.exists(agent).await {
+                Ok(true) => Ok(delivered(record, agent, &input, now)),
+                Ok(false) => {
+                    let name = agent.as_str();
+                    let reason = format!("there is no agent named {name:?}; define it with POST /v1/agents");
+                    undelivered(record, &input, &reason, now)
+                }
+                Err(error) => return Routed::Later(error),
+            },
+        };
+        let written = match outgoing {
+            Ok(outgoing) => self.bus.publish(&outgoing).await,
+            Err(reason) => return Routed::Refused(reason),
+        };
+        match written {
+            Ok(_) => Routed::Done,
+            Err(error @ (BusError::TooLarge { .. } | BusError::Refused(_))) => Routed::Refused(error.to_string()),
+            Err(error) => Routed::Later(error),
         }
-        Ok(Settled::Done)
     }
 }
 
-fn delivered(record: &Record, agent: &Name, input: &Input) -> Outgoing {
+fn delivered(record: &Record, agent: &Name, input: &Input, now: Timestamp) -> Outgoing {
     let (route, position) = input.route();
-    let envelope = follow(record, position, Origin::User).in_thread(&input.thread_id);
+    let envelope = follow(record, position, Origin::User, now).in_thread(&input.thread_id);
     let envelope = Envelope { modality: record.envelope.modality, ..envelope };
     Outgoing::new(&route, agent, envelope, input.told.clone())
 }
 
-fn undelivered(record: &Record, input: &Input, reason: &str) -> Result<Outgoing, Failure> {
-    let user = Name::parse(&input.user).map_err(|error| Failure::Permanent(format!("user: {error}")))?;
+fn undelivered(record: &Record, input: &Input, reason: &str, now: Timestamp) -> Result<Outgoing, String> {
+    let user = Name::parse(&input.user).map_err(|error| format!("user: {error}"))?;
     let body = UserMessageUndelivered {
         message_id: input.id.clone(),
         user: input.user.clone(),
         agent: input.named.clone(),
         reason: reason.to_owned(),
     };
-    Ok(Outgoing::new(&USER_UNDELIVERED, &user, follow(record, "user.undelivered", Origin::System), body))
+    let envelope = follow(record, "user.undelivered", Origin::System, now);
+    Ok(Outgoing::new(&USER_UNDELIVERED, &user, envelope, body))
 }
 
 /// What follows has the same id however often the message is delivered.
-fn follow(record: &Record, position: &str, origin: Origin) -> Envelope {
-    record.envelope.follow(ids::derived(record.envelope.id, position), Service::Router, origin, Timestamp::now())
+fn follow(record: &Record, position: &str, origin: Origin, now: Timestamp) -> Envelope {
+    record.envelope.follow(ids::derived(record.envelope.id, position), Service::Router, origin, now)
 }

@@ -65,11 +65,7 @@ impl Arrivals {
                 next_try.get_or_insert(Instant::now() + SETTLED);
             }
             tokio::select! {
-                changes = self.watch.changes() => {
-                    for change in changes {
-                        self.follow(change).await;
-                    }
-                }
+                biased;
                 () = sleep_until(next_scan) => {
                     self.look_everywhere().await;
                     next_scan = Instant::now() + self.rescan;
@@ -78,6 +74,11 @@ impl Arrivals {
                     next_try = None;
                     for agent in std::mem::take(&mut self.again) {
                         self.look_at(&agent).await;
+                    }
+                }
+                changes = self.watch.changes() => {
+                    for change in changes {
+                        self.follow(change).await;
                     }
                 }
             }

@@ -39,9 +39,15 @@ use kairo_core::{
 
 use builtin::memory::MemorySearch;
 pub use config::Config;
+use tool::Tool;
 
 /// Runs until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
+    run_with(config, context, Vec::new()).await
+}
+
+/// The same with `further` tools, which are treated as built-in ones.
+pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Tool>>) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
     let tools = &config.tool_runner;
     let invocations = Arc::new(Ledger::new(&bus, &TOOL_INVOKE));
@@ -50,16 +56,17 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let holding = Holding::answering(&bus, tokio_util::sync::CancellationToken::new()).await?;
     let control = control::Control::new(&bus, invocations.clone(), results.clone(), holding.clone(), tools);
     let memory = MemorySearch::new(&config.postgres, tools).map_err(|error| ServiceError::Other(error.to_string()))?;
-    let mut further = control.tools();
-    further.push(Arc::new(memory));
-    let toolbox = toolbox::Toolbox::start(tools, further).await;
+    let memory: Arc<dyn Tool> = Arc::new(memory);
+    let more = control.tools().into_iter().chain([memory]).chain(further).collect();
+    let toolbox = toolbox::Toolbox::start(tools, more).await;
     let toolbox = Arc::new(toolbox.map_err(|error| ServiceError::Other(error.to_string()))?);
     let offer = offer::Offer::new(&bus, toolbox.clone(), tools.catalogue_limits(), tools.consent(), shutdown.clone());
     let offer = Arc::new(offer);
     if waiting_for_nats(&bus, &shutdown, async || offer.publish().await).await?.is_none() {
         return Ok(());
     }
-    let runner = runner::Runner::new(&bus, toolbox.clone(), offer.clone(), invocations, results.clone(), holding);
+    let stop = shutdown.clone();
+    let runner = runner::Runner::new(&bus, toolbox.clone(), offer.clone(), invocations, results.clone(), holding, stop);
     readiness.announce("");
     tokio::join!(
         consume(&bus, Consumer::ToolRunner, Arc::new(runner), shutdown.clone()),

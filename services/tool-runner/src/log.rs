@@ -1,16 +1,15 @@
 //! Reading what an invoke says, and waiting for what is yet to come.
 
-use async_nats::jetstream::consumer::{DeliverPolicy, pull::OrderedConfig};
-use futures::StreamExt as _;
 use kairo_core::{
-    bus::{Bus, consume::backoff},
-    record::{Raw, Record},
-    subjects::EVENTS_STREAM,
+    bus::{
+        Bus,
+        consume::backoff,
+        port::{Cause, Start},
+    },
+    record::Record,
 };
 use kairo_proto::{Body, v1::ToolInvocation};
 use uuid::Uuid;
-
-type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// What an invoke says of one of its actions.
 pub fn invocation(record: &Record, action: Uuid) -> Option<&ToolInvocation> {
@@ -46,19 +45,13 @@ async fn follow(
     after: &mut u64,
     mut wanted: impl FnMut(&Record) -> bool,
 ) -> Result<(), Cause> {
-    let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
-    let config = OrderedConfig {
-        filter_subject: subject.to_owned(),
-        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: *after + 1 },
-        ..Default::default()
-    };
-    let mut messages = stream.create_consumer(config).await?.messages().await?;
-    while let Some(message) = messages.next().await {
-        let (raw, _) = Raw::delivered(&mut message?)?;
-        *after = raw.sequence;
-        if raw.read(bus.limits.max_body_bytes).is_ok_and(|record| wanted(&record)) {
-            return Ok(());
+    let mut tail = bus.tail_from(subject, Start::After(*after)).await?;
+    loop {
+        for raw in tail.next().await? {
+            *after = raw.sequence;
+            if raw.read(bus.limits.max_body_bytes).is_ok_and(|record| wanted(&record)) {
+                return Ok(());
+            }
         }
     }
-    Err("the server ended it".into())
 }

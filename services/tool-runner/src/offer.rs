@@ -6,11 +6,10 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusError, append::Outgoing, follow::Newest},
     envelope::{Envelope, Origin},
-    ids::{self, Name},
+    ids::Name,
     record::Record,
     subjects::{CAPABILITIES, CATALOGUE, Service},
 };
@@ -81,6 +80,7 @@ impl Offer {
         supervisors.mark_changed();
         loop {
             tokio::select! {
+                biased;
                 () = shutdown.cancelled() => return,
                 changed = own.changed() => if changed.is_err() { return },
                 changed = supervisors.changed() => if changed.is_err() { return },
@@ -105,7 +105,7 @@ impl Offer {
             if version(published.as_ref()) == Some(message.version.as_str()) {
                 return Ok(());
             }
-            let envelope = Envelope::entering(ids::entering(), Service::ToolRunner, Origin::System, Timestamp::now());
+            let envelope = Envelope::entering(self.bus.new_id(), Service::ToolRunner, Origin::System, self.bus.now());
             let event = Outgoing::new(&CATALOGUE, &owner, envelope, message.clone());
             match self.bus.append(&event, sequence).await {
                 Ok(_) => {

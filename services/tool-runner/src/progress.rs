@@ -2,7 +2,6 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, append::Outgoing},
     envelope::{Envelope, Origin},
@@ -55,7 +54,7 @@ impl Telling<'_> {
         let id = ids::derived(self.action, &format!("progress/{}/{number}", self.bus.instance));
         let envelope = Envelope {
             causation_id: Some(invocation_id(self.action)),
-            ..self.cause.follow(id, Service::ToolRunner, Origin::Tool, Timestamp::now())
+            ..self.cause.follow(id, Service::ToolRunner, Origin::Tool, self.bus.now())
         };
         Some(Outgoing::new(&TOOL_PROGRESS, self.agent, envelope, body))
     }

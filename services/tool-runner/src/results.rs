@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kairo_core::{
     bus::{
         Bus, BusError,
@@ -71,7 +70,7 @@ impl Results {
         let action = ended.action;
         let envelope = Envelope {
             causation_id: Some(invocation_id(action)),
-            ..cause.follow(ids::derived(action, "result"), Service::ToolRunner, Origin::Tool, Timestamp::now())
+            ..cause.follow(ids::derived(action, "result"), Service::ToolRunner, Origin::Tool, self.bus.now())
         };
         let body = result(self.bus.instance.as_str(), ended);
         let event = Outgoing::new(&TOOL_RESULT, agent, envelope, body);

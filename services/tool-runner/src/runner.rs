@@ -3,17 +3,22 @@
 //! The decision stays unacknowledged until its actions have results. An action is entered in the ledger
 //! (`tool.invoke`) before it begins, and its result is guarded in the same way; so whoever is given the decision
 //! again knows what was begun, and what it may do about it.
+//!
+//! First of all it takes the room it needs to begin ([`Toolbox::admit`]): what waits for room stands in no ledger, so that
+//! a crash leaves in doubt only what ran. Decisions that wait are in hand, as many as the server gives out
+//! (`bus.max_ack_pending`), and not counted by `bus.concurrency`: how many calls *run* is limited by
+//! `tool_runner.parallel`, so that limits nothing here but what is read. An order to stop something may stand behind any
+//! number of waiting calls, and is read and carried out at once, as control tools have room of their own.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
+use std::{sync::Arc, time::Duration};
+
+use futures::{
+    FutureExt,
+    future::{join, join_all, try_join_all},
 };
-
-use futures::future::try_join_all;
-use jiff::Timestamp;
 use kairo_core::{
     bus::{
-        Bus, BusError,
+        Bus, BusConfig, BusError,
         append::Outgoing,
         consume::{Delivery, Failure, Handler, Settled},
         holding::{Held, Holding},
@@ -27,6 +32,7 @@ use kairo_core::{
     subjects::{self, Service, TOOL_INVOKE},
 };
 use kairo_proto::{Body, v1::ToolInvoke};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -37,7 +43,7 @@ use crate::{
     progress::Telling,
     results::{Ended, Results},
     tool::{CallContext, CallResult, Executor, ProgressReporter, ToolError},
-    toolbox::Toolbox,
+    toolbox::{Admission, Toolbox},
 };
 
 pub struct Runner {
@@ -49,9 +55,11 @@ pub struct Runner {
     holding: Holding,
     /// A decision delivered again while it is being worked on here waits until that is done.
     at_work: Slots<Uuid, ()>,
+    /// Cancelled when nothing more shall be begun.
+    shutdown: CancellationToken,
 }
 
-/// Decisions worked on at once that are told apart; far above the bus's concurrency.
+/// Decisions in hand at once that are told apart, as long as `bus.max_ack_pending` is not raised beyond it.
 const AT_WORK: usize = 16_384;
 /// Times the ledger may have moved on before the decision is left to be delivered again.
 const RACES: u32 = 8;
@@ -63,7 +71,16 @@ struct Job<'a> {
     /// Nothing about its actions stands in the log up to here. Not the decision's own sequence: the one delivered may
     /// be a copy that somebody published again.
     since: u64,
+    /// Somebody, perhaps this replica, was given it before, and may have begun its actions.
+    redelivered: bool,
     calls: Vec<Call>,
+}
+
+/// A call, and what it needs to begin, if it may have to.
+struct Turn<'a> {
+    call: &'a Call,
+    /// An error is what the call fails with.
+    room: Option<Result<Admission<'a>, ToolError>>,
 }
 
 impl Handler for Runner {
@@ -80,15 +97,28 @@ impl Handler for Runner {
         }
         let slot = self.at_work.get(&delivery.record.envelope.id);
         let _only_one = slot.lock().await;
+        let cursor = decision.cursor;
         let calls = try_join_all(asked.into_iter().map(|asked| self.call(asked))).await?;
-        let job = Job { agent, decision: &delivery.record, since: decision.cursor, calls };
-        let begun = self.begin(&job, delivery.redelivered()).await?;
-        if begun.iter().any(|(step, _)| *step == Step::Wait) {
-            return Ok(Settled::Later(Duration::from_millis(self.bus.limits.ack_wait_ms)));
+        let (decision, redelivered) = (&delivery.record, delivery.redelivered());
+        let job = Job { agent, decision, since: cursor, redelivered, calls };
+        let known = self.known_at_first(&job).await?;
+        let (mut first, mut waiting) = (Vec::new(), Vec::new());
+        for call in &job.calls {
+            let needs_room = needs_room(call, Actions::decide(&known, call, decision.envelope.time));
+            match needs_room.then(|| self.room(&call.asked).now_or_never()) {
+                Some(None) => waiting.push(call),
+                room => first.push(Turn { call, room: room.flatten() }),
+            }
         }
-        let work = job.calls.iter().zip(begun).map(|(call, (step, held))| self.carry_out(&job, call, step, held));
-        try_join_all(work).await?;
-        Ok(Settled::Done)
+        // What has room is begun together, in one entry of the ledger; each of the others when it has.
+        let first = self.take_turn(&job, first, known);
+        let waiting = waiting.into_iter().map(|call| self.take_turn_in_time(&job, call));
+        let (first, waiting) = join(first, join_all(waiting)).await;
+        waiting.into_iter().try_fold(first?, |all, one| Ok(all.and(one?)))
+    }
+
+    fn in_hand(&self, limits: &BusConfig) -> usize {
+        usize::try_from(limits.max_ack_pending).unwrap_or(usize::MAX)
     }
 }
 
@@ -100,8 +130,9 @@ impl Runner {
         invocations: Arc<Ledger>,
         results: Arc<Results>,
         holding: Holding,
+        shutdown: CancellationToken,
     ) -> Self {
-        Self { bus: bus.clone(), toolbox, offer, invocations, results, holding, at_work: Slots::new(AT_WORK) }
+        Self { bus: bus.clone(), toolbox, offer, invocations, results, holding, at_work: Slots::new(AT_WORK), shutdown }
     }
 
     async fn call(&self, asked: Asked) -> Result<Call, BusError> {
@@ -114,18 +145,49 @@ impl Runner {
         })
     }
 
+    /// Waits until a call could begin.
+    async fn room(&self, asked: &Asked) -> Result<Admission<'_>, ToolError> {
+        let arguments = serde_json::from_str(&asked.arguments)
+            .map_err(|error| ToolError::invalid_arguments(format!("the arguments are not JSON: {error}")))?;
+        self.toolbox.admit(&asked.tool, arguments).await
+    }
+
+    /// Begins a call when there is room for it. Until then nobody has begun it, and anybody may: another replica, or
+    /// whoever cancels it.
+    async fn take_turn_in_time(&self, job: &Job<'_>, call: &Call) -> Result<Settled, Failure> {
+        let room = tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => return Ok(Settled::Later(Duration::ZERO)),
+            room = self.room(&call.asked) => room,
+        };
+        let known = self.known_at_first(job).await?;
+        self.take_turn(job, vec![Turn { call, room: Some(room) }], known).await
+    }
+
+    /// Does what is to be done about these calls, each to its end, whatever becomes of the others.
+    async fn take_turn(&self, job: &Job<'_>, turns: Vec<Turn<'_>>, known: Known) -> Result<Settled, Failure> {
+        let begun = self.begin(job, &turns, known).await?;
+        let waits = begun.iter().any(|(step, _)| *step == Step::Wait);
+        let work = turns.into_iter().zip(begun).map(|(turn, (step, held))| self.carry_out(job, turn, step, held));
+        join_all(work).await.into_iter().collect::<Result<(), Failure>>()?;
+        Ok(if waits { Settled::Later(Duration::from_millis(self.bus.limits.ack_wait_ms)) } else { Settled::Done })
+    }
+
     /// Enters what is to begin in the ledger, and says what to do about each call. What is done here is held before
     /// it stands there, so that whoever reads of it there can have it stopped.
-    async fn begin(&self, job: &Job<'_>, redelivered: bool) -> Result<Vec<(Step, Option<Held>)>, Failure> {
-        // Only a decision that was delivered before can have been begun.
-        let mut known = if redelivered { self.known(job).await? } else { Known::default() };
+    async fn begin(
+        &self,
+        job: &Job<'_>,
+        turns: &[Turn<'_>],
+        mut known: Known,
+    ) -> Result<Vec<(Step, Option<Held>)>, Failure> {
         for _ in 0..RACES {
-            let steps: Vec<Step> =
-                job.calls.iter().map(|call| Actions::decide(&known, call, job.decision.envelope.time)).collect();
+            let steps: Vec<Step> = turns.iter().map(|turn| step(job, turn, &known)).collect();
             let begin: Vec<&Call> =
-                job.calls.iter().zip(&steps).filter(|(_, step)| **step == Step::Begin).map(|(call, _)| call).collect();
+                turns.iter().zip(&steps).filter(|(_, step)| **step == Step::Begin).map(|(turn, _)| turn.call).collect();
             let entry = (!begin.is_empty()).then(|| self.invoke(job, &begin));
-            let begun: Vec<_> = job.calls.iter().zip(steps).map(|(call, step)| (step, self.hold(call, step))).collect();
+            let begun: Vec<_> =
+                turns.iter().zip(steps).map(|(turn, step)| (step, self.hold(turn.call, step))).collect();
             let Some(entry) = entry else { return Ok(begun) };
             match self.invocations.enter(&job.agent, job.since, &entry).await? {
                 Entered::Written { .. } => return Ok(begun),
@@ -138,8 +200,12 @@ impl Runner {
     }
 
     fn hold(&self, call: &Call, step: Step) -> Option<Held> {
-        let done_here = matches!(step, Step::Begin | Step::Repeat) && !call.handed_over;
-        done_here.then(|| self.holding.hold(call.asked.action))
+        needs_room(call, step).then(|| self.holding.hold(call.asked.action))
+    }
+
+    /// What there is to know before anything was tried: only a decision that was delivered before can have been begun.
+    async fn known_at_first(&self, job: &Job<'_>) -> Result<Known, BusError> {
+        if job.redelivered { self.known(job).await } else { Ok(Known::default()) }
     }
 
     /// What the log says of the job's actions now.
@@ -151,10 +217,14 @@ impl Runner {
         ended.iter().for_each(|action| Actions::apply(&mut known, &Fact::Ended(*action)));
         for (action, entry) in invoked {
             Actions::apply(&mut known, &Fact::Invoked(action));
-            if self.holding.is_held(&self.bus, &entry.by, action).await {
-                Actions::apply(&mut known, &Fact::Held(action));
-            } else if !ended.contains(&action) && self.is_withdrawn(entry.sequence, action).await? {
+            if ended.contains(&action) {
+                continue;
+            }
+            // First: nobody works on what was withdrawn, even when it is too early to say so of whoever wrote that.
+            if self.is_withdrawn(entry.sequence, action).await? {
                 Actions::apply(&mut known, &Fact::Withdrawn(action));
+            } else if self.holding.is_held(&self.bus, &entry.by, action).await {
+                Actions::apply(&mut known, &Fact::Held(action));
             }
         }
         Ok(known)
@@ -175,22 +245,23 @@ impl Runner {
         let cause = &job.decision.envelope;
         let first = calls.first().map(|call| call.asked.action).unwrap_or_default();
         let id = ids::derived(cause.id, &format!("invoke/{}/{first}", self.bus.instance));
-        let envelope = cause.follow(id, Service::ToolRunner, Origin::Tool, Timestamp::now());
+        let envelope = cause.follow(id, Service::ToolRunner, Origin::Tool, self.bus.now());
         Outgoing::new(&TOOL_INVOKE, &job.agent, envelope, body)
     }
 
-    async fn carry_out(&self, job: &Job<'_>, call: &Call, step: Step, held: Option<Held>) -> Result<(), Failure> {
+    async fn carry_out(&self, job: &Job<'_>, turn: Turn<'_>, step: Step, held: Option<Held>) -> Result<(), Failure> {
+        let Turn { call, room } = turn;
         let stop = held.as_ref().map(Held::stop).unwrap_or_default();
         let started = Instant::now();
-        let outcome = match step {
-            Step::Leave | Step::Wait => return Ok(()),
-            Step::Begin | Step::Repeat if call.handed_over => return Ok(()),
-            Step::Begin | Step::Repeat => self.run(job, &call.asked, stop).await,
-            Step::Refuse => Err(ToolError::approval_required(
+        let outcome = match (step, room) {
+            (Step::Leave | Step::Wait, _) | (Step::Begin | Step::Repeat, None) => return Ok(()),
+            (Step::Begin | Step::Repeat, Some(Ok(room))) => self.run(job, &call.asked, room, stop).await,
+            (Step::Begin | Step::Repeat, Some(Err(error))) => Err(error),
+            (Step::Refuse, _) => Err(ToolError::approval_required(
                 "a human must consent to a call of this tool, and this one carries no consent; nothing was begun",
             )),
-            Step::Withdraw => Err(ToolError::canceled("it was canceled before it began")),
-            Step::Doubt => Err(ToolError::in_doubt(
+            (Step::Withdraw, _) => Err(ToolError::canceled("it was canceled before it began")),
+            (Step::Doubt, _) => Err(ToolError::in_doubt(
                 "the runner that began this was lost before it could say how it ended; the effect may have happened or not: find out before doing it again",
             )),
         };
@@ -198,13 +269,12 @@ impl Runner {
         Ok(self.results.report(&job.agent, job.since, &job.decision.envelope, ended).await?)
     }
 
-    async fn run(&self, job: &Job<'_>, asked: &Asked, stop: CancellationToken) -> CallResult {
-        let arguments = serde_json::from_str(&asked.arguments)
-            .map_err(|error| ToolError::invalid_arguments(format!("the arguments are not JSON: {error}")))?;
+    async fn run(&self, job: &Job<'_>, asked: &Asked, room: Admission<'_>, stop: CancellationToken) -> CallResult {
         let (progress, reports) = ProgressReporter::watched();
         let context = CallContext {
             action_id: asked.action.to_string(),
             now: job.decision.envelope.time,
+            begun: self.bus.now(),
             agent: job.agent.to_string(),
             thread_id: asked.thread_id.clone(),
             decision_sequence: job.decision.sequence,
@@ -223,9 +293,22 @@ impl Runner {
         // What is told of it ends with it: nothing comes after the result.
         tokio::select! {
             biased;
-            outcome = self.toolbox.call(&asked.tool, arguments, context) => outcome,
+            outcome = self.toolbox.carry_out(room, context) => outcome,
             never = telling.tell(reports) => match never {},
         }
+    }
+}
+
+/// Whether this step is to run the call here.
+fn needs_room(call: &Call, step: Step) -> bool {
+    matches!(step, Step::Begin | Step::Repeat) && !call.handed_over
+}
+
+/// What to do about a call. One that may be begun only now, and did not wait for room, waits for another delivery.
+fn step(job: &Job<'_>, turn: &Turn<'_>, known: &Known) -> Step {
+    match Actions::decide(known, turn.call, job.decision.envelope.time) {
+        step if needs_room(turn.call, step) && turn.room.is_none() => Step::Wait,
+        step => step,
     }
 }
 

@@ -57,6 +57,8 @@ pub struct CallContext {
     /// The recorded time of the decision that asked for the call, so that a repeated call
     /// computes the same answer.
     pub now: Timestamp,
+    /// When this call begins, by the clock; only for what is to differ when the call is repeated.
+    pub begun: Timestamp,
     /// The agent that asked.
     pub agent: String,
     /// The thread it asked in; empty where that is not known.
@@ -207,6 +209,15 @@ pub trait Tool: Send + Sync {
     /// Does it once. `args` have been checked against the schema. The implementation need not
     /// keep the time limit: the caller cancels `ctx.cancel`, grants a short grace and drops it.
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult>;
+
+    /// Waits until a call could begin at once. What is waited for here is waited for before the call counts as begun; it
+    /// is no promise, as what there was may be gone again by then.
+    ///
+    /// # Errors
+    /// When the call would fail before it had begun anything.
+    fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// Whether its calls stand in a queue of their own: what stops other calls must not wait for them to end.
     fn is_control(&self) -> bool {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use serde_json::Value;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::allow_list::AllowList;
@@ -41,6 +41,14 @@ pub struct Toolbox {
     max_result_bytes: usize,
     stop: CancellationToken,
     servers: Vec<McpServer>,
+}
+
+/// What a call needs to begin: its tool, arguments that fit, and a place among the calls that run. Taken before a call is
+/// entered in the ledger as begun, so that what only waits is not in doubt when this process dies.
+pub struct Admission<'t> {
+    tool: Arc<dyn Tool>,
+    args: Value,
+    _place: SemaphorePermit<'t>,
 }
 
 impl Toolbox {
@@ -96,22 +104,43 @@ impl Toolbox {
         self.servers.iter().map(|server| (server.name(), server.protocol()))
     }
 
-    /// Calls a tool: checks the arguments, waits for a free place, keeps the time limit and the
-    /// size limit. Always comes back with exactly one outcome, also when the tool panics.
+    /// Checks the arguments, and waits for a free place, first come first served, and for what the tool itself waits for.
+    /// Calls of control tools have places of their own.
     ///
     /// # Errors
-    /// Each kind of [`ToolError`]; `invalid_arguments` and `not_found` before anything began.
-    pub async fn call(&self, name: &str, args: Value, ctx: CallContext) -> CallResult {
+    /// When the call fails without anything having begun.
+    pub async fn admit(&self, name: &str, args: Value) -> Result<Admission<'_>, ToolError> {
         let tool = self.shelf.find(name, &args)?;
-        let cancel = ctx.cancel.clone();
-        let permits = if tool.is_control() { &self.control_permits } else { &self.permits };
-        let permit = cancel.run_until_cancelled(permits.acquire()).await;
-        // Both may have come about at once.
-        let Some(Ok(_permit)) = permit.filter(|_| !cancel.is_cancelled()) else {
+        let places = if tool.is_control() { &self.control_permits } else { &self.permits };
+        let place = places.acquire().await;
+        let _place = place.map_err(|_| ToolError::unavailable("this runner takes no more calls"))?;
+        let limit = tool.spec().timeout;
+        tokio::time::timeout(limit, tool.ready()).await.unwrap_or_else(|_| Err(too_slow(limit)))?;
+        Ok(Admission { tool, args, _place })
+    }
+
+    /// Carries out a call that was admitted: keeps the time limit and the size limit. Always comes back with exactly one
+    /// outcome, also when the tool panics.
+    ///
+    /// # Errors
+    /// Each kind of [`ToolError`].
+    pub async fn carry_out(&self, admission: Admission<'_>, ctx: CallContext) -> CallResult {
+        let Admission { tool, args, _place } = admission;
+        if ctx.cancel.is_cancelled() {
             return Err(ToolError::canceled("it was canceled before it began"));
-        };
+        }
         let outcome = self.run(tool.as_ref(), args, ctx).await;
         bounded(outcome, self.max_result_bytes)
+    }
+
+    /// Admits a call and carries it out, for whoever keeps no ledger.
+    ///
+    /// # Errors
+    /// Each kind of [`ToolError`].
+    pub async fn call(&self, name: &str, args: Value, ctx: CallContext) -> CallResult {
+        let admission = ctx.cancel.run_until_cancelled(self.admit(name, args)).await;
+        let canceled = || Err(ToolError::canceled("it was canceled before it began"));
+        self.carry_out(admission.unwrap_or_else(canceled)?, ctx).await
     }
 
     /// Lets the tool run until it ends, its time is up or it is canceled. In the last two cases
@@ -131,10 +160,7 @@ impl Toolbox {
             biased;
             outcome = &mut call => return outcome,
             () = canceled.cancelled() => ToolError::canceled("it was stopped on request"),
-            () = tokio::time::sleep(limit) => ToolError::timed_out(format!(
-                "it did not end within {} ms; ask for less or raise the limit",
-                limit.as_millis()
-            )),
+            () = tokio::time::sleep(limit) => too_slow(limit),
         };
         interrupt.cancel();
         match tokio::time::timeout(self.cancel_grace, call).await {
@@ -166,6 +192,10 @@ fn builtin_tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, ToolboxErro
     }
     tools.extend(workspace::tools(config).map_err(|mistake| ToolboxError::Configuration(vec![mistake]))?);
     Ok(tools)
+}
+
+fn too_slow(limit: Duration) -> ToolError {
+    ToolError::timed_out(format!("it did not end within {} ms; ask for less or raise the limit", limit.as_millis()))
 }
 
 fn bounded(outcome: CallResult, max_bytes: usize) -> CallResult {
@@ -236,6 +266,7 @@ mod tests {
         CallContext {
             action_id: "action".to_owned(),
             now: Timestamp::UNIX_EPOCH,
+            begun: Timestamp::now(),
             agent: "agent".to_owned(),
             target: None,
             thread_id: String::new(),

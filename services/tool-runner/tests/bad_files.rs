@@ -41,6 +41,7 @@ impl Office {
         let context = CallContext {
             action_id: "action".to_owned(),
             now: "2026-03-25T09:00:00Z".parse::<Timestamp>().unwrap(),
+            begun: Timestamp::now(),
             agent: "ann".to_owned(),
             cancel: CancellationToken::new(),
             progress: ProgressReporter::discard(),
@@ -216,6 +217,7 @@ async fn content_that_was_made_to_be_slow() {
         let context_of = CallContext {
             action_id: "action".to_owned(),
             now: Timestamp::UNIX_EPOCH,
+            begun: Timestamp::now(),
             agent: "ann".to_owned(),
             cancel: CancellationToken::new(),
             progress: ProgressReporter::discard(),

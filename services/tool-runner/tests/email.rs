@@ -49,6 +49,7 @@ impl Office {
         let context = CallContext {
             action_id: action.to_owned(),
             now: "2026-03-25T09:00:00Z".parse::<Timestamp>().unwrap(),
+            begun: Timestamp::now(),
             agent: "ann".to_owned(),
             cancel: CancellationToken::new(),
             progress: ProgressReporter::discard(),

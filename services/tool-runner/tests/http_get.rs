@@ -81,6 +81,7 @@ mod calls {
         CallContext {
             action_id: "action".to_owned(),
             now: Timestamp::UNIX_EPOCH,
+            begun: Timestamp::now(),
             agent: "tester".to_owned(),
             target: None,
             thread_id: String::new(),

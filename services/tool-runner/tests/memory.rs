@@ -122,6 +122,7 @@ async fn call_in(toolbox: &Toolbox, thread: &str, tool: &str, args: Value, decis
     let context = CallContext {
         action_id: "action".to_owned(),
         now: "2026-11-21T10:00:00Z".parse().unwrap(),
+        begun: jiff::Timestamp::now(),
         agent: "bob".to_owned(),
         thread_id: thread.to_owned(),
         decision_sequence,

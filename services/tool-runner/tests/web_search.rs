@@ -58,6 +58,7 @@ async fn search(toolbox: &Toolbox, args: Value, cancel: CancellationToken) -> Re
     let context = CallContext {
         action_id: "action".to_owned(),
         now: Timestamp::UNIX_EPOCH,
+        begun: Timestamp::now(),
         agent: "ann".to_owned(),
         cancel,
         progress: ProgressReporter::discard(),

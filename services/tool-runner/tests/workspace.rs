@@ -43,6 +43,7 @@ impl Office {
             action_id: action.to_owned(),
             // A Wednesday.
             now: "2026-03-25T09:00:00Z".parse::<Timestamp>().unwrap(),
+            begun: Timestamp::now(),
             agent: agent.to_owned(),
             cancel: CancellationToken::new(),
             progress: ProgressReporter::discard(),
@@ -85,6 +86,7 @@ async fn without_a_root_there_are_no_such_tools() {
     let context = CallContext {
         action_id: "action".to_owned(),
         now: Timestamp::UNIX_EPOCH,
+        begun: Timestamp::now(),
         agent: "ann".to_owned(),
         cancel: CancellationToken::new(),
         progress: ProgressReporter::discard(),

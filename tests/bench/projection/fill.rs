@@ -28,7 +28,6 @@ pub struct Mix {
 /// Writes so many messages: what services said of themselves once, and everything else again and again.
 pub async fn fill(url: &str, recorded: &[Raw], messages: u64) -> Outcome<Mix> {
     let bus = connect(url).await?;
-    bus.provision().await?;
     let patterns: Vec<Pattern> = recorded.iter().map(Pattern::of).collect();
     let mut waiting: VecDeque<PublishAckFuture> = VecDeque::new();
     let (mut written, mut bytes, mut copies) = (0, 0, 0);
@@ -39,7 +38,7 @@ pub async fn fill(url: &str, recorded: &[Raw], messages: u64) -> Outcome<Mix> {
             bytes += payload.len()
                 + headers.iter().flat_map(|(_, values)| values).map(|value| value.as_str().len()).sum::<usize>();
             let message = PublishMessage::build().headers(headers).payload(payload);
-            waiting.push_back(bus.jetstream.send_publish(subject, message).await?);
+            waiting.push_back(bus.nats()?.jetstream.send_publish(bus.stored(&subject), message).await?);
             if waiting.len() >= IN_FLIGHT
                 && let Some(oldest) = waiting.pop_front()
             {

@@ -46,7 +46,7 @@ pub async fn run(url: &str, database: &str) -> Outcome<Floor> {
 
 async fn read_all(url: String, batches: mpsc::Sender<Vec<Raw>>) -> Outcome<()> {
     let bus = connect(&url).await?;
-    let log = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+    let log = bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
     let end = log.get_info().await?.state.last_sequence;
     let consumer = log.create_consumer(pull::Config {
         deliver_policy: DeliverPolicy::All,

@@ -13,7 +13,12 @@ use kairo_core::{
 use reqwest::Client;
 use serde_json::{Value, json};
 
-use crate::{Outcome, arguments::Flushing, machine::Machine, probe::Probe};
+use crate::{
+    Outcome,
+    arguments::Flushing,
+    machine::{Fleet, Machine},
+    probe::Probe,
+};
 use kairo_tests::multiply::{AGENT, USER};
 
 /// Agents that call tools themselves, and agents that plan.
@@ -42,7 +47,7 @@ pub async fn run() -> Outcome<Vec<Raw>> {
     machine.stack.service(Service::ProcessSupervisor).env("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs);
     let guarded = json!(["tools.date_calc"]).to_string();
     machine.stack.service(Service::ToolRunner).env("KAIRO_TOOL_RUNNER__APPROVAL", guarded);
-    machine.start_services(&scenario()).await?;
+    machine.start_services(&Fleet::single(&scenario())).await?;
     let gateway = machine.stack.url(Service::Gateway).unwrap_or_default().to_owned();
     let http = Client::builder().no_proxy().build()?;
     let callers = (0..CALLERS).map(|number| converse(&http, &gateway, number, "tools", TURNS));
@@ -59,7 +64,9 @@ pub async fn run() -> Outcome<Vec<Raw>> {
 pub async fn connect(url: &str) -> Outcome<Bus> {
     let nats = NatsConfig { url: url.to_owned(), ..Default::default() };
     let instance = Name::parse(&format!("bench-{}", ids::entering().simple()))?;
-    Ok(Bus::connect(Core::Gateway, instance, &nats, &BusConfig::default()).await?)
+    let bus = Bus::connect(Core::Gateway, instance, &nats, &BusConfig::default()).await?;
+    bus.provision().await?;
+    Ok(bus)
 }
 
 /// One agent's conversation: a message, its reply, the next message.

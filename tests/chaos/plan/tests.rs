@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 fn settings(seconds: u64, seed: u64) -> Settings {
-    Settings { time: Duration::from_secs(seconds), seed, replicas: 2 }
+    Settings::new(Duration::from_secs(seconds), seed, 2)
 }
 
 fn kills(plan: &Plan) -> usize {
@@ -80,4 +80,12 @@ fn messages_wish_for_everything_have_their_own_ids_and_come_in_bursts_and_twice(
     assert!(messages.iter().any(|message| message.copies == 2));
     let together = |at| messages.iter().filter(|message| message.at == at).count();
     assert!(messages.iter().any(|message| together(message.at) == 6));
+}
+
+#[test]
+fn a_slower_model_is_asked_less() {
+    let slow = Settings { model_delay: "0-5000".parse().unwrap(), ..settings(60, 1) };
+    let (quick, slow) = (Plan::new(&settings(60, 1)), Plan::new(&slow));
+    assert!(slow.messages.len() * 3 < quick.messages.len() && slow.messages.len() > 30, "{}", slow.messages.len());
+    assert_eq!(slow.faults, quick.faults);
 }

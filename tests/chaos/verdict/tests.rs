@@ -78,7 +78,8 @@ impl Told {
 
     fn judge(&self, sent: &[(&str, Sent)], effects: &Effects) -> Verdict {
         let sent = sent.iter().map(|(id, sent)| ((*id).to_owned(), sent.clone())).collect();
-        Evidence { log: &self.0, sent: &sent, effects }.judge()
+        let (requests, struck, restarting) = (&[], &[], &BTreeSet::new());
+        Evidence { log: &self.0, sent: &sent, effects, requests, struck, restarting }.judge()
     }
 }
 
@@ -88,7 +89,7 @@ fn time(second: u64) -> Timestamp {
 
 fn sent(events: &[&str]) -> Sent {
     let accepted = events.iter().map(|id| (*id).to_owned()).collect();
-    Sent { tried: time(0), accepted, refused: None }
+    Sent { tried: time(0), accepted, ..Sent::default() }
 }
 
 fn effects(keyed: &[(&str, usize)], unkeyed: &[(&str, usize)]) -> Effects {

@@ -21,6 +21,6 @@ pub async fn passes(world: &World) {
     read.await.unwrap();
     let wrong = audit::mistakes(&records);
     assert!(wrong.is_empty(), "{}\nthe log holds:\n{}", wrong.join("\n"), world.log.text());
-    let mut letters = world.bus.jetstream.get_stream(DLQ_STREAM).await.unwrap();
+    let mut letters = world.bus.nats().unwrap().jetstream.get_stream(DLQ_STREAM).await.unwrap();
     assert_eq!(letters.info().await.unwrap().state.messages, 0, "dead letters");
 }

@@ -62,7 +62,13 @@ async fn write(bus: &Bus, patterns: &[Pattern], copies: Range<u32>) {
     for copy in copies {
         for pattern in patterns {
             let (subject, headers, payload) = pattern.copy(copy);
-            let written = bus.jetstream.publish_with_headers(subject, headers, payload).await.unwrap();
+            let written = bus
+                .nats()
+                .unwrap()
+                .jetstream
+                .publish_with_headers(bus.stored(&subject), headers, payload)
+                .await
+                .unwrap();
             written.await.unwrap();
         }
     }

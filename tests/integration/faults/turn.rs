@@ -102,9 +102,9 @@ pub async fn with_fault(world: &mut World, moment: Moment, fault: impl AsyncFnOn
 
 /// What the model writes from now on, as it writes it.
 pub async fn tokens(world: &World) -> Subscriber {
-    let tokens = world.bus.client.subscribe(LIVE_TOKEN.of(&agent(AGENT))).await.unwrap();
+    let tokens = world.bus.nats().unwrap().client.subscribe(LIVE_TOKEN.of(&agent(AGENT))).await.unwrap();
     // The server has it once it has answered.
-    world.bus.client.flush().await.unwrap();
+    world.bus.nats().unwrap().client.flush().await.unwrap();
     tokens
 }
 

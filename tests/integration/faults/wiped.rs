@@ -1,9 +1,9 @@
-//! Claims and snapshots are conveniences: wiped in mid-run, nothing changes.
+//! Who owns what, and snapshots, are conveniences: wiped in mid-run, nothing changes.
 
 use kairo_cli::local::Service;
 use kairo_core::{
     event_json::EventJson,
-    subjects::{CLAIMS_BUCKET, SNAPSHOTS_BUCKET},
+    subjects::{MEMBERS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET},
 };
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const AGENTS: usize = 6;
 const MESSAGES: usize = 6;
 
 async fn wipe(world: &World, bucket: &str) {
-    let stream = world.bus.jetstream.get_stream(format!("KV_{bucket}")).await.unwrap();
+    let stream = world.bus.nats().unwrap().jetstream.get_stream(format!("KV_{bucket}")).await.unwrap();
     stream.purge().await.unwrap();
 }
 
@@ -36,13 +36,9 @@ async fn replies(world: &World, count: usize) {
 }
 
 #[tokio::test]
-async fn claims_and_snapshots_wiped_in_mid_run_change_nothing() {
-    let wanted = wanted().replicas(Service::AgentRuntime, 2).env(
-        Service::AgentRuntime,
-        "KAIRO_AGENT_RUNTIME__SNAPSHOT_EVERY",
-        "1",
-    );
-    let mut world = wanted.start().await;
+async fn owners_and_snapshots_wiped_in_mid_run_change_nothing() {
+    let wanted = wanted().replicas(Service::AgentRuntime, 2).replicas(Service::Router, 2);
+    let mut world = wanted.env_of_all("KAIRO_BUS__CHECKPOINT_MS", "50").start().await;
     for agent in 0..AGENTS {
         world.define(&name(agent)).await;
     }
@@ -52,8 +48,9 @@ async fn claims_and_snapshots_wiped_in_mid_run_change_nothing() {
     }
     for share in 1..=3 {
         replies(&world, share * sent.len() / 4).await;
-        wipe(&world, CLAIMS_BUCKET).await;
-        wipe(&world, SNAPSHOTS_BUCKET).await;
+        for bucket in [MEMBERS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET] {
+            wipe(&world, bucket).await;
+        }
     }
     // One mind left, that remembers nothing and finds no snapshot.
     world.stack.kill9(Service::AgentRuntime, 0).await.unwrap();

@@ -106,7 +106,7 @@ impl Drop for Log {
 }
 
 async fn read_on(bus: &Bus, after: &mut u64, mut each: impl FnMut(Raw)) -> Result<(), async_nats::Error> {
-    let stream = bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+    let stream = bus.nats().unwrap().jetstream.get_stream_no_info(EVENTS_STREAM).await?;
     let config = pull::Config {
         deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: *after + 1 },
         ack_policy: AckPolicy::None,

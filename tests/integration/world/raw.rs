@@ -19,7 +19,7 @@ use super::{DEADLINE, World};
 impl World {
     /// The sequence of the last message of the log.
     pub async fn end_of_log(&self) -> u64 {
-        let stream = self.bus.jetstream.get_stream(EVENTS_STREAM).await.unwrap();
+        let stream = self.bus.nats().unwrap().jetstream.get_stream(EVENTS_STREAM).await.unwrap();
         stream.cached_info().state.last_sequence
     }
 
@@ -30,9 +30,10 @@ impl World {
         log
     }
 
-    /// Publishes past all checks and without deduplication, and returns the sequence.
+    /// Publishes past all checks and without deduplication, where the bus would, and returns the sequence.
     pub async fn publish(&self, subject: &str, headers: HeaderMap, body: impl Into<Bytes>) -> u64 {
-        let published = self.bus.jetstream.publish_with_headers(subject.to_owned(), headers, body.into());
+        let published =
+            self.bus.nats().unwrap().jetstream.publish_with_headers(self.bus.stored(subject), headers, body.into());
         published.await.unwrap().await.unwrap().sequence
     }
 
@@ -44,7 +45,7 @@ impl World {
     /// The first `count` dead letters, waiting for them.
     pub async fn dead_letters(&self, count: usize) -> Vec<DeadLetter> {
         let read = async {
-            let stream = self.bus.jetstream.get_stream_no_info(DLQ_STREAM).await.unwrap();
+            let stream = self.bus.nats().unwrap().jetstream.get_stream_no_info(DLQ_STREAM).await.unwrap();
             let config = OrderedConfig { deliver_policy: DeliverPolicy::All, ..Default::default() };
             let messages = stream.create_consumer(config).await.unwrap().messages().await.unwrap();
             let letters = messages.map(|message| {
@@ -61,7 +62,7 @@ impl World {
 
     /// How many messages were set aside so far.
     pub async fn dead_letters_so_far(&self) -> u64 {
-        let mut stream = self.bus.jetstream.get_stream(DLQ_STREAM).await.unwrap();
+        let mut stream = self.bus.nats().unwrap().jetstream.get_stream(DLQ_STREAM).await.unwrap();
         stream.info().await.unwrap().state.messages
     }
 }

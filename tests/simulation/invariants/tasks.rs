@@ -2,12 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use kairo_agent_runtime::mind::{
     log::Log,
     tasks::{Status, Task, What},
 };
-use kairo_core::{hooks::State, record::Record};
+use kairo_core::{
+    bus::hooks::Change,
+    hooks::{Registration, State},
+    ids::Name,
+    record::Record,
+    subjects::HOOKS_STREAM,
+};
 use kairo_proto::{Body, v1::decided_event::Event};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::{
@@ -64,18 +72,20 @@ pub fn firings(records: &[Record]) -> Vec<String> {
 pub fn planned(world: &World, log: &Log) -> Vec<String> {
     let mut wrong = Vec::new();
     let open = &log.state.tasks.open;
+    let timers: BTreeMap<(Uuid, u64), Timestamp> = world.server.timers().into_iter().collect();
+    let registrations = registrations(world);
     for task in open.values() {
         let waits = matches!(task.status, Status::Pending | Status::Active);
         if let (Some((at, occurrence)), true) = (task.next(), waits) {
             if at < world.now() {
                 wrong.push(format!("the task {} was due at {at}, its time {occurrence}", task.id));
-            } else if world.timers.get(&(task.id, occurrence)).is_none_or(|timer| timer.at != at) {
+            } else if timers.get(&(task.id, occurrence)) != Some(&at) {
                 wrong.push(format!("no timer is set for {at}, the time {occurrence} of the task {}", task.id));
             }
         }
         if let Some(trigger) = outside(task) {
             let expected = if task.status == Status::Active { State::Active } else { State::Paused };
-            let known = world.registrations.get(&task.id).map(|(_, known)| (known.trigger.as_str(), known.state));
+            let known = registrations.get(&task.id).map(|(_, known)| (known.trigger.as_str(), known.state));
             if known != Some((trigger, expected)) {
                 wrong.push(format!("the hook {} waits for {trigger} ({expected:?}), and known is {known:?}", task.id));
             }
@@ -90,8 +100,17 @@ pub fn registered(world: &World, logs: &[Log]) -> Vec<String> {
         let found = logs.iter().find_map(|log| log.state.tasks.open.get(task));
         found.is_some_and(|task| task.status == Status::Active)
     };
-    let known = world.registrations.iter().filter(|(task, (_, known))| known.waits_for().is_some() && !waits(task));
+    let registrations = registrations(world);
+    let known = registrations.iter().filter(|(task, (_, known))| known.waits_for().is_some() && !waits(task));
     known.map(|(task, (agent, known))| format!("{task} of {agent} is over, and known is {known:?}")).collect()
+}
+
+/// What the bucket of hooks says, by task.
+fn registrations(world: &World) -> BTreeMap<Uuid, (Name, Registration)> {
+    let hooks = &world.server.streams[HOOKS_STREAM];
+    let changes = hooks.named(&[], 0, Instant::now()).filter_map(|raw| Change::read(&raw));
+    let known = changes.filter_map(|Change { task: (agent, task), registration }| Some((task, (agent, registration?))));
+    known.collect()
 }
 
 fn outside(task: &Task) -> Option<&str> {

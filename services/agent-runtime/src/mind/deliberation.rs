@@ -210,11 +210,9 @@ impl<'a> Deliberation<'a> {
     /// Goes on with what the models answered, in the order of the questions.
     pub fn resume(mut self, completions: Vec<Completion>) -> (Self, Next) {
         let asked = std::mem::take(&mut self.asked);
-        for (at, (asked, completion)) in asked.into_iter().zip(completions).enumerate() {
-            // One answer may decide what another is worth. A single one, as most are, needs no draft.
-            if at > 0 {
-                self.settle();
-            }
+        for (asked, completion) in asked.into_iter().zip(completions) {
+            // What was decided since it was asked may decide what an answer is worth. The first of all needs no draft.
+            self.settle();
             self.hear(asked, completion);
         }
         self.go_on()

@@ -175,7 +175,7 @@ impl AgentState {
         if thread_id.is_empty() {
             return;
         }
-        self.threads.entry(thread_id).or_insert_with(|| super::thread::Thread { user, ..Default::default() });
+        self.threads.entry(thread_id).or_insert_with(|| super::thread::Thread { user, ..Default::default() }.into());
     }
 
     /// Changes a step's state; returns the step as it was written.

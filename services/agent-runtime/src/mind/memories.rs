@@ -81,7 +81,7 @@ impl AgentState {
         }
         let sources: BTreeSet<&str> = appended.source_event_ids.iter().map(String::as_str).collect();
         for thread in self.threads.values_mut().filter(|thread| !thread.fresh.is_empty()) {
-            thread.fresh.retain(|event| !sources.contains(event.as_str()));
+            thread.fresh.retain(|event| !sources.contains(&**event));
             if thread.fresh.is_empty() {
                 thread.news = 0;
             }
@@ -139,7 +139,7 @@ mod tests {
         let mut state = AgentState::default();
         for id in ["t", "u"] {
             let thread = state.threads.entry(id.to_owned()).or_default();
-            thread.fresh.extend([format!("{id}-1"), format!("{id}-2")]);
+            thread.fresh.extend([format!("{id}-1").into(), format!("{id}-2").into()]);
             thread.news = 2;
         }
         let mut entry = appended(1, "2026-11-20", "x");

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kairo_core::{ids, media};
 use kairo_proto::v1::Part;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{json, value::RawValue};
 use uuid::Uuid;
 
 use super::{
@@ -123,6 +123,18 @@ impl ModelRequest {
         let canonical = serde_json::to_string(self).unwrap_or_default();
         ids::named("request", &[&canonical]).to_string()
     }
+
+    /// The same digest, where the tools were written as JSON before.
+    pub fn digest_with(&self, tools: &RawValue) -> String {
+        #[derive(Serialize)]
+        struct Canonical<'r> {
+            tier: &'r str,
+            messages: &'r [Message],
+            tools: &'r RawValue,
+        }
+        let canonical = Canonical { tier: self.tier, messages: &self.messages, tools };
+        ids::named("request", &[&serde_json::to_string(&canonical).unwrap_or_default()]).to_string()
+    }
 }
 
 /// What stands for an image or a piece of audio that a model is not shown.
@@ -162,7 +174,7 @@ pub fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Catalogue)
     let system = if plans { format!("{}\n\n{own}", planner(&all)) } else { own };
     let mut messages = vec![Message::System { text: system }];
     if let Some(thread) = state.threads.get(&turn.thread_id) {
-        thread.entries.iter().for_each(|entry| show(entry, &mut messages));
+        thread.entries().for_each(|entry| show(entry, &mut messages));
         messages.extend(reminder(thread, turn_id));
     }
     messages.extend(facts::in_progress(state, &turn.user, now).map(|text| Message::System { text }));
@@ -238,10 +250,10 @@ fn show(entry: &Entry, messages: &mut Vec<Message>) {
 fn reminder(thread: &Thread, turn_id: Uuid) -> Option<Message> {
     // What merely happened meanwhile changed no subject.
     let mere_news = |entry: &&Entry| matches!(entry, Entry::Notice { turn, .. } if *turn != turn_id);
-    if thread.entries.iter().rev().find(|entry| !mere_news(entry))?.turn() == turn_id {
+    if thread.entries().rev().find(|entry| !mere_news(entry))?.turn() == turn_id {
         return None;
     }
-    thread.entries.iter().find_map(|entry| {
+    thread.entries().find_map(|entry| {
         let text = match entry {
             Entry::User { turn, words } if *turn == turn_id => {
                 format!("The tools called for this earlier message have ended; answer it now: {}", words.in_words())
@@ -278,5 +290,7 @@ mod tests {
             analysis: false,
         };
         assert_eq!(request.digest(), "d8681fef-7343-5b77-9818-0314213e0a27");
+        let tools = serde_json::value::to_raw_value(&request.tools).unwrap();
+        assert_eq!(request.digest_with(&tools), request.digest());
     }
 }

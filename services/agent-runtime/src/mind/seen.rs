@@ -1,49 +1,43 @@
 //! The message ids an agent has seen, so that the same message again is not another one.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
+use kairo_core::ids;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// How many are remembered, the oldest forgotten first. A message that comes again after so many others is new.
 const REMEMBERED: usize = 4_096;
 
+/// Kept as hashes and in a row: a state is copied for decisions, and a copy of this is one stretch of memory, while a look
+/// through all of it is rare and takes microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "VecDeque<String>", into = "VecDeque<String>")]
+#[serde(transparent)]
 pub struct Seen {
-    order: VecDeque<String>,
-    ids: BTreeSet<String>,
+    order: VecDeque<Uuid>,
 }
 
 impl Seen {
     pub fn knows(&self, id: &str) -> bool {
-        self.ids.contains(id)
+        self.order.contains(&hash(id))
     }
 
     /// Remembers an id; false when it was known.
     pub fn see(&mut self, id: &str) -> bool {
-        if !self.ids.insert(id.to_owned()) {
+        let id = hash(id);
+        if self.order.contains(&id) {
             return false;
         }
-        self.order.push_back(id.to_owned());
-        if self.order.len() > REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.ids.remove(&oldest);
+        self.order.push_back(id);
+        if self.order.len() > REMEMBERED {
+            self.order.pop_front();
         }
         true
     }
 }
 
-impl From<VecDeque<String>> for Seen {
-    fn from(order: VecDeque<String>) -> Self {
-        Self { ids: order.iter().cloned().collect(), order }
-    }
-}
-
-impl From<Seen> for VecDeque<String> {
-    fn from(seen: Seen) -> Self {
-        seen.order
-    }
+fn hash(id: &str) -> Uuid {
+    ids::named("seen", &[id])
 }
 
 #[cfg(test)]

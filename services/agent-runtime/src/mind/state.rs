@@ -18,6 +18,7 @@ use super::{
     in_flight::{Doubt, Doubts, InFlight, Processes},
     memories::Memories,
     seen::Seen,
+    shared::Shared,
     tasks::Tasks,
     thread::{Call, Entry, Thread, cut},
     words::Words,
@@ -39,16 +40,16 @@ pub struct AgentState {
     pub cursor: u64,
     /// Sequence of the last message on the decision subject: what the next decision is guarded by.
     pub decided: u64,
-    pub threads: BTreeMap<String, Thread>,
+    pub threads: BTreeMap<String, Shared<Thread>>,
     /// Turns not yet over, by what [`turn_of`] says of their events.
     pub turns: BTreeMap<Uuid, Turn>,
     /// Actions without a result, by action id.
     pub in_flight: BTreeMap<Uuid, InFlight>,
     pub processes: Processes,
     pub doubts: Doubts,
-    pub tasks: Tasks,
-    pub memories: Memories,
-    pub(super) seen: Seen,
+    pub tasks: Shared<Tasks>,
+    pub memories: Shared<Memories>,
+    pub(super) seen: Shared<Seen>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -205,7 +206,9 @@ impl AgentState {
                 self.turns.remove(&id);
             }
         }
-        self.tasks.triggered.retain(|trigger| trigger.input > decision.cursor);
+        if self.tasks.triggered.iter().any(|trigger| trigger.input <= decision.cursor) {
+            self.tasks.triggered.retain(|trigger| trigger.input > decision.cursor);
+        }
         self.cursor = decision.cursor;
         self.decided = record.sequence;
         self.forget_idle_threads();

@@ -1,12 +1,12 @@
 //! A thread as a model is shown it: bounded, the oldest dropped first.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::words::Words;
+use super::{shared::Shared, words::Words};
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
 const THREAD_BYTES: usize = 256 * 1024;
@@ -22,7 +22,7 @@ pub struct Thread {
     pub touched: u64,
     /// Text that it keeps.
     pub(super) bytes: usize,
-    pub entries: VecDeque<Entry>,
+    pub(super) entries: VecDeque<Shared<Entry>>,
     /// Sequence at which its user last said something in it, or moved something into it.
     pub heard: u64,
     pub title: String,
@@ -31,7 +31,7 @@ pub struct Thread {
     pub analysis: String,
     pub archived: bool,
     /// Events since it was last written to memory, the oldest forgotten first.
-    pub fresh: VecDeque<String>,
+    pub fresh: VecDeque<Arc<str>>,
     /// Entries since then.
     pub news: usize,
 }
@@ -75,11 +75,16 @@ pub struct Call {
 }
 
 impl Thread {
+    /// The oldest first.
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.entries.iter().map(|entry| &**entry)
+    }
+
     /// Adds an entry and keeps at most `limit`.
     pub(super) fn push(&mut self, sequence: u64, entry: Entry, limit: usize) {
         self.touched = sequence;
         self.news += 1;
-        self.entries.push_back(entry);
+        self.entries.push_back(entry.into());
         self.trim(limit);
     }
 
@@ -91,7 +96,7 @@ impl Thread {
 
     /// What its user said first, as far as it is kept.
     pub fn first_words(&self) -> String {
-        let words = self.entries.iter().find_map(|entry| match entry {
+        let words = self.entries().find_map(|entry| match entry {
             Entry::User { words, .. } => Some(words.in_words()),
             _ => None,
         });
@@ -100,7 +105,7 @@ impl Thread {
 
     /// Remembers an event for what is later written to memory.
     pub(super) fn remember(&mut self, event_id: &str) {
-        self.fresh.push_back(event_id.to_owned());
+        self.fresh.push_back(event_id.into());
         self.bytes += event_id.len();
         if self.fresh.len() > FRESH {
             self.bytes = self.bytes.saturating_sub(self.fresh.pop_front().map_or(0, |oldest| oldest.len()));
@@ -110,7 +115,7 @@ impl Thread {
     /// Calls of one decision are one entry, with the words said before them, as models expect it.
     pub(super) fn push_call(&mut self, sequence: u64, turn: Uuid, call: Call, limit: usize) {
         let same_decision = self.touched == sequence;
-        match self.entries.back_mut() {
+        match self.entries.back_mut().map(|entry| &mut **entry) {
             Some(Entry::Called { turn: of, calls, .. }) if same_decision && *of == turn => calls.push(call),
             Some(Entry::Said { turn: of, text }) if same_decision && *of == turn => {
                 let text = std::mem::take(text);
@@ -125,10 +130,13 @@ impl Thread {
     /// Notes how a call ended.
     pub(super) fn end_call(&mut self, sequence: u64, action: Uuid, result: &str, limit: usize) {
         self.touched = sequence;
-        let calls = self.entries.iter_mut().rev().find_map(|entry| match entry {
-            Entry::Called { calls, .. } => calls.iter_mut().find(|call| call.action == action),
-            Entry::User { .. } | Entry::Said { .. } | Entry::Notice { .. } => None,
-        });
+        let is_of = |entry: &Entry| matches!(entry, Entry::Called { calls, .. } if calls.iter().any(|call| call.action == action));
+        // Only the entry that is changed is copied.
+        let entry = self.entries.iter_mut().rev().find(|entry| is_of(entry));
+        let calls = match entry.map(|entry| &mut **entry) {
+            Some(Entry::Called { calls, .. }) => calls.iter_mut().find(|call| call.action == action),
+            _ => None,
+        };
         if let Some(call) = calls {
             call.result = Some(cut(result));
         }
@@ -137,7 +145,7 @@ impl Thread {
 
     /// The call that is this action.
     pub fn call(&self, action: Uuid) -> Option<&Call> {
-        self.entries.iter().rev().find_map(|entry| match entry {
+        self.entries().rev().find_map(|entry| match entry {
             Entry::Called { calls, .. } => calls.iter().find(|call| call.action == action),
             Entry::User { .. } | Entry::Said { .. } | Entry::Notice { .. } => None,
         })
@@ -145,12 +153,12 @@ impl Thread {
 
     /// Drops the oldest entries above the limits, always keeping the newest.
     fn trim(&mut self, limit: usize) {
-        let mut bytes: usize = self.entries.iter().map(Entry::bytes).sum();
+        let mut bytes: usize = self.entries().map(Entry::bytes).sum();
         while self.entries.len() > 1 && (self.entries.len() > limit || bytes > THREAD_BYTES) {
             bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes());
         }
         let words = self.title.len() + self.summary.len() + self.analysis.len();
-        self.bytes = bytes + words + self.fresh.iter().map(String::len).sum::<usize>();
+        self.bytes = bytes + words + self.fresh.iter().map(|event| event.len()).sum::<usize>();
     }
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
+    offers::Offer,
     parts::Shown,
     thinking::{Added, Splitter},
 };
@@ -22,8 +23,8 @@ use crate::{
 pub struct Body<'r> {
     model: &'r str,
     messages: Vec<Said<'r>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Offered<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'r RawValue>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -97,7 +98,7 @@ struct Arguments<'r> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "function")]
-struct Offered<'r> {
+pub struct Offered<'r> {
     function: Signature<'r>,
 }
 
@@ -111,12 +112,17 @@ struct Signature<'r> {
 }
 
 /// What is sent to the endpoint. `shown` says what becomes of each of the request's parts, in their order.
-pub fn request<'r>(request: &'r ModelRequest, shown: &'r [Shown], config: &'r ModelConfig) -> Body<'r> {
+pub fn request<'r>(
+    request: &'r ModelRequest,
+    offer: &'r Offer,
+    shown: &'r [Shown],
+    config: &'r ModelConfig,
+) -> Body<'r> {
     let mut shown = shown.iter();
     Body {
         model: &config.model,
         messages: request.messages.iter().map(|message| said(message, &mut shown)).collect(),
-        tools: request.tools.iter().map(offered).collect(),
+        tools: (!request.tools.is_empty()).then_some(&*offer.wire),
         stream: config.stream,
         stream_options: config.stream.then_some(StreamOptions { include_usage: true }),
         max_completion_tokens: (config.max_output_tokens > 0).then_some(config.max_output_tokens),
@@ -170,9 +176,14 @@ fn called(call: &ToolCall) -> Called<'_> {
     Called { id: &call.id, function: Arguments { name: to_wire(&call.tool), arguments: &call.arguments } }
 }
 
-fn offered(tool: &Tool) -> Offered<'_> {
+/// Tools as an endpoint is told of them.
+pub fn offered(tools: &[Tool]) -> Vec<Offered<'_>> {
+    tools.iter().map(|tool| Offered { function: signature(tool) }).collect()
+}
+
+fn signature(tool: &Tool) -> Signature<'_> {
     let parameters = serde_json::from_str(&tool.schema).ok();
-    Offered { function: Signature { name: to_wire(&tool.name), description: &tool.description, parameters } }
+    Signature { name: to_wire(&tool.name), description: &tool.description, parameters }
 }
 
 /// Names on the wire may not hold dots.
@@ -275,6 +286,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::models::offers::Offers;
+
+    fn sent(asked: &ModelRequest, shown: &[Shown], config: &ModelConfig) -> Value {
+        let offer = Offers::default().of(&asked.tools);
+        serde_json::from_slice(&serde_json::to_vec(&request(asked, &offer, shown, config)).unwrap()).unwrap()
+    }
 
     #[test]
     fn a_request_is_what_the_format_says() {
@@ -319,11 +336,11 @@ mod tests {
             "stream_options": { "include_usage": true },
             "max_completion_tokens": 9,
         });
-        assert_eq!(serde_json::to_value(request(&asked, &[], &config)).unwrap(), expected);
+        assert_eq!(sent(&asked, &[], &config), expected);
         let plain = ModelConfig { model: "m".into(), stream: false, ..Default::default() };
         let nothing = json!({ "model": "m", "messages": [], "stream": false });
         let empty = ModelRequest { tier: "heavy", messages: Vec::new(), tools: Vec::new(), analysis: false };
-        assert_eq!(serde_json::to_value(request(&empty, &[], &plain)).unwrap(), nothing);
+        assert_eq!(sent(&empty, &[], &plain), nothing);
     }
 
     #[test]
@@ -350,7 +367,7 @@ mod tests {
             data("image/gif"),
         ];
         let config = ModelConfig { stream: false, ..Default::default() };
-        let sent = serde_json::to_value(request(&asked, &shown, &config)).unwrap();
+        let sent = sent(&asked, &shown, &config);
         let content: Vec<&Value> =
             sent["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
         let image = |media_type: &str| json!({ "type": "image_url", "image_url": { "url": format!("data:{media_type};base64,Ynl0ZXM=") } });

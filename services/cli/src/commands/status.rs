@@ -40,6 +40,23 @@ struct Replica {
     version: String,
     uptime_s: u64,
     ready: bool,
+    #[serde(default)]
+    not_ready_because: String,
+    #[serde(default)]
+    partitions: Vec<OwnedPartition>,
+    #[serde(default)]
+    takeovers: u64,
+    #[serde(default)]
+    handovers: u64,
+    #[serde(default)]
+    decisions: u64,
+    #[serde(default)]
+    model_requests: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct OwnedPartition {
+    waiting: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,7 +106,11 @@ fn lines(status: &Status) -> Vec<String> {
         [replica.service.clone(), ready, uptime, version, replica.instance.clone()]
     });
     let mut lines = table(["service", "ready", "uptime", "version", "replica"], replicas);
+    let reasons = status.services.iter().filter(|replica| !replica.not_ready_because.is_empty());
+    lines.extend(reasons.map(|replica| format!("{}: {}", replica.instance, replica.not_ready_because)));
     lines.extend(missing(status).into_iter().map(|name| format!("{name}: no replica is ready")));
+    lines.push(String::new());
+    lines.extend(table(OWNERS, status.services.iter().filter(|replica| shares(&replica.service)).map(owner)));
     lines.push(String::new());
     let consumers = status.consumers.iter().map(|consumer| {
         let counts = [consumer.pending, consumer.ack_pending, consumer.redelivered].map(|count| count.to_string());
@@ -111,6 +132,26 @@ fn lines(status: &Status) -> Vec<String> {
     lines
 }
 
+const OWNERS: [&str; 7] =
+    ["owner", "partitions", "waiting", "takeovers", "handovers", "decisions", "model requests per decision"];
+
+/// Whether the replicas of a service share the log by partitions.
+fn shares(service: &str) -> bool {
+    [subjects::Service::Router, subjects::Service::AgentRuntime].map(subjects::Service::name).contains(&service)
+}
+
+fn owner(replica: &Replica) -> [String; 7] {
+    let waiting: u64 = replica.partitions.iter().map(|partition| partition.waiting).sum();
+    let per_decision = match replica.decisions {
+        0 => "-".to_owned(),
+        decisions => format!("{:.2}", replica.model_requests as f64 / decisions as f64),
+    };
+    let counts = [replica.takeovers, replica.handovers, replica.decisions].map(|count| count.to_string());
+    let [takeovers, handovers, decisions] = counts;
+    let owned = replica.partitions.len().to_string();
+    [replica.instance.clone(), owned, waiting.to_string(), takeovers, handovers, decisions, per_decision]
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -121,7 +162,9 @@ mod tests {
         serde_json::from_value(json!({
             "services": [
                 {"service": "gateway", "instance": "gateway-1", "version": "0.1.0", "uptime_s": 61, "ready": true},
-                {"service": "router", "instance": "router-1", "version": "0.1.0", "uptime_s": 5, "ready": false},
+                {"service": "router", "instance": "router-1", "version": "0.1.0", "uptime_s": 5, "ready": false,
+                 "not_ready_because": "the log does not take what is written: full", "takeovers": 1, "handovers": 2,
+                 "partitions": [{"partition": 3, "read": 9, "waiting": 4}], "decisions": 4, "model_requests": 5},
             ],
             "consumers": [{"name": "router", "pending": 3, "ack_pending": 1, "redelivered": 0, "delivered": 9}],
             "stream": {"messages": 12, "bytes": 3456, "last_sequence": 12},
@@ -143,6 +186,8 @@ mod tests {
             "gateway  yes    1m 1s",
             "router: no replica is ready",
             "router    3",
+            "router-1: the log does not take what is written: full",
+            "router-1  1           4        1          2          4          1.25",
             "12 messages, 4 kB, up to 12",
             "does not answer",
             "2: see kairo dead-letters",

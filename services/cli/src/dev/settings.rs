@@ -13,6 +13,12 @@ use crate::local::{Service, ServiceSettings};
 /// What agents may run as processes, as far as it is installed: harmless enough for one's own machine.
 const PROGRAMS: [&str; 6] = ["echo", "sleep", "date", "ls", "cat", "python3"];
 
+/// Partitions of the log: a machine of one's own has few replicas to share them.
+const PARTITIONS: u32 = 16;
+
+/// How often replicas look who is there: after so many of these the first one works.
+const BEAT_MS: u32 = 100;
+
 /// The services in the order of their start: what others need comes first.
 pub(super) const ORDER: [Service; 6] = [
     Service::Projector,
@@ -61,6 +67,8 @@ pub(super) fn of(
         Service::Projector | Service::Gateway => search_engine(environment),
         _ => Vec::new(),
     };
+    settings.push(set("KAIRO_NATS__PARTITIONS", PARTITIONS.to_string()));
+    settings.push(set("KAIRO_BUS__BEAT_MS", BEAT_MS.to_string()));
     settings.extend(handed_on(environment));
     settings.push(set("KAIRO_NATS__URL", wiring.nats_url.clone()));
     match service {

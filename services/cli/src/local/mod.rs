@@ -27,7 +27,7 @@ mod tools;
 
 pub use error::LocalError;
 pub use lock::DirLock;
-pub use nats::{NatsOptions, NatsServer};
+pub use nats::{ClusterMember, NatsOptions, NatsServer};
 pub use port::free_port;
 pub use postgres::{PgOptions, Postgres};
 pub use process::{Exit, Process, ProcessSpec};

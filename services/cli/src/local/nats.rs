@@ -35,8 +35,21 @@ pub struct NatsOptions {
     pub sync_always: bool,
     /// The largest message in bytes; the server's default, 1 MiB, if `None`.
     pub max_payload: Option<u32>,
+    /// The cluster it is part of, if any.
+    pub cluster: Option<ClusterMember>,
     /// How long it may take to recover its streams and listen.
     pub deadline: Duration,
+}
+
+/// One server of a cluster on this machine.
+#[derive(Debug, Clone)]
+pub struct ClusterMember {
+    /// Its name in the cluster, unlike every other's.
+    pub name: String,
+    /// Where it listens for the others.
+    pub port: u16,
+    /// Where all of them listen for each other, itself included or not.
+    pub routes: Vec<u16>,
 }
 
 impl NatsOptions {
@@ -49,6 +62,7 @@ impl NatsOptions {
             monitor: false,
             sync_always: false,
             max_payload: None,
+            cluster: None,
             deadline: Duration::from_secs(30),
         }
     }
@@ -78,7 +92,9 @@ impl NatsServer {
                 Ok(process) => {
                     return Ok(Self { options, port, monitor_port, process });
                 }
-                Err(LocalError::Exited { .. }) if attempt < PORT_ATTEMPTS && !is_free(port) => {
+                Err(LocalError::Exited { .. })
+                    if attempt < PORT_ATTEMPTS && !(is_free(port) && monitor_port.is_none_or(is_free)) =>
+                {
                     attempt += 1;
                     preferred = options.port.map(|_| port);
                 }
@@ -164,6 +180,11 @@ fn configuration(options: &NatsOptions, port: u16, monitor_port: Option<u16>) ->
     if let Some(bytes) = options.max_payload {
         let _ = writeln!(text, "max_payload: {bytes}");
     }
+    if let Some(ClusterMember { name, port, routes }) = &options.cluster {
+        let routes: Vec<String> = routes.iter().map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
+        let _ = writeln!(text, "server_name: \"{name}\"\ncluster {{\n  name: \"kairo\"");
+        let _ = writeln!(text, "  listen: \"127.0.0.1:{port}\"\n  routes: [{}]\n}}", routes.join(", "));
+    }
     let store = quoted(&options.data_dir.join("jetstream"));
     let _ = writeln!(text, "jetstream {{\n  store_dir: {store}");
     if options.sync_always {
@@ -189,6 +210,18 @@ mod tests {
         assert_eq!(
             configuration(&options, 4222, None),
             "listen: \"127.0.0.1:4222\"\njetstream {\n  store_dir: \"/data/jetstream\"\n}\n"
+        );
+    }
+
+    #[test]
+    fn a_server_of_a_cluster_is_told_where_the_others_are() {
+        let mut options = NatsOptions::new("/bin/nats-server", "/data");
+        options.cluster = Some(ClusterMember { name: "n0".to_owned(), port: 6, routes: vec![6, 7] });
+        assert_eq!(
+            configuration(&options, 4222, None),
+            "listen: \"127.0.0.1:4222\"\nserver_name: \"n0\"\ncluster {\n  name: \"kairo\"\n  \
+             listen: \"127.0.0.1:6\"\n  routes: [\"nats://127.0.0.1:6\", \"nats://127.0.0.1:7\"]\n}\n\
+             jetstream {\n  store_dir: \"/data/jetstream\"\n}\n"
         );
     }
 

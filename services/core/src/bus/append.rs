@@ -1,13 +1,22 @@
 //! Writing to the log.
 
-use async_nats::{
-    HeaderMap,
-    jetstream::{context::PublishErrorKind, message::PublishMessage},
-};
+use std::time::Duration;
+
+use async_nats::{HeaderName, HeaderValue};
 use kairo_proto::Body;
 
-use super::{Bus, BusError, patience::Patience};
+pub use super::port::Written;
+use super::{
+    Bus, BusError,
+    consume::backoff,
+    patience::Patience,
+    port::{Cause, Headers, Message, StoreError},
+};
 use crate::{envelope::Envelope, ids::Name, subjects::Route, telemetry};
+
+/// Times a guarded write is tried that meets another one of its subject, and the pause before each.
+const IN_PROCESS_TRIES: usize = 200;
+const IN_PROCESS_PAUSE: Duration = Duration::from_millis(5);
 
 /// An event about to be written.
 #[derive(Clone, Debug)]
@@ -30,29 +39,21 @@ impl Outgoing {
         Self { subject: route.of(owner), envelope, body }
     }
 
-    pub fn headers(&self) -> HeaderMap {
-        let mut headers = HeaderMap::new();
+    pub fn headers(&self) -> Headers {
+        let mut headers = Headers::new();
         for (name, value) in self.envelope.to_headers() {
-            headers.insert(name, value.as_str());
+            headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
         }
         headers
     }
-}
-
-/// Where an event was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
-    pub sequence: u64,
-    /// It had been written before; the sequence is that of the first time.
-    pub duplicate: bool,
 }
 
 impl Bus {
     /// Writes an event. The same id within the stream's duplicate window is written once; beyond that window whoever
     /// reads it must know what it has seen.
     pub async fn publish(&self, event: &Outgoing) -> Result<Written, BusError> {
-        let message = self.message(event)?.message_id(event.envelope.id.to_string());
-        self.send(event, message, 0).await
+        let message = self.message(event)?.once(event.envelope.id.to_string());
+        self.send(message, 0).await
     }
 
     /// Writes an event only if `expected` is still the last sequence of its subject (0 for none): the one fence.
@@ -61,8 +62,8 @@ impl Bus {
     /// there: then that is success. The id alone does not tell, since replicas at the same work derive the same one,
     /// and some say the very same; but when they said it differs, and what is folded from it.
     pub async fn append(&self, event: &Outgoing, expected: u64) -> Result<Written, BusError> {
-        let message = self.message(event)?.expected_last_subject_sequence(expected);
-        let error = match self.send(event, message, expected).await {
+        let message = self.message(event)?.guarded(expected);
+        let error = match self.send(message, expected).await {
             Ok(written) => return Ok(written),
             Err(error @ BusError::TooLarge { .. }) => return Err(error),
             Err(error) => error,
@@ -91,36 +92,69 @@ impl Bus {
         }
     }
 
+    /// Writes a decision under the guard of its subject, until the server says either way: the same bytes with the same
+    /// guard, however often there is no answer. What stands there after a conflict may be this very event, whose
+    /// acknowledgement was lost; whoever reads the subject will see it.
+    ///
+    /// # Errors
+    /// [`BusError::Conflict`] or [`BusError::TooLarge`]. It waits for as long as the server is away.
+    pub async fn commit(&self, event: &Outgoing, expected: u64) -> Result<Written, BusError> {
+        let message = self.message(event)?.guarded(expected);
+        let (mut stalled, mut attempt) = (None, 0);
+        loop {
+            match self.send(message.clone(), expected).await {
+                Err(error @ BusError::Unavailable { .. }) => {
+                    attempt += 1;
+                    tracing::warn!(%error, attempt, subject = event.subject, "not written yet, trying again");
+                    stalled = Some(self.writes.stall(&error, stalled));
+                    tokio::time::sleep(backoff(&self.limits, attempt)).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
     /// Speaks to whoever listens right now: nothing is stored, nobody waits.
     pub async fn say_live(&self, event: &Outgoing) {
-        let said =
-            self.client.publish_with_headers(event.subject.clone(), event.headers(), event.body.encode().into()).await;
-        if let Err(error) = said {
+        if let Err(error) = self.say_to(&event.subject, event).await {
             tracing::debug!(%error, subject = event.subject, "live output went nowhere");
         }
     }
 
+    /// Like [`Bus::say_live`], to whoever listens on another subject than the event's own.
+    pub async fn say_to(&self, subject: &str, event: &Outgoing) -> Result<(), Cause> {
+        self.port.say(subject.to_owned(), event.headers(), event.body.encode().into()).await
+    }
+
     /// The message, unless nobody would read it.
-    fn message(&self, event: &Outgoing) -> Result<PublishMessage, BusError> {
+    fn message(&self, event: &Outgoing) -> Result<Message, BusError> {
         let body = event.body.encode();
         if body.len() > self.limits.max_body_bytes {
             return Err(BusError::TooLarge { size: body.len() });
         }
-        Ok(PublishMessage::build().headers(event.headers()).payload(body.into()))
+        Ok(Message::new(self.stored(&event.subject), event.headers(), body))
     }
 
-    async fn send(&self, event: &Outgoing, message: PublishMessage, expected: u64) -> Result<Written, BusError> {
-        let sent = async { self.jetstream.send_publish(event.subject.clone(), message).await?.await };
-        match sent.await {
-            Ok(ack) => Ok(Written { sequence: ack.sequence, duplicate: ack.duplicate }),
-            Err(error) => Err(match error.kind() {
-                PublishErrorKind::WrongLastSequence => BusError::Conflict { expected },
-                PublishErrorKind::MaxPayloadExceeded => BusError::TooLarge { size: event.body.encode().len() },
-                _ if error.to_string().contains("message size exceeds") => {
-                    BusError::TooLarge { size: event.body.encode().len() }
+    /// Stores a message. While the server has another guarded write of its subject in process, the same again will tell;
+    /// one without a guard never meets that.
+    pub(super) async fn store(&self, message: Message) -> Result<Written, StoreError> {
+        if message.guard.is_some() {
+            for _ in 1..IN_PROCESS_TRIES {
+                match self.port.publish(message.clone()).await {
+                    Err(StoreError::InProcess) => tokio::time::sleep(IN_PROCESS_PAUSE).await,
+                    outcome => return outcome,
                 }
-                _ => BusError::Unavailable { doing: "publishing", source: error.into() },
-            }),
+            }
         }
+        self.port.publish(message).await
+    }
+
+    async fn send(&self, message: Message, expected: u64) -> Result<Written, BusError> {
+        let size = message.payload.len();
+        self.store(message).await.map_err(|error| match error {
+            StoreError::WrongLastSequence => BusError::Conflict { expected },
+            StoreError::TooLarge => BusError::TooLarge { size },
+            error => BusError::unavailable("publishing")(error),
+        })
     }
 }

@@ -5,13 +5,16 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use async_nats::jetstream::{AckKind, Message, consumer::pull};
-use futures::{FutureExt, StreamExt};
+use futures::FutureExt;
 use tokio::{sync::Semaphore, time::MissedTickBehavior};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
-use super::{Bus, BusConfig, BusError};
+use super::{
+    Bus, BusConfig, BusError,
+    failures::Failures,
+    port::{Delivered, Pull, Settlement, StoreError},
+};
 use crate::{
     record::{Raw, Record},
     subjects::Consumer,
@@ -22,7 +25,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Delivery {
     pub record: Record,
-    /// 1 the first time.
+    /// 1 the first time. Polite returns count, too: this is how often it was delivered, not how often it failed.
     pub attempt: u64,
 }
 
@@ -37,7 +40,7 @@ impl Delivery {
 #[derive(Clone, Debug)]
 pub struct RawDelivery {
     pub raw: Raw,
-    /// 1 the first time.
+    /// As [`Delivery::attempt`].
     pub attempt: u64,
 }
 
@@ -45,8 +48,19 @@ pub struct RawDelivery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
     Done,
-    /// Deliver it again after this time: somebody else is at it.
+    /// Deliver it again after this time: somebody else is at it, or has room for it. That is no failure.
     Later(Duration),
+}
+
+impl Settled {
+    /// Of two answers about one delivery, the one that asks for more.
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Later(one), Self::Later(other)) => Self::Later(one.max(other)),
+            (Self::Later(delay), Self::Done) | (Self::Done, Self::Later(delay)) => Self::Later(delay),
+            (Self::Done, Self::Done) => Self::Done,
+        }
+    }
 }
 
 /// How handling failed.
@@ -68,7 +82,7 @@ impl From<BusError> for Failure {
         match error {
             BusError::Conflict { .. } => Failure::Conflict(error.to_string()),
             BusError::Unavailable { .. } => Failure::Transient(error.to_string()),
-            BusError::TooLarge { .. } => Failure::Permanent(error.to_string()),
+            BusError::TooLarge { .. } | BusError::Refused(_) => Failure::Permanent(error.to_string()),
         }
     }
 }
@@ -76,6 +90,12 @@ impl From<BusError> for Failure {
 /// A service's answer to a delivery. Deliveries come concurrently, more than once and in any order.
 pub trait Handler: Send + Sync + 'static {
     fn handle(&self, delivery: &Delivery) -> impl Future<Output = Result<Settled, Failure>> + Send;
+
+    /// Deliveries that are in hand at once. A handler that has some wait for others, and so would keep what comes behind
+    /// them from being read, may take more and keep to `bus.concurrency` itself.
+    fn in_hand(&self, limits: &BusConfig) -> usize {
+        limits.concurrency
+    }
 }
 
 /// An answer to messages that are no events of Kairo's.
@@ -85,18 +105,16 @@ pub trait RawHandler: Send + Sync + 'static {
 
 /// Conflicts in a row before a delivery is treated as a failure that may pass.
 const CONFLICTS: u32 = 8;
-/// How long a pull stays open at the server, and its heartbeat.
-const PULL_EXPIRES: Duration = Duration::from_secs(30);
-const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Consumes until `shutdown`, then finishes what was begun and hands back the rest.
 pub async fn consume<H: Handler>(bus: &Bus, consumer: Consumer, handler: Arc<H>, shutdown: CancellationToken) {
-    drive(bus, consumer, Arc::new(Records(handler)), shutdown).await;
+    let in_hand = handler.in_hand(&bus.limits);
+    drive(bus, consumer, Arc::new(Records(handler)), in_hand, shutdown).await;
 }
 
 /// Like [`consume`], for messages that are no events of Kairo's.
 pub async fn consume_raw<H: RawHandler>(bus: &Bus, consumer: Consumer, handler: Arc<H>, shutdown: CancellationToken) {
-    drive(bus, consumer, Arc::new(Raws(handler)), shutdown).await;
+    drive(bus, consumer, Arc::new(Raws(handler)), bus.limits.concurrency, shutdown).await;
 }
 
 /// What came of a delivery.
@@ -133,22 +151,23 @@ impl<H: RawHandler> Work for Raws<H> {
     }
 }
 
-async fn drive<W: Work>(bus: &Bus, consumer: Consumer, worker: Arc<W>, shutdown: CancellationToken) {
+async fn drive<W: Work>(bus: &Bus, consumer: Consumer, worker: Arc<W>, in_hand: usize, shutdown: CancellationToken) {
     let consuming = Consuming {
         bus: bus.clone(),
         consumer,
         worker,
+        failures: Arc::new(Failures::new(usize::try_from(bus.limits.max_ack_pending).unwrap_or(usize::MAX))),
         running: TaskTracker::new(),
-        permits: Arc::new(Semaphore::new(bus.limits.concurrency)),
+        permits: Arc::new(Semaphore::new(in_hand)),
         shutdown,
         halt: CancellationToken::new(),
     };
     let mut failures = 0;
     while !consuming.shutdown.is_cancelled() {
         match consuming.pull().await {
-            Ok(mut messages) => {
-                failures = if consuming.deliver(&mut messages).await { 0 } else { failures + 1 };
-                hand_back(&mut messages).await;
+            Ok(mut pull) => {
+                failures = if consuming.deliver(&mut *pull).await { 0 } else { failures + 1 };
+                hand_back(bus, &mut *pull).await;
             }
             Err(error) => {
                 tracing::warn!(consumer = consumer.name(), %error, "cannot pull, trying again");
@@ -156,8 +175,8 @@ async fn drive<W: Work>(bus: &Bus, consumer: Consumer, worker: Arc<W>, shutdown:
             }
         }
         if failures > 0 {
-            let delay = backoff(&bus.limits, failures);
-            tokio::select! { () = tokio::time::sleep(delay) => {}, () = consuming.shutdown.cancelled() => {} }
+            let pause = tokio::time::sleep(backoff(&bus.limits, failures));
+            consuming.shutdown.run_until_cancelled(pause).await;
         }
     }
     consuming.drain().await;
@@ -168,6 +187,7 @@ struct Consuming<W> {
     bus: Bus,
     consumer: Consumer,
     worker: Arc<W>,
+    failures: Arc<Failures>,
     running: TaskTracker,
     permits: Arc<Semaphore>,
     /// Take nothing new.
@@ -177,20 +197,12 @@ struct Consuming<W> {
 }
 
 impl<W: Work> Consuming<W> {
-    async fn pull(&self) -> Result<pull::Stream, async_nats::Error> {
-        let durable = self.bus.provision_consumer(self.consumer).await?;
-        let messages = durable
-            .stream()
-            .max_messages_per_batch(self.bus.limits.pull_batch)
-            .expires(PULL_EXPIRES)
-            .heartbeat(PULL_HEARTBEAT)
-            .messages()
-            .await?;
-        Ok(messages)
+    async fn pull(&self) -> Result<Box<dyn Pull>, StoreError> {
+        self.bus.port.pull(self.consumer).await
     }
 
     /// Hands messages to the handler until shutdown (true) or until the pull breaks (false).
-    async fn deliver(&self, messages: &mut pull::Stream) -> bool {
+    async fn deliver(&self, pull: &mut dyn Pull) -> bool {
         loop {
             let permit = tokio::select! {
                 biased;
@@ -200,16 +212,16 @@ impl<W: Work> Consuming<W> {
             let next = tokio::select! {
                 biased;
                 () = self.shutdown.cancelled() => return true,
-                next = messages.next() => next,
+                next = pull.next() => next,
             };
             match next {
-                Some(Ok(message)) => {
+                Some(Ok(delivered)) => {
                     let (bus, worker, halt) = (self.bus.clone(), self.worker.clone(), self.halt.clone());
-                    let consumer = self.consumer;
-                    self.running.spawn(async move {
-                        settle(&bus, consumer, &*worker, &halt, message).await;
+                    let (consumer, failures) = (self.consumer, self.failures.clone());
+                    self.bus.spawn(self.running.track_future(async move {
+                        settle(&bus, consumer, &*worker, &failures, &halt, delivered).await;
                         drop(permit);
-                    });
+                    }));
                 }
                 Some(Err(error)) => {
                     tracing::warn!(consumer = self.consumer.name(), %error, "pull broke off, starting another");
@@ -237,50 +249,68 @@ impl<W: Work> Consuming<W> {
 }
 
 /// Gives messages that were pulled but not begun to other replicas at once.
-async fn hand_back(messages: &mut pull::Stream) {
-    while let Some(Some(Ok(message))) = messages.next().now_or_never() {
-        let _ = message.ack_with(AckKind::Nak(None)).await;
+async fn hand_back(bus: &Bus, pull: &mut dyn Pull) {
+    while let Some(Some(Ok(delivered))) = pull.next().now_or_never() {
+        let _ = bus.port.settle(&delivered.receipt, Settlement::Again(Duration::ZERO)).await;
     }
 }
 
-async fn settle<W: Work>(bus: &Bus, consumer: Consumer, worker: &W, halt: &CancellationToken, mut message: Message) {
-    let delivery = match Raw::delivered(&mut message) {
-        Ok((raw, info)) => RawDelivery { raw, attempt: u64::try_from(info.delivered).unwrap_or(1) },
-        Err(error) => {
-            tracing::error!(subject = %message.subject, %error, "not a delivery of jetstream");
-            return;
+async fn settle<W: Work>(
+    bus: &Bus,
+    consumer: Consumer,
+    worker: &W,
+    failures: &Failures,
+    halt: &CancellationToken,
+    Delivered { raw, attempt, receipt }: Delivered,
+) {
+    let delivery = RawDelivery { raw, attempt };
+    let work = async {
+        match bus.misplaced(&delivery.raw) {
+            Some(misplaced) => Outcome::Unreadable(misplaced.to_string()),
+            None => worker.work(bus, consumer, &delivery).await,
         }
     };
     let outcome = tokio::select! {
         biased;
-        outcome = alive(bus, &message, worker.work(bus, consumer, &delivery)) => outcome,
+        outcome = alive(bus, &receipt, work) => outcome,
         () = halt.cancelled() => Outcome::Handled(Ok(Settled::Later(Duration::ZERO))),
     };
-    let RawDelivery { raw, attempt } = delivery;
-    let kind = match outcome {
+    let raw = delivery.raw;
+    let settlement = match outcome {
         Outcome::Unreadable(reason) => set_aside(bus, bus.unreadable(consumer.name(), &raw, &reason).await),
-        Outcome::Handled(outcome) => judge(bus, consumer, &raw, attempt, outcome).await,
+        Outcome::Handled(outcome) => judge(bus, consumer, failures, &raw, outcome).await,
     };
-    if let Err(error) = message.ack_with(kind).await {
+    if matches!(settlement, Settlement::Done | Settlement::GivenUp) {
+        failures.forget(raw.sequence);
+    }
+    if let Err(error) = bus.port.settle(&receipt, settlement).await {
         tracing::debug!(%error, "could not settle a delivery; it will come again");
     }
 }
 
 /// How the server is told what came of a delivery.
-async fn judge(bus: &Bus, consumer: Consumer, raw: &Raw, attempt: u64, outcome: Result<Settled, Failure>) -> AckKind {
-    match outcome {
-        Ok(Settled::Done) => AckKind::Ack,
-        Ok(Settled::Later(delay)) => AckKind::Nak(Some(delay)),
-        Err(Failure::Permanent(reason)) => set_aside(bus, bus.dead_letter(consumer.name(), raw, &reason).await),
-        Err(Failure::Transient(reason) | Failure::Conflict(reason)) if attempt >= bus.limits.max_attempts => {
-            let reason = format!("gave up after {attempt} attempts: {reason}");
-            set_aside(bus, bus.dead_letter(consumer.name(), raw, &reason).await)
+async fn judge(
+    bus: &Bus,
+    consumer: Consumer,
+    failures: &Failures,
+    raw: &Raw,
+    outcome: Result<Settled, Failure>,
+) -> Settlement {
+    let reason = match outcome {
+        Ok(Settled::Done) => return Settlement::Done,
+        Ok(Settled::Later(delay)) => return Settlement::Again(delay),
+        Err(Failure::Permanent(reason)) => {
+            return set_aside(bus, bus.dead_letter(consumer.name(), raw, &reason).await);
         }
-        Err(Failure::Transient(reason) | Failure::Conflict(reason)) => {
-            tracing::warn!(consumer = consumer.name(), sequence = raw.sequence, attempt, reason, "will try again");
-            AckKind::Nak(Some(backoff(&bus.limits, attempt)))
-        }
+        Err(Failure::Transient(reason) | Failure::Conflict(reason)) => reason,
+    };
+    let failed = failures.count(raw.sequence);
+    if failed >= bus.limits.max_attempts {
+        let reason = format!("gave up after {failed} attempts: {reason}");
+        return set_aside(bus, bus.dead_letter(consumer.name(), raw, &reason).await);
     }
+    tracing::warn!(consumer = consumer.name(), sequence = raw.sequence, failed, reason, "will try again");
+    Settlement::Again(backoff(&bus.limits, failed))
 }
 
 /// The span of dealing with a message, a child of whatever published it, so that one message is one trace.
@@ -334,7 +364,7 @@ where
 }
 
 /// Runs `work`, telling the server every third of the ack wait that it is still going on.
-async fn alive<T>(bus: &Bus, message: &Message, work: impl Future<Output = T>) -> T {
+async fn alive<T>(bus: &Bus, receipt: &str, work: impl Future<Output = T>) -> T {
     let every = Duration::from_millis((bus.limits.ack_wait_ms / 3).max(50));
     let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -344,19 +374,19 @@ async fn alive<T>(bus: &Bus, message: &Message, work: impl Future<Output = T>) -
             biased;
             result = &mut work => return result,
             _ = beat.tick() => {
-                let _ = message.ack_with(AckKind::Progress).await;
+                let _ = bus.port.settle(receipt, Settlement::InProgress).await;
             }
         }
     }
 }
 
 /// The message is given up only once its dead letter is written.
-fn set_aside(bus: &Bus, letter: Result<(), BusError>) -> AckKind {
+fn set_aside(bus: &Bus, letter: Result<(), BusError>) -> Settlement {
     match letter {
-        Ok(()) => AckKind::Term,
+        Ok(()) => Settlement::GivenUp,
         Err(error) => {
             tracing::warn!(%error, "dead letter not written, the message will come again");
-            AckKind::Nak(Some(backoff(&bus.limits, 1)))
+            Settlement::Again(backoff(&bus.limits, 1))
         }
     }
 }

@@ -1,20 +1,17 @@
 //! What a replica knows of its own connection: when the server was away, signs of life were missed on all sides, and
 //! nobody may be given up for lost before everybody had the time to come back.
 
-use std::{
-    sync::atomic::Ordering,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
-use async_nats::connection::State;
-use tokio::sync::watch;
+use tokio::time::Instant;
 
-use super::Bus;
+use super::{Bus, port};
+use crate::watch;
 
 /// The connection to nats, as seen from time to time.
 #[derive(Clone)]
 pub struct Contact {
-    client: async_nats::Client,
+    bus: Bus,
     ack_wait: Duration,
     seen: watch::Sender<Connection>,
 }
@@ -42,7 +39,7 @@ impl Contact {
     pub fn new(bus: &Bus) -> Self {
         let none = Connection { up: false, number: 0, since: Instant::now() };
         let ack_wait = Duration::from_millis(bus.limits.ack_wait_ms);
-        let contact = Self { client: bus.client.clone(), ack_wait, seen: watch::Sender::new(none) };
+        let contact = Self { bus: bus.clone(), ack_wait, seen: watch::Sender::new(none) };
         contact.look();
         contact
     }
@@ -67,8 +64,7 @@ impl Contact {
 
     /// Notes what is the case now. A break between two looks is seen by the second.
     pub fn look(&self) {
-        let up = self.client.connection_state() == State::Connected;
-        let number = self.client.statistics().connects.load(Ordering::Relaxed);
+        let port::Connection { up, number } = self.bus.connection();
         self.seen.send_if_modified(|connection| connection.see(up, number, Instant::now()));
     }
 }

@@ -1,16 +1,14 @@
 //! Setting aside what cannot be dealt with, so that it blocks nobody.
 
-use async_nats::jetstream::message::PublishMessage;
-use jiff::Timestamp;
 use kairo_proto::v1::DeadLetter;
 use uuid::Uuid;
 
-use super::{Bus, BusError, append::Outgoing};
+use super::{Bus, BusError, append::Outgoing, consume::backoff, port::Message};
 use crate::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     record::Raw,
-    subjects::{self, EVENTS_STREAM},
+    subjects::{self, Consumer, EVENTS_STREAM},
 };
 
 /// How much of a body a dead letter keeps, in bytes. The message itself stays in the log.
@@ -29,12 +27,32 @@ impl Bus {
         self.write_letter(id, consumer, message, reason).await
     }
 
+    /// Like [`Bus::dead_letter`], until it is written.
+    pub async fn dead_letter_in_time(&self, consumer: &str, message: &Raw, reason: &str) {
+        self.in_time(|| self.dead_letter(consumer, message, reason)).await;
+    }
+
+    /// Like [`Bus::unreadable`], until it is written.
+    pub async fn unreadable_in_time(&self, consumer: &str, message: &Raw, reason: &str) {
+        self.in_time(|| self.unreadable(consumer, message, reason)).await;
+    }
+
+    /// Whoever reads a partition goes on only behind what was set aside.
+    async fn in_time<F: Future<Output = Result<(), BusError>>>(&self, write: impl Fn() -> F) {
+        let mut attempt = 0;
+        while let Err(error) = write().await {
+            attempt += 1;
+            tracing::warn!(%error, attempt, "a dead letter was not written yet");
+            tokio::time::sleep(backoff(&self.limits, attempt)).await;
+        }
+    }
+
     async fn write_letter(&self, id: Uuid, consumer: &str, message: &Raw, reason: &str) -> Result<(), BusError> {
         tracing::warn!(consumer, subject = message.subject, sequence = message.sequence, reason, "dead letter");
-        let envelope = Envelope::entering(id, self.service, Origin::System, Timestamp::now());
+        let envelope = Envelope::entering(id, self.service, Origin::System, self.now());
         let letter = DeadLetter {
             consumer: consumer.to_owned(),
-            stream: EVENTS_STREAM.to_owned(),
+            stream: stream_of(consumer).to_owned(),
             sequence: message.sequence,
             subject: message.subject.clone(),
             reason: reason.to_owned(),
@@ -43,14 +61,16 @@ impl Bus {
         };
         let Ok(owner) = Name::parse(self.service.name()) else { return Ok(()) };
         let event = Outgoing::new(&subjects::DEAD_LETTER, &owner, envelope, letter);
-        let outgoing = PublishMessage::build()
-            .headers(event.headers())
-            .payload(event.body.encode().into())
-            .message_id(id.to_string());
-        let sent = async { self.jetstream.send_publish(event.subject.clone(), outgoing).await?.await };
-        match sent.await {
+        let message = Message::new(event.subject.clone(), event.headers(), event.body.encode()).once(id.to_string());
+        match self.store(message).await {
             Ok(_) => Ok(()),
-            Err(error) => Err(BusError::Unavailable { doing: "setting a message aside", source: error.into() }),
+            Err(error) => Err(BusError::unavailable("setting a message aside")(error)),
         }
     }
+}
+
+/// The stream that the consumer of this name reads; projector's readers of the log are no durable consumers.
+fn stream_of(consumer: &str) -> &'static str {
+    let durable = Consumer::DURABLE.into_iter().find(|durable| durable.name() == consumer);
+    durable.map_or(EVENTS_STREAM, Consumer::stream)
 }

@@ -1,15 +1,14 @@
 //! Following the newest message of a subject, such as a catalogue in force.
 
-use async_nats::jetstream::consumer::{DeliverPolicy, pull::OrderedConfig};
-use futures::StreamExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{Bus, BusError, consume::backoff};
-use crate::{
-    record::{Raw, Record},
-    subjects::EVENTS_STREAM,
+use super::{
+    Bus, BusError,
+    consume::backoff,
+    port::{Cause, Start},
 };
+use crate::record::Record;
 
 /// The newest readable message of a subject.
 pub struct Newest {
@@ -23,9 +22,7 @@ impl Newest {
     pub fn follow(bus: &Bus, subject: String, shutdown: CancellationToken) -> Self {
         let seen = watch::Sender::new(None);
         let following = Self { bus: bus.clone(), subject: subject.clone(), seen: seen.clone() };
-        tokio::spawn(async move {
-            tokio::select! { () = shutdown.cancelled() => {}, () = following.listen_on() => {} }
-        });
+        bus.spawn(async move { _ = shutdown.run_until_cancelled(following.listen_on()).await });
         Self { bus: bus.clone(), subject, seen }
     }
 
@@ -66,21 +63,15 @@ impl Newest {
         }
     }
 
-    async fn listen(&self) -> Result<(), async_nats::Error> {
-        let stream = self.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
-        let config = OrderedConfig {
-            filter_subject: self.subject.clone(),
-            deliver_policy: DeliverPolicy::LastPerSubject,
-            ..Default::default()
-        };
-        let mut messages = stream.create_consumer(config).await?.messages().await?;
-        while let Some(message) = messages.next().await {
-            let (raw, _) = Raw::delivered(&mut message?)?;
-            match raw.read(self.bus.limits.max_body_bytes) {
-                Ok(record) => _ = self.seen.send_replace(Some(record)),
-                Err(error) => tracing::warn!(subject = self.subject, %error, "passed over"),
+    async fn listen(&self) -> Result<(), Cause> {
+        let mut tail = self.bus.tail_from(&self.subject, Start::LastOfEach).await?;
+        loop {
+            for raw in tail.next().await? {
+                match raw.read(self.bus.limits.max_body_bytes) {
+                    Ok(record) => _ = self.seen.send_replace(Some(record)),
+                    Err(error) => tracing::warn!(subject = self.subject, %error, "passed over"),
+                }
             }
         }
-        Ok(())
     }
 }

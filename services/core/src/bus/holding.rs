@@ -45,21 +45,14 @@ impl Holding {
     /// Answers others until `shutdown`.
     pub async fn answering(bus: &Bus, shutdown: CancellationToken) -> Result<Self, BusError> {
         let holding = Self { contact: Contact::new(bus), actions: Arc::default() };
-        let questions = bus.client.subscribe(subject(bus.instance.as_str(), "*")).await;
-        let mut questions =
-            questions.map_err(|error| BusError::Unavailable { doing: "subscribing", source: error.into() })?;
-        let (client, mine) = (bus.client.clone(), holding.clone());
-        tokio::spawn(async move {
-            loop {
-                let question = tokio::select! {
-                    () = shutdown.cancelled() => return,
-                    question = questions.next() => question,
-                };
-                let Some(question) = question else { return };
+        let mut questions = bus.subscribe(subject(bus.instance.as_str(), "*")).await?;
+        let (answering, mine) = (bus.clone(), holding.clone());
+        bus.spawn(async move {
+            while let Some(Some(question)) = shutdown.run_until_cancelled(questions.next()).await {
                 let stop = question.subject.ends_with(Question::Stop.token());
                 let held = Uuid::from_slice(&question.payload).is_ok_and(|action| mine.answer(action, stop));
                 if let Some(reply) = question.reply {
-                    let _ = client.publish(reply, if held { "yes" } else { "no" }.into()).await;
+                    let _ = answering.say(&reply, if held { "yes" } else { "no" }).await;
                 }
             }
         });
@@ -90,11 +83,8 @@ impl Holding {
     }
 
     async fn ask(&self, bus: &Bus, instance: &str, action: Uuid, question: Question) -> bool {
-        let question = bus.client.request(subject(instance, question.token()), action.as_bytes().to_vec().into());
-        match tokio::time::timeout(PATIENCE, question).await {
-            Ok(Ok(answer)) => answer.payload.as_ref() == b"yes",
-            Ok(Err(_)) | Err(_) => false,
-        }
+        let answer = bus.request(subject(instance, question.token()), action.as_bytes().to_vec(), PATIENCE).await;
+        answer.is_ok_and(|answer| answer.as_ref() == b"yes")
     }
 
     fn answer(&self, action: Uuid, stop: bool) -> bool {

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::{
-    context::PublishErrorKind, message::PublishMessage, response::Response, stream::LastRawMessageErrorKind,
-};
-use serde::Deserialize;
-use serde_json::json;
 use uuid::Uuid;
 
-use super::{Bus, BusError};
-use crate::{hooks::Registration, ids::Name, record::Raw, subjects::HOOKS_BUCKET};
+use super::{
+    Bus, BusError,
+    port::{Asked, Headers, Message, StoreError},
+};
+use crate::{
+    hooks::Registration,
+    ids::Name,
+    record::Raw,
+    subjects::{HOOKS_BUCKET, HOOKS_STREAM},
+};
 
 /// How long a registration that may be forgotten is kept, in case that an earlier decision is dealt with after it: longer
 /// than any decision is tried again.
@@ -44,17 +47,15 @@ impl Bus {
             if known.as_ref() == Some(&merged) {
                 return Ok(());
             }
-            let mut message = PublishMessage::build()
-                .payload(serde_json::to_vec(&merged).unwrap_or_default().into())
-                .expected_last_subject_sequence(sequence);
+            let payload = serde_json::to_vec(&merged).unwrap_or_default();
+            let mut message = Message::new(subject.clone(), Headers::new(), payload).guarded(sequence);
             if merged.may_be_forgotten() {
-                message = message.ttl(KEPT);
+                message = message.kept_for(KEPT);
             }
-            let sent = async { self.jetstream.send_publish(subject.clone(), message).await?.await };
-            match sent.await {
+            match self.store(message).await {
                 Ok(_) => return Ok(()),
-                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {}
-                Err(error) => return Err(BusError::Unavailable { doing: "registering a hook", source: error.into() }),
+                Err(StoreError::WrongLastSequence) => {}
+                Err(error) => return Err(BusError::unavailable("registering a hook")(error)),
             }
         }
         Err(BusError::Conflict { expected: last })
@@ -64,62 +65,33 @@ impl Bus {
     /// been written before the call is among them, whichever server answers.
     pub async fn registrations(&self, mut after: u64, mut each: impl FnMut(Change)) -> Result<u64, BusError> {
         let filter = format!("$KV.{HOOKS_BUCKET}.>");
-        while let Some(next) = self.next_at_leader(&filter, after).await? {
-            let page = self.read_in(&stream(), &filter, after).await?;
-            let Some(last) = page.messages.last().filter(|last| last.sequence >= next) else {
+        let failed = |error: StoreError| BusError::unavailable("reading hooks")(error);
+        while let Some(next) = self.port.next_at_leader(HOOKS_STREAM, &filter, after).await.map_err(failed)? {
+            let page = self.read_in(HOOKS_STREAM, &filter, after).await?;
+            let Some(last) = page.messages.last().filter(|last| last.sequence >= next.sequence) else {
                 let source = "the server has not seen it all yet".into();
                 return Err(BusError::Unavailable { doing: "reading hooks", source });
             };
             after = last.sequence;
-            page.messages.iter().filter_map(change).for_each(&mut each);
+            page.messages.iter().filter_map(Change::read).for_each(&mut each);
         }
         Ok(after)
     }
 
-    /// The sequence of the first message behind `after`, as the leader has it.
-    async fn next_at_leader(&self, filter: &str, after: u64) -> Result<Option<u64>, BusError> {
-        #[derive(Deserialize)]
-        struct Found {
-            message: Message,
-        }
-        #[derive(Deserialize)]
-        struct Message {
-            seq: u64,
-        }
-        let request = json!({ "seq": after + 1, "next_by_subj": filter });
-        let subject = format!("STREAM.MSG.GET.{}", stream());
-        let failed = BusError::unavailable("reading hooks");
-        match self.jetstream.request::<_, _, Response<Found>>(subject, &request).await {
-            Ok(Response::Ok(found)) => Ok(Some(found.message.seq)),
-            Ok(Response::Err { error }) if error.code() == 404 => Ok(None),
-            Ok(Response::Err { error }) => Err(failed(error.into())),
-            Err(error) => Err(failed(error.into())),
-        }
-    }
-
     /// The last message on a subject of the bucket: its sequence (0 for none), and what it says.
     async fn registered_at_leader(&self, subject: &str) -> Result<(u64, Option<Registration>), BusError> {
-        let failed = BusError::unavailable("reading a hook");
-        let stream = match self.jetstream.get_stream_no_info(stream()).await {
-            Ok(stream) => stream,
-            Err(error) => return Err(failed(error.into())),
-        };
-        match stream.get_last_raw_message_by_subject(subject).await {
-            Ok(message) => Ok((message.sequence, serde_json::from_slice(&message.payload).ok())),
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok((0, None)),
-            Err(error) => Err(failed(error.into())),
-        }
+        let last = self.port.last(HOOKS_STREAM, subject, Asked::Leader).await;
+        let last = last.map_err(BusError::unavailable("reading a hook"))?;
+        Ok(last.map_or((0, None), |last| (last.sequence, serde_json::from_slice(&last.payload).ok())))
     }
 }
 
-/// The stream behind the bucket.
-fn stream() -> String {
-    format!("KV_{HOOKS_BUCKET}")
-}
-
-fn change(message: &Raw) -> Option<Change> {
-    let mut tokens = message.subject.rsplit('.');
-    let task = tokens.next()?.parse().ok()?;
-    let agent = Name::parse(tokens.next()?).ok()?;
-    Some(Change { task: (agent, task), registration: serde_json::from_slice(&message.payload).ok() })
+impl Change {
+    /// Reads a message of the bucket.
+    pub fn read(message: &Raw) -> Option<Self> {
+        let mut tokens = message.subject.rsplit('.');
+        let task = tokens.next()?.parse().ok()?;
+        let agent = Name::parse(tokens.next()?).ok()?;
+        Some(Self { task: (agent, task), registration: serde_json::from_slice(&message.payload).ok() })
+    }
 }

@@ -59,7 +59,8 @@ impl Ledger {
     }
 
     /// Writes `event` unless there is an entry about one of its actions above sequence `since`. While the server is
-    /// away it keeps trying for as long as `hold_ms` says.
+    /// away it keeps trying for as long as `hold_ms` says; that an earlier try got there is success, too, whoever has
+    /// looked at the ledger since.
     pub async fn enter(&self, agent: &Name, since: u64, event: &Outgoing) -> Result<Entered, BusError> {
         let mut patience = Patience::new(&self.bus.limits);
         loop {
@@ -77,9 +78,13 @@ impl Ledger {
         for _ in 0..RACES {
             let window = self.cover(agent, &mut slot, since).await?;
             let already: Vec<Uuid> = actions.iter().copied().filter(|id| window.entries.contains_key(id)).collect();
-            if !already.is_empty() {
+            if let Some(entry) = already.first().and_then(|id| window.entries.get(id)) {
+                let sequence = entry.sequence;
                 window.forget();
-                return Ok(Entered::Already(already));
+                return Ok(match self.is_the_same(event, sequence).await? {
+                    true => Entered::Written { sequence },
+                    false => Entered::Already(already),
+                });
             }
             match self.bus.append(event, window.last).await {
                 Ok(written) => {
@@ -92,6 +97,15 @@ impl Ledger {
             }
         }
         Err(BusError::Unavailable { doing: "entering a ledger", source: "others were faster again and again".into() })
+    }
+
+    /// Whether `event` is what stands at `sequence`: it was stored and its acknowledgement lost, and then somebody else
+    /// in this replica looked at the ledger, or wrote behind it, so that [`Bus::append`] does not find it last. The id
+    /// alone does not tell, since replicas at the same work derive the same one; when they said it does.
+    async fn is_the_same(&self, event: &Outgoing, sequence: u64) -> Result<bool, BusError> {
+        let record = self.bus.at(sequence).await?;
+        let same = record.envelope.to_headers() == event.envelope.to_headers();
+        Ok(same && record.body.encode() == event.body.encode())
     }
 
     /// The entries about these actions above `since`, as the log stands now.

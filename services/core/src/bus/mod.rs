@@ -1,32 +1,53 @@
 //! The bus: how services speak through JetStream, and the only place that knows how.
 //!
 //! [`append`] writes (guarded or not), [`ledger`] writes at most once, [`read`] and [`follow`] look things up,
-//! [`objects`] keeps images and audio, [`consume`] drives a service, [`timers`] and [`hooks`] wait for a time and for others, [`provision`] makes streams and
-//! consumers from the table of subjects.
+//! [`objects`] keeps images and audio, [`consume`] drives a service, [`timers`] and [`hooks`] wait for a time and for
+//! others, [`congestion`] tells which agents take no more, [`provision`] makes streams and consumers from the table of
+//! subjects. All of it stands on [`port`], of which [`jetstream`] is the implementation that services run on.
 
 pub mod append;
+pub mod congestion;
 pub mod consume;
 pub mod contact;
 mod dead_letter;
+mod failures;
 pub mod follow;
 pub mod holding;
 pub mod hooks;
+pub mod jetstream;
+pub mod kv;
 pub mod ledger;
 pub mod objects;
 pub mod patience;
+pub mod port;
 pub mod provision;
 pub mod read;
 pub mod timers;
+pub mod writes;
 
-use std::time::Duration;
+use std::{
+    future::Future,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use async_nats::jetstream::{self, context::ContextBuilder};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
 
-use self::read::Inboxes;
+use self::{
+    jetstream::JetStream,
+    port::{Cause, Connection, NoAnswer, Port, Subscription},
+};
 use crate::{
     config::{Mistake, Secret, Validate, check},
     ids::Name,
+    ownership::standing::Standing,
+    partition::Partitions,
+    record::{Raw, Unreadable},
     subjects::Service,
 };
 
@@ -42,6 +63,9 @@ pub struct NatsConfig {
     pub request_timeout_ms: u64,
     /// Copies of streams and buckets when they are first made: 1, 3 or 5. Default 1; 3 in production.
     pub replicas: usize,
+    /// Partitions of the log when it is first made; it keeps them for ever. As many replicas of a service can share its
+    /// work. Default 64.
+    pub partitions: u32,
     /// Images and audio that the object store keeps, in bytes, when it is first made; when they are so many, no more are
     /// taken. Default 2147483648.
     pub objects_max_bytes: u64,
@@ -62,7 +86,8 @@ pub struct BusConfig {
     pub pull_batch: usize,
     /// Largest body that is written or read, in bytes; larger ones become dead letters. Default 524288.
     pub max_body_bytes: usize,
-    /// Deliveries before a message that keeps failing becomes a dead letter. Default 1000.
+    /// Failures of one replica with a message before it becomes a dead letter; a replica that was restarted counts from
+    /// the beginning. Default 1000.
     pub max_attempts: u64,
     /// First delay before a failed message is tried again, in milliseconds; it doubles each time. Default 100.
     pub retry_first_ms: u64,
@@ -71,6 +96,16 @@ pub struct BusConfig {
     /// How long something that was done is kept while the server is away, until it can be written, in milliseconds.
     /// Default 120000.
     pub hold_ms: u64,
+    /// How often a replica says that it is there and looks who else is, in milliseconds. Default 500.
+    pub beat_ms: u64,
+    /// How long a replica may be silent before others take the partitions it owns, in milliseconds. Default 2500.
+    pub member_expiry_ms: u64,
+    /// How often the owner of a partition writes down how far it is, in milliseconds: the less, the less a new owner has
+    /// to read. Default 2000.
+    pub checkpoint_ms: u64,
+    /// How long handing a partition over may wait for what is under way, such as a model's answer, in milliseconds.
+    /// Default 5000.
+    pub handover_ms: u64,
     /// How long a stopping service may finish what it began, in milliseconds. Default 10000.
     pub drain_ms: u64,
 }
@@ -82,6 +117,7 @@ impl Default for NatsConfig {
             token: Secret::default(),
             request_timeout_ms: 2_000,
             replicas: 1,
+            partitions: 64,
             objects_max_bytes: 2 * 1024 * 1024 * 1024,
         }
     }
@@ -99,6 +135,10 @@ impl Default for BusConfig {
             retry_first_ms: 100,
             retry_longest_ms: 15_000,
             hold_ms: 120_000,
+            beat_ms: 500,
+            member_expiry_ms: 2_500,
+            checkpoint_ms: 2_000,
+            handover_ms: 5_000,
             drain_ms: 10_000,
         }
     }
@@ -109,6 +149,7 @@ impl Validate for NatsConfig {
         let mut mistakes = Vec::new();
         check(&mut mistakes, "request_timeout_ms", self.request_timeout_ms, 100..=60_000, "milliseconds");
         check(&mut mistakes, "replicas", self.replicas as u64, 1..=5, "copies");
+        check(&mut mistakes, "partitions", self.partitions, 1..=Partitions::MOST, "partitions");
         check(&mut mistakes, "objects_max_bytes", self.objects_max_bytes, 1_048_576..=1_000_000_000_000_000, "bytes");
         mistakes
     }
@@ -122,28 +163,44 @@ impl Validate for BusConfig {
         check(&mut mistakes, "concurrency", self.concurrency as u64, 1..=10_000, "messages");
         check(&mut mistakes, "pull_batch", self.pull_batch as u64, 1..=1_000, "messages");
         check(&mut mistakes, "max_body_bytes", self.max_body_bytes as u64, 1_024..=1_000_000, "bytes");
-        check(&mut mistakes, "max_attempts", self.max_attempts, 1..=1_000_000, "deliveries");
+        check(&mut mistakes, "max_attempts", self.max_attempts, 1..=1_000_000, "failures");
         check(&mut mistakes, "retry_first_ms", self.retry_first_ms, 1..=60_000, "milliseconds");
         check(&mut mistakes, "retry_longest_ms", self.retry_longest_ms, 1..=600_000, "milliseconds");
         check(&mut mistakes, "hold_ms", self.hold_ms, 0..=86_400_000, "milliseconds");
+        check(&mut mistakes, "beat_ms", self.beat_ms, 20..=60_000, "milliseconds");
+        check(&mut mistakes, "member_expiry_ms", self.member_expiry_ms, 100..=600_000, "milliseconds");
+        check(&mut mistakes, "checkpoint_ms", self.checkpoint_ms, 50..=600_000, "milliseconds");
+        check(&mut mistakes, "handover_ms", self.handover_ms, 0..=600_000, "milliseconds");
+        if self.member_expiry_ms < 3 * self.beat_ms {
+            let problem = format!("expected at least three times bus.beat_ms, which is {}", self.beat_ms);
+            mistakes.push(Mistake::new("member_expiry_ms", problem, "one lost beat must not cost a replica its work"));
+        }
         check(&mut mistakes, "drain_ms", self.drain_ms, 100..=600_000, "milliseconds");
         mistakes
     }
 }
 
-/// A service's one connection, and what it signs with.
+/// A replica's way to the world, and what it signs with.
 #[derive(Clone, Debug)]
 pub struct Bus {
     pub service: Service,
     /// This replica, unique among all.
     pub instance: Name,
     pub limits: BusConfig,
-    pub client: async_nats::Client,
-    pub jetstream: jetstream::Context,
-    replicas: usize,
-    objects_max_bytes: u64,
-    request_timeout: Duration,
-    inboxes: Inboxes,
+    port: Arc<dyn Port>,
+    log: Arc<OnceLock<LogIdentity>>,
+    /// What this replica says of the partitions that it owns.
+    pub standing: Standing,
+    /// Whether what is written reaches the log.
+    pub writes: writes::Writes,
+}
+
+/// What tells a log from every other, kept in its stream's metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogIdentity {
+    /// Made with the log: a log that was made again has another.
+    pub id: Uuid,
+    pub partitions: Partitions,
 }
 
 /// Why the bus could not do what was asked.
@@ -157,16 +214,19 @@ pub enum BusError {
     Unavailable {
         doing: &'static str,
         #[source]
-        source: async_nats::Error,
+        source: Cause,
     },
     /// Will never succeed as it is.
     #[error("body of {size} bytes is larger than an event may be (bus.max_body_bytes)")]
     TooLarge { size: usize },
+    /// What is there was made by a version that this one cannot work with.
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl BusError {
-    pub(crate) fn unavailable(doing: &'static str) -> impl FnOnce(async_nats::Error) -> Self {
-        move |source| Self::Unavailable { doing, source }
+    pub(crate) fn unavailable<E: Into<Cause>>(doing: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::Unavailable { doing, source: source.into() }
     }
 }
 
@@ -178,42 +238,106 @@ impl Bus {
         nats: &NatsConfig,
         limits: &BusConfig,
     ) -> Result<Self, BusError> {
-        let mut options = async_nats::ConnectOptions::new()
-            .name(format!("kairo-{}-{instance}", service.name()))
-            .request_timeout(Some(Duration::from_millis(nats.request_timeout_ms)))
-            .ping_interval(Duration::from_secs(5))
-            .retry_on_initial_connect()
-            .reconnect_delay_callback(|attempts| Duration::from_millis((50 << attempts.min(5)) as u64));
-        if !nats.token.expose().is_empty() {
-            options = options.token(nats.token.expose().to_owned());
-        }
-        let servers: Vec<&str> = nats.url.split(',').map(str::trim).collect();
-        let client = options
-            .connect(servers)
-            .await
-            .map_err(|error| BusError::Unavailable { doing: "connecting", source: error.into() })?;
-        let timeout = Duration::from_millis(nats.request_timeout_ms);
-        let jetstream = ContextBuilder::new().timeout(timeout).ack_timeout(timeout).build(client.clone());
-        Ok(Self {
+        let connected = JetStream::connect(service, &instance, nats, limits).await;
+        let port = connected.map_err(BusError::unavailable("connecting"))?;
+        Ok(Self::on(Arc::new(port), service, instance, limits))
+    }
+
+    /// A bus on any port.
+    pub fn on(port: Arc<dyn Port>, service: Service, instance: Name, limits: &BusConfig) -> Self {
+        Self {
             service,
             instance,
             limits: limits.clone(),
-            client,
-            jetstream,
-            replicas: nats.replicas,
-            objects_max_bytes: nats.objects_max_bytes,
-            request_timeout: timeout,
-            inboxes: Inboxes::default(),
-        })
+            port,
+            log: Arc::default(),
+            standing: Standing::default(),
+            writes: writes::Writes::default(),
+        }
+    }
+
+    /// The connection to NATS, for what no simulation runs: gateway, projector, administration. An error when the bus is
+    /// on another port.
+    pub fn nats(&self) -> Result<&JetStream, BusError> {
+        self.port.nats().ok_or("this bus is not on it").map_err(BusError::unavailable("reaching it"))
+    }
+
+    /// The wall clock.
+    pub fn now(&self) -> Timestamp {
+        self.port.now()
+    }
+
+    /// A new id, for what enters from outside.
+    pub fn new_id(&self) -> Uuid {
+        self.port.new_id()
+    }
+
+    /// Runs a task in the background, until it ends or the replica does.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        tokio::spawn(self.host(task))
+    }
+
+    /// A background task for whoever spawns it by other means than [`Bus::spawn`], such as a set of tasks.
+    pub fn host(&self, task: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
+        self.port.host(Box::pin(task))
+    }
+
+    /// Hears what is said on a subject from now on, wildcards allowed.
+    pub async fn subscribe(&self, subject: impl Into<String>) -> Result<Subscription, BusError> {
+        self.port.subscribe(subject.into(), None).await.map_err(BusError::unavailable("subscribing"))
+    }
+
+    /// Like [`Bus::subscribe`], but each message is heard by one replica of this service.
+    pub async fn subscribe_in_turn(&self, subject: impl Into<String>) -> Result<Subscription, BusError> {
+        let group = Some(self.service.name());
+        self.port.subscribe(subject.into(), group).await.map_err(BusError::unavailable("subscribing"))
+    }
+
+    /// Says something to whoever listens on a subject right now, such as an answer to whoever asked.
+    pub async fn say(&self, subject: &str, payload: impl Into<Bytes>) -> Result<(), Cause> {
+        self.port.say(subject.to_owned(), port::Headers::new(), payload.into()).await
+    }
+
+    /// Asks whoever answers on a subject.
+    pub async fn request(
+        &self,
+        subject: impl Into<String>,
+        payload: impl Into<Bytes>,
+        patience: Duration,
+    ) -> Result<Bytes, NoAnswer> {
+        self.port.request(subject.into(), payload.into(), patience).await
+    }
+
+    /// The connection as it is now.
+    pub fn connection(&self) -> Connection {
+        self.port.connection()
+    }
+
+    /// Which log this is, as [`Bus::provision`] found it.
+    ///
+    /// # Errors
+    /// Before that.
+    pub fn log(&self) -> Result<&LogIdentity, BusError> {
+        let unknown = || BusError::Unavailable { doing: "looking at the log", source: "it was not provisioned".into() };
+        self.log.get().ok_or_else(unknown)
+    }
+
+    /// A subject as it is stored. What has no owner's partition to be added, such as a filter, stays as it is.
+    pub fn stored(&self, subject: &str) -> String {
+        let is_exact = subject.split('.').count() == 4 && !subject.contains(['*', '>']);
+        match self.log.get().filter(|_| is_exact) {
+            Some(log) => log.partitions.stored(subject),
+            None => subject.to_owned(),
+        }
+    }
+
+    /// Why a message of the log is not where it belongs, if it is not.
+    pub fn misplaced(&self, message: &Raw) -> Option<Unreadable> {
+        self.log.get().and_then(|log| message.misplaced(log.partitions))
     }
 
     /// Hands over all that was written, acks too, and closes.
     pub async fn close(&self) {
-        if let Err(error) = self.client.flush().await {
-            tracing::warn!(%error, "last words may not have reached nats");
-        }
-        if let Err(error) = self.client.drain().await {
-            tracing::debug!(%error, "nats was closed already");
-        }
+        self.port.close().await;
     }
 }

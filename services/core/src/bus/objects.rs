@@ -15,7 +15,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE};
 use kairo_proto::v1::Part;
 use tokio::{io::AsyncReadExt, sync::OnceCell, time::timeout};
 
-use super::{Bus, BusError};
+use super::{Bus, BusError, jetstream::JetStream};
 use crate::{media, subjects::OBJECTS_BUCKET};
 
 /// Under which the media type is kept beside the bytes.
@@ -124,7 +124,7 @@ impl Objects {
         })?;
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
         let mut bounded = object.take(size + READ_AHEAD);
-        let patience = self.bus.request_timeout.saturating_mul(READ_PATIENCE);
+        let patience = self.bus.nats()?.request_timeout.saturating_mul(READ_PATIENCE);
         let read = timeout(patience, bounded.read_to_end(&mut bytes)).await;
         read.map_err(|error| unavailable(READING, error))?.map_err(|error| unavailable(READING, error))?;
         Ok(bytes)
@@ -132,8 +132,9 @@ impl Objects {
 
     /// Whether so many bytes more may be kept. Asked first, since pieces of what is refused half-way would stay.
     async fn has_room(&self, bytes: u64) -> Result<bool, BusError> {
-        let stream = self.bus.jetstream.get_stream(stream_name()).await;
-        let stream = stream.map_err(|error| unavailable("looking for room", error))?;
+        const LOOKING: &str = "looking for room";
+        let stream = self.bus.nats()?.jetstream.get_stream(stream_name()).await;
+        let stream = stream.map_err(|error| unavailable(LOOKING, error))?;
         let info = stream.cached_info();
         let most = u64::try_from(info.config.max_bytes).ok().filter(|most| *most > 0).unwrap_or(u64::MAX);
         Ok(info.state.bytes.saturating_add(bytes).saturating_add(bytes / OVERHEAD_PART + OVERHEAD) <= most)
@@ -141,7 +142,7 @@ impl Objects {
 
     async fn info_of_leader(&self, digest: &str) -> Result<Option<ObjectInfo>, BusError> {
         const LOOKING: &str = "looking an object up";
-        let stream = self.bus.jetstream.get_stream_no_info(stream_name()).await;
+        let stream = self.bus.nats()?.jetstream.get_stream_no_info(stream_name()).await;
         let stream = stream.map_err(|error| unavailable(LOOKING, error))?;
         let subject = format!("$O.{OBJECTS_BUCKET}.M.{}", URL_SAFE.encode(digest));
         match stream.get_last_raw_message_by_subject(&subject).await {
@@ -155,12 +156,14 @@ impl Objects {
     }
 
     async fn store(&self) -> Result<&ObjectStore, BusError> {
-        let open = || self.bus.jetstream.get_object_store(OBJECTS_BUCKET);
-        self.store.get_or_try_init(open).await.map_err(|error| unavailable("opening the object store", error))
+        const OPENING: &str = "opening the object store";
+        let nats = self.bus.nats()?;
+        let open = || nats.jetstream.get_object_store(OBJECTS_BUCKET);
+        self.store.get_or_try_init(open).await.map_err(|error| unavailable(OPENING, error))
     }
 }
 
-impl Bus {
+impl JetStream {
     /// The bucket of objects, as it is made when it is missing.
     pub(super) fn objects(&self) -> object_store::Config {
         object_store::Config {

@@ -1,6 +1,8 @@
 //! Keeping at it while the server is away: what was done at some cost is not thrown away for a moment's absence.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::{BusConfig, BusError, consume::backoff};
 

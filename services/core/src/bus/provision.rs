@@ -1,24 +1,30 @@
 //! Making streams, buckets and consumers from the table of subjects. Done by every service when it starts, so that
 //! nothing has to be set up beforehand; what is already there is kept as the operator made it.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use async_nats::jetstream::{
     consumer::{AckPolicy, pull},
     kv,
     response::Response,
-    stream::{self, Source, StorageType},
+    stream::{self, DiscardPolicy, Source, StorageType, SubjectTransform},
 };
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use super::{Bus, BusError};
+use super::{Bus, BusError, LogIdentity, congestion, jetstream::JetStream, port::StreamState};
+use crate::partition::Partitions;
 use crate::subjects::{
-    CLAIMS_BUCKET, Consumer, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_BUCKET, KEYS_BUCKET, OBJECTS_BUCKET,
-    SNAPSHOTS_BUCKET, TASK_DUE, TICKETS_BUCKET, TIMERS_STREAM, TIMERS_SUBJECTS,
+    CONGESTION_BUCKET, Consumer, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_BUCKET, KEYS_BUCKET, MEMBERS_BUCKET,
+    OBJECTS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TASK_DUE, TICKETS_BUCKET, TIMERS_STREAM, TIMERS_SUBJECTS,
+    WITHOUT_PARTITION,
 };
 
-/// How long a claim outlives its holder's last word. Expiry is the backstop: takeover rests on redelivery.
-const CLAIM_LIFETIME: Duration = Duration::from_secs(120);
+/// How long a member is listed that says nothing any more. Owners are listed for ever: their keys are not renewed.
+const MEMBERS_LIFETIME: Duration = Duration::from_secs(120);
 /// Within this window the same event id is written once.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// How long the mark stays that the server leaves where an entry of a bucket expired.
@@ -27,6 +33,9 @@ const EXPIRY_MARK: Duration = Duration::from_secs(60);
 const KEYS_HISTORY: i64 = 8;
 /// Room for tickets, of which each takes some 300 bytes.
 const TICKETS_BYTES: i64 = 64 * 1024 * 1024;
+/// Which log it is, and how many partitions it has, in the metadata of its stream.
+const LOG_ID: &str = "kairo-log";
+const PARTITIONS: &str = "kairo-partitions";
 /// Dead letters kept.
 const DEAD_LETTERS: i64 = 100_000;
 
@@ -34,15 +43,54 @@ type Consuming = async_nats::jetstream::consumer::Consumer<pull::Config>;
 
 impl Bus {
     /// Makes whatever is missing.
+    ///
+    /// # Errors
+    /// [`BusError::Refused`] where the log that is there is none of this version's.
     pub async fn provision(&self) -> Result<(), BusError> {
-        self.provision_all().await.map_err(BusError::unavailable("provisioning streams"))
+        self.port.provision().await?;
+        let found = self.log_found().await?;
+        let known = self.log.get_or_init(|| found.clone());
+        if *known != found {
+            return Err(BusError::Refused(format!(
+                "the log is another one than when this replica started ({} instead of {}): start the service again",
+                found.id, known.id
+            )));
+        }
+        Ok(())
     }
 
-    async fn provision_all(&self) -> Result<(), async_nats::Error> {
-        self.provision_timers().await?;
+    /// Looks which log it is that somebody else made, without making anything.
+    pub async fn find_log(&self) -> Result<(), BusError> {
+        let found = self.log_found().await?;
+        self.log.get_or_init(|| found);
+        Ok(())
+    }
+
+    async fn log_found(&self) -> Result<LogIdentity, BusError> {
+        let state = self.port.state(EVENTS_STREAM).await;
+        let StreamState { metadata, .. } = state.map_err(BusError::unavailable("looking at the log"))?;
+        identity(|key| metadata.get(key))
+    }
+}
+
+impl JetStream {
+    pub(super) async fn provision_all(&self) -> Result<(), BusError> {
+        self.provision_timers().await.map_err(BusError::unavailable("provisioning timers"))?;
         self.provision_events().await?;
+        self.provision_others().await.map_err(BusError::unavailable("provisioning streams"))
+    }
+
+    async fn provision_others(&self) -> Result<(), async_nats::Error> {
         self.jetstream.get_or_create_stream(self.dead_letters()).await?;
-        for bucket in [self.snapshots(), self.claims(), self.hooks(), self.keys(), self.tickets()] {
+        for bucket in [
+            self.snapshots(),
+            self.in_memory(MEMBERS_BUCKET, MEMBERS_LIFETIME),
+            self.in_memory(OWNERS_BUCKET, Duration::ZERO),
+            self.hooks(),
+            self.congestion(),
+            self.keys(),
+            self.tickets(),
+        ] {
             if self.jetstream.get_key_value(&bucket.bucket).await.is_err() {
                 self.jetstream.create_key_value(bucket).await?;
             }
@@ -50,7 +98,7 @@ impl Bus {
         if self.jetstream.get_object_store(OBJECTS_BUCKET).await.is_err() {
             self.jetstream.create_object_store(self.objects()).await?;
         }
-        for consumer in Consumer::ALL {
+        for consumer in Consumer::DURABLE {
             self.provision_consumer(consumer).await?;
         }
         Ok(())
@@ -75,29 +123,13 @@ impl Bus {
         Ok(())
     }
 
-    /// The log, made when it is missing. What one of an older version lacks is added to it, the rest of its configuration
-    /// is left as the operator made it; a replica of that older version goes on as before.
-    async fn provision_events(&self) -> Result<(), async_nats::Error> {
-        let stream = self.jetstream.get_or_create_stream(self.events()).await?;
-        if Lacking::of(&stream.cached_info().config).is_none() {
-            return Ok(());
-        }
-        // As text, so that nothing is lost that the client's configuration does not know of. Another service that starts
-        // may have been here meanwhile.
-        let mut config = match self.administer("INFO", EVENTS_STREAM, &json!({})).await? {
-            Value::Object(mut info) => info.remove("config").unwrap_or_default(),
-            _ => Value::Null,
-        };
-        let Some(Lacking { missing, sourced }) = Lacking::of(&serde_json::from_value(config.clone())?) else {
-            return Ok(());
-        };
-        extend(&mut config, "subjects", missing.into_iter().map(Value::from));
-        if !sourced {
-            extend(&mut config, "sources", [serde_json::to_value(due_tasks())?]);
-        }
-        self.administer("UPDATE", EVENTS_STREAM, &config).await?;
-        tracing::info!(stream = EVENTS_STREAM, "added what this version needs");
-        Ok(())
+    /// The log, made when it is missing; what is there stays as the operator made it.
+    async fn provision_events(&self) -> Result<(), BusError> {
+        let stream = self.jetstream.get_or_create_stream(self.events()).await;
+        let stream = stream.map_err(BusError::unavailable("provisioning streams"))?;
+        // Nothing more is done to one that is none of this version's.
+        let metadata = &stream.cached_info().config.metadata;
+        identity(|key| metadata.get(key)).map(|_| ())
     }
 
     async fn administer(&self, verb: &str, stream: &str, request: &Value) -> Result<Value, async_nats::Error> {
@@ -109,8 +141,8 @@ impl Bus {
 
     /// The durable consumer, made when it is missing and widened when an older version made it narrower: a replica of
     /// that older version still running passes over types it does not know.
-    pub async fn provision_consumer(&self, consumer: Consumer) -> Result<Consuming, async_nats::Error> {
-        let stream = self.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+    pub(super) async fn provision_consumer(&self, consumer: Consumer) -> Result<Consuming, async_nats::Error> {
+        let stream = self.jetstream.get_stream_no_info(consumer.stream()).await?;
         let mut wanted = self.durable(consumer);
         if let Ok(existing) = stream.get_consumer::<pull::Config>(consumer.name()).await {
             let has = &existing.cached_info().config;
@@ -156,7 +188,25 @@ impl Bus {
             // Never allow messages of the log to expire: those of timers bear a lifetime that is meant for another stream.
             allow_message_ttl: false,
             sources: Some(vec![due_tasks()]),
+            // What cannot be kept is refused, so that whoever writes it knows.
+            discard: DiscardPolicy::New,
+            subject_transform: Some(self.with_partition()),
+            metadata: HashMap::from([
+                (LOG_ID.to_owned(), Uuid::new_v4().to_string()),
+                (PARTITIONS.to_owned(), self.partitions.to_string()),
+            ]),
             ..Default::default()
+        }
+    }
+
+    /// Adds their owner's partition to what other systems publish.
+    fn with_partition(&self) -> SubjectTransform {
+        SubjectTransform {
+            source: WITHOUT_PARTITION.to_owned(),
+            destination: format!(
+                "kairo.system.{{{{wildcard(1)}}}}.{{{{wildcard(2)}}}}.{{{{partition({},1)}}}}",
+                self.partitions
+            ),
         }
     }
 
@@ -186,12 +236,25 @@ impl Bus {
         }
     }
 
-    fn claims(&self) -> kv::Config {
+    /// Whoever is there writes again what a server that was restarted has forgotten.
+    fn in_memory(&self, bucket: &str, max_age: Duration) -> kv::Config {
         kv::Config {
-            bucket: CLAIMS_BUCKET.to_owned(),
+            bucket: bucket.to_owned(),
             history: 1,
             storage: StorageType::Memory,
-            max_age: CLAIM_LIFETIME,
+            max_age,
+            num_replicas: self.replicas,
+            ..Default::default()
+        }
+    }
+
+    /// Entries that are not refreshed expire.
+    fn congestion(&self) -> kv::Config {
+        kv::Config {
+            bucket: CONGESTION_BUCKET.to_owned(),
+            history: 1,
+            storage: StorageType::Memory,
+            max_age: congestion::LIFETIME,
             num_replicas: self.replicas,
             ..Default::default()
         }
@@ -237,50 +300,20 @@ impl Bus {
 /// read all of the log when it starts after a crash, to find out what it has already (22 s for 300 000 messages, instead
 /// of 0.3 s).
 fn due_tasks() -> Source {
-    Source { name: TIMERS_STREAM.to_owned(), filter_subject: Some(TASK_DUE.filter()), ..Default::default() }
+    Source { name: TIMERS_STREAM.to_owned(), filter_subject: Some(TASK_DUE.stored_filter()), ..Default::default() }
 }
 
-/// What the log of an older version lacks.
-struct Lacking {
-    missing: Vec<&'static str>,
-    sourced: bool,
-}
-
-impl Lacking {
-    /// None when it has everything.
-    fn of(log: &stream::Config) -> Option<Self> {
-        let sources = log.sources.as_deref().unwrap_or_default();
-        let sourced = sources.iter().any(|source| source.name == TIMERS_STREAM);
-        let missing = missing(&log.subjects);
-        (!missing.is_empty() || !sourced).then_some(Self { missing, sourced })
-    }
-}
-
-/// The subjects the log must take that none of these covers.
-fn missing(subjects: &[String]) -> Vec<&'static str> {
-    let taken = |wanted: &str| subjects.iter().any(|subject| covers(subject, wanted));
-    EVENTS_SUBJECTS.into_iter().filter(|wanted| !taken(wanted)).collect()
-}
-
-/// Whether a subject with wildcards takes all that another takes.
-fn covers(wide: &str, narrow: &str) -> bool {
-    let (mut wide, mut narrow) = (wide.split('.'), narrow.split('.'));
-    loop {
-        match (wide.next(), narrow.next()) {
-            (Some(">"), Some(_)) | (None, None) => return true,
-            (Some("*"), Some(token)) if token != ">" => {}
-            (Some(one), Some(other)) if one == other => {}
-            _ => return false,
-        }
-    }
-}
-
-/// Adds to a list of the configuration.
-fn extend(config: &mut Value, list: &str, more: impl IntoIterator<Item = Value>) {
-    let Value::Object(config) = config else { return };
-    match config.entry(list).or_insert_with(|| json!([])) {
-        Value::Array(list) => list.extend(more),
-        other => *other = more.into_iter().collect(),
+/// What the metadata of the stream says of the log.
+fn identity<'m>(said: impl Fn(&str) -> Option<&'m String>) -> Result<LogIdentity, BusError> {
+    let id = said(LOG_ID).and_then(|id| Uuid::parse_str(id).ok());
+    let partitions = said(PARTITIONS).and_then(|count| Partitions::new(count.parse().ok()?));
+    match (id, partitions) {
+        (Some(id), Some(partitions)) => Ok(LogIdentity { id, partitions }),
+        _ => Err(BusError::Refused(format!(
+            "the stream {EVENTS_STREAM} was made by a version whose subjects had four tokens and no partition, or not by \
+             Kairo: its metadata lacks {LOG_ID} or {PARTITIONS}. Keep that log with the version that wrote it and give \
+             this one a nats-server (or an account) of its own; `kairo dev --fresh` begins a new log here"
+        ))),
     }
 }
 
@@ -289,12 +322,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_nothing_covers_is_missing() {
-        let older = ["kairo.user.>", "kairo.agent.>", "kairo.tool.>", "kairo.process.>", "kairo.system.>"];
-        assert_eq!(missing(&older.map(str::to_owned)), ["kairo.task.*.triggered", "kairo.email.>"]);
-        assert!(missing(&["kairo.>".to_owned()]).is_empty());
-        let narrow = ["kairo.task.*", "kairo.task.a.triggered", "kairo.*.a.triggered"].map(str::to_owned);
-        assert!(missing(&narrow).contains(&"kairo.task.*.triggered"));
-        assert!(!covers("kairo.email.*", "kairo.email.>"));
+    fn a_log_says_which_it_is_and_one_of_four_tokens_is_refused() {
+        let id = Uuid::from_u128(7);
+        let metadata = |partitions: &str| {
+            HashMap::from([(LOG_ID.to_owned(), id.to_string()), (PARTITIONS.to_owned(), partitions.to_owned())])
+        };
+        let good = metadata("16");
+        let identified = identity(|key| good.get(key)).unwrap();
+        assert_eq!((identified.id, identified.partitions.count()), (id, 16));
+        for strange in [HashMap::new(), metadata("0"), metadata("many")] {
+            let refused = identity(|key| strange.get(key)).unwrap_err().to_string();
+            assert!(refused.contains("four tokens") && refused.contains("--fresh"), "{refused}");
+        }
     }
 }

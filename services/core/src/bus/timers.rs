@@ -7,18 +7,15 @@
 
 use std::time::Duration;
 
-use async_nats::{
-    header::{NATS_SCHEDULE, NATS_SCHEDULE_TARGET, NATS_SCHEDULE_TTL},
-    jetstream::{
-        context::PublishErrorKind, message::PublishMessage, response::Response, stream::LastRawMessageErrorKind,
-    },
-};
 use jiff::Timestamp;
 use kairo_proto::v1::TaskDue;
-use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Bus, BusError, append::Outgoing};
+use super::{
+    Bus, BusError,
+    append::Outgoing,
+    port::{Asked, Message, StoreError},
+};
 use crate::{
     envelope::{Envelope, Modality, Origin},
     ids::{self, Name},
@@ -46,6 +43,10 @@ const LATEST: Timestamp = Timestamp::constant(9_214_646_400, 0);
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Times a timer that somebody else is setting, too, is tried before the decision is dealt with again.
 const TRIES: usize = 8;
+/// When the server is to publish what is due, where, and how long that is kept.
+const SCHEDULE: &str = "Nats-Schedule";
+const SCHEDULE_TARGET: &str = "Nats-Schedule-Target";
+const SCHEDULE_TTL: &str = "Nats-Schedule-TTL";
 /// Where a timer was decided on, `<sequence>.<position>`.
 const DECIDED: &str = "Kairo-Decided";
 
@@ -53,22 +54,19 @@ impl Bus {
     /// Sets a timer, unless the same occurrence of the task was set by a later decision.
     pub async fn arm(&self, timer: &Timer) -> Result<(), BusError> {
         let subject = timer_of(timer.task, timer.occurrence);
-        let event = due(timer);
+        let event = due(timer, self.now());
+        let mut headers = event.headers();
+        headers.insert(SCHEDULE, format!("@at {}", timer.at.min(LATEST)));
+        headers.insert(SCHEDULE_TARGET, self.stored(&event.subject));
+        headers.insert(SCHEDULE_TTL, format!("{}s", KEPT.as_secs()));
+        headers.insert(DECIDED, format!("{}.{}", timer.decided.sequence, timer.decided.position));
+        let message = Message::new(subject.clone(), headers, event.body.encode());
         let mut expected = 0;
         for _ in 0..TRIES {
-            let message = PublishMessage::build()
-                .headers(event.headers())
-                .header(NATS_SCHEDULE, format!("@at {}", timer.at.min(LATEST)))
-                .header(NATS_SCHEDULE_TARGET, event.subject.as_str())
-                .header(NATS_SCHEDULE_TTL, format!("{}s", KEPT.as_secs()))
-                .header(DECIDED, format!("{}.{}", timer.decided.sequence, timer.decided.position))
-                .expected_last_subject_sequence(expected)
-                .payload(event.body.encode().into());
-            let sent = async { self.jetstream.send_publish(subject.clone(), message).await?.await };
-            match sent.await {
+            match self.store(message.clone().guarded(expected)).await {
                 Ok(_) => return Ok(()),
-                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {}
-                Err(error) => return Err(BusError::Unavailable { doing: "setting a timer", source: error.into() }),
+                Err(StoreError::WrongLastSequence) => {}
+                Err(error) => return Err(BusError::unavailable("setting a timer")(error)),
             }
             match self.timer_at_leader(&subject).await? {
                 Some((_, decided)) if decided >= timer.decided => return Ok(()),
@@ -100,42 +98,27 @@ impl Bus {
 
     /// Removes exactly this message: one that took its place stays.
     async fn remove_timer(&self, sequence: u64) -> Result<(), BusError> {
-        let subject = format!("STREAM.MSG.DELETE.{TIMERS_STREAM}");
-        let request = json!({ "seq": sequence, "no_erase": true });
-        match self.jetstream.request::<_, _, Response<Value>>(subject, &request).await {
-            Ok(Response::Ok(_)) => {}
-            Ok(Response::Err { error }) => tracing::debug!(%error, sequence, "the timer has gone off or was replaced"),
-            Err(error) => return Err(BusError::Unavailable { doing: "taking back a timer", source: error.into() }),
+        let removed = self.port.delete(TIMERS_STREAM, sequence).await;
+        if !removed.map_err(BusError::unavailable("taking back a timer"))? {
+            tracing::debug!(sequence, "the timer has gone off or was replaced");
         }
         Ok(())
     }
 
     /// The timer that is set on a subject: its sequence, and where it was decided.
     async fn timer_at_leader(&self, subject: &str) -> Result<Option<(u64, Place)>, BusError> {
-        let failed = BusError::unavailable("reading a timer");
-        let stream = match self.jetstream.get_stream_no_info(TIMERS_STREAM).await {
-            Ok(stream) => stream,
-            Err(error) => return Err(failed(error.into())),
-        };
-        match stream.get_last_raw_message_by_subject(subject).await {
-            Ok(message) => {
-                let place = message.headers.get(DECIDED).and_then(|text| place(text.as_str()));
-                Ok(Some((message.sequence, place.unwrap_or_default())))
-            }
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-            Err(error) => Err(failed(error.into())),
-        }
+        let last = self.port.last(TIMERS_STREAM, subject, Asked::Leader).await;
+        let last = last.map_err(BusError::unavailable("reading a timer"))?;
+        Ok(last.map(|last| (last.sequence, decided_at(&last))))
     }
 }
 
 /// What the log is to say when the time has come. It begins a chain of its own, and says the same however often the timer
 /// is set.
-fn due(timer: &Timer) -> Outgoing {
+fn due(timer: &Timer, now: Timestamp) -> Outgoing {
     let id = ids::derived(timer.task, &format!("due/{}", timer.occurrence));
-    let envelope = Envelope {
-        modality: Modality::State,
-        ..Envelope::entering(id, Service::AgentRuntime, Origin::System, Timestamp::now())
-    };
+    let envelope =
+        Envelope { modality: Modality::State, ..Envelope::entering(id, Service::AgentRuntime, Origin::System, now) };
     let body = TaskDue { task_id: timer.task.to_string(), occurrence: timer.occurrence, due_at: timer.at.to_string() };
     Outgoing::new(&TASK_DUE, &timer.agent, envelope, body)
 }

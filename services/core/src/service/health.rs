@@ -5,14 +5,16 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use async_nats::connection::State;
 use axum::{Router, http::StatusCode, routing::get};
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 use super::ServiceError;
-use crate::config::{Mistake, Validate};
+use crate::{
+    bus::Bus,
+    config::{Mistake, Validate},
+};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -39,18 +41,30 @@ impl Validate for HealthConfig {
 pub struct Readiness {
     ready: Arc<watch::Sender<bool>>,
     url: Arc<OnceLock<String>>,
-    nats: Arc<OnceLock<async_nats::Client>>,
+    bus: Arc<OnceLock<Bus>>,
 }
 
 impl Readiness {
-    /// True between [`Readiness::announce`] and the end, while there is a connection to NATS.
+    /// True between [`Readiness::announce`] and the end, while there is a connection to NATS and the log takes what is
+    /// written.
     pub fn get(&self) -> bool {
-        let connected = |nats: &async_nats::Client| nats.connection_state() == State::Connected;
-        *self.ready.borrow() && self.nats.get().is_none_or(connected)
+        self.why_not().is_none()
     }
 
-    pub(super) fn depend_on(&self, nats: &async_nats::Client) {
-        let _ = self.nats.set(nats.clone());
+    /// Why it takes no work.
+    pub fn why_not(&self) -> Option<String> {
+        if !*self.ready.borrow() {
+            return Some("it has not started yet, or is stopping".to_owned());
+        }
+        let bus = self.bus.get()?;
+        if !bus.connection().up {
+            return Some("there is no connection to nats".to_owned());
+        }
+        bus.writes.why_stalled().map(|reason| format!("the log does not take what is written: {reason}"))
+    }
+
+    pub(super) fn depend_on(&self, bus: &Bus) {
+        let _ = self.bus.set(bus.clone());
     }
 
     pub fn set(&self, ready: bool) {
@@ -77,9 +91,9 @@ impl Readiness {
     pub fn routes<S: Clone + Send + Sync + 'static>(&self) -> Router<S> {
         let readiness = self.clone();
         let ready = move || async move {
-            match readiness.get() {
-                true => (StatusCode::OK, "ready\n"),
-                false => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+            match readiness.why_not() {
+                None => (StatusCode::OK, "ready\n".to_owned()),
+                Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
             }
         };
         Router::new().route("/healthz", get(|| async { "alive\n" })).route("/readyz", get(ready))

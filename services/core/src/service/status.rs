@@ -1,15 +1,17 @@
 //! Answering who is there: every replica replies to a request on [`STATUS_PING`].
 
-use std::time::Instant;
-
 use futures::StreamExt;
-use kairo_proto::{Body, v1::ServiceStatus};
+use kairo_proto::{
+    Body,
+    v1::{OwnedPartition, ServiceStatus},
+};
+use tokio::time::Instant;
 
 use super::Readiness;
 use crate::{bus::Bus, subjects::STATUS_PING};
 
 pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
-    let mut pings = match bus.client.subscribe(STATUS_PING).await {
+    let mut pings = match bus.subscribe(STATUS_PING).await {
         Ok(pings) => pings,
         Err(error) => {
             tracing::warn!(%error, "this replica will not show in the status");
@@ -25,10 +27,21 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
             uptime_s: started.elapsed().as_secs(),
             ready: readiness.get(),
             health_url: readiness.url().to_owned(),
+            not_ready_because: readiness.why_not().unwrap_or_default(),
+            partitions: owned(&bus),
+            takeovers: bus.standing.takeovers(),
+            handovers: bus.standing.handovers(),
+            decisions: bus.standing.decisions(),
+            model_requests: bus.standing.model_requests(),
         };
         let answer = Body::from(status).encode();
-        if let Err(error) = bus.client.publish(reply, answer.into()).await {
+        if let Err(error) = bus.say(&reply, answer).await {
             tracing::debug!(%error, "a status answer went nowhere");
         }
     }
+}
+
+fn owned(bus: &Bus) -> Vec<OwnedPartition> {
+    let owned = bus.standing.partitions().into_iter();
+    owned.map(|(partition, at)| OwnedPartition { partition, read: at.read, waiting: at.waiting }).collect()
 }

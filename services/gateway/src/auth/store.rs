@@ -124,7 +124,7 @@ impl Keys {
         let stored = Stored { key: key.clone(), hash: hash.to_hex() };
         let value = serde_json::to_vec(&stored).map_err(|error| Problem::internal(&error))?;
         let created = async {
-            let bucket = self.bus.jetstream.get_key_value(KEYS_BUCKET).await?;
+            let bucket = self.bus.nats()?.jetstream.get_key_value(KEYS_BUCKET).await?;
             bucket.create(&key.key_id, value.into()).await?;
             Ok::<_, Error>(())
         };
@@ -137,7 +137,7 @@ impl Keys {
     /// goes on under it ends. False when there is no such key.
     pub async fn revoke(&self, key_id: &str) -> Result<bool, BusError> {
         let revoked = async {
-            let bucket = self.bus.jetstream.get_key_value(KEYS_BUCKET).await?;
+            let bucket = self.bus.nats()?.jetstream.get_key_value(KEYS_BUCKET).await?;
             let entry = bucket.entry(key_id).await?.filter(|entry| entry.operation == Operation::Put);
             if entry.is_none() {
                 return Ok(false);
@@ -174,7 +174,7 @@ impl Keys {
 
     /// Reads the whole bucket. What the watch yields afterwards is what changes.
     async fn load(&self) -> Result<Watching, Error> {
-        let bucket = self.bus.jetstream.get_key_value(KEYS_BUCKET).await?;
+        let bucket = self.bus.nats()?.jetstream.get_key_value(KEYS_BUCKET).await?;
         let entries = bucket.status().await?.values();
         let mut watch = Box::pin(bucket.watch_with_history(">").await?);
         let mut there = HashSet::new();

@@ -153,7 +153,7 @@ impl Tickets {
     /// As the stream's leader has it: a replica may not have heard of it yet.
     async fn read(&self, hash: &str) -> Result<Option<(u64, Stored)>, BusError> {
         let failed = |source: async_nats::Error| BusError::Unavailable { doing: "reading a ticket", source };
-        let stream = self.bus.jetstream.get_stream_no_info(format!("KV_{TICKETS_BUCKET}")).await;
+        let stream = self.bus.nats()?.jetstream.get_stream_no_info(format!("KV_{TICKETS_BUCKET}")).await;
         let stream = stream.map_err(|error| failed(error.into()))?;
         match stream.get_last_raw_message_by_subject(&subject(hash)).await {
             // One that was used up says nothing.
@@ -172,7 +172,8 @@ impl Tickets {
             Some(stored) => message.payload(serde_json::to_vec(stored).unwrap_or_default().into()),
             None => message.header("KV-Operation", "DEL"),
         };
-        let sent = async { self.bus.jetstream.send_publish(subject(hash), message).await?.await };
+        let jetstream = &self.bus.nats()?.jetstream;
+        let sent = async { jetstream.send_publish(subject(hash), message).await?.await };
         sent.await.map(|written| written.sequence).map_err(|error| match error.kind() {
             PublishErrorKind::WrongLastSequence => BusError::Conflict { expected: after },
             _ => BusError::Unavailable { doing: "keeping a ticket", source: error.into() },

@@ -81,7 +81,7 @@ async fn ending(State(gateway): State<Gateway>, request: Request, next: Next) ->
         Err(problem) => return status::status(&problem).into_http::<Body>().into_response(),
     };
     let (parts, said) = request.into_parts();
-    let said = said.into_data_stream().take_until(gateway.shutdown.cancelled_owned()).map(move |piece| {
+    let said = said.into_data_stream().take_until(gateway.shutdown.clone().cancelled_owned()).map(move |piece| {
         // Held for as long as the client is listened to.
         let _ = &permit;
         piece

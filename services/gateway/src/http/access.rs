@@ -140,7 +140,7 @@ pub async fn check(
 ) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map(MatchedPath::as_str);
-    let admitted = match Shown::of(&request) {
+    let admitted = match Shown::of(&request).filter(|_| !is_nowhere(&gateway, route)) {
         Some(ticket) => match ticket.take(&gateway, peer).await {
             Ok((caller, stay)) => may(&caller, route, &request).map(|()| (caller, stay)),
             Err(problem) => Err(problem),
@@ -165,7 +165,7 @@ pub fn admitted(
     request: &Request,
 ) -> Result<Caller, Problem> {
     let access = route.map(|route| access(request.method(), route));
-    if access.is_some_and(|access| access.needs == Needs::Nothing) {
+    if access.is_some_and(|access| access.needs == Needs::Nothing) || is_nowhere(gateway, route) {
         return Ok(Caller::Anyone);
     }
     let caller = match presented(request.headers(), route == Some(WEBSOCKET)) {
@@ -185,6 +185,12 @@ pub fn admitted(
     let caller = caller.ok_or_else(Problem::unauthorized)?;
     may(&caller, route, request)?;
     Ok(caller)
+}
+
+/// Whether nothing is there, and anybody may know. Where a key is required, who has none is not told what there is not;
+/// where none is, a key that is not in force keeps nobody from hearing that they have come to the wrong place.
+fn is_nowhere(gateway: &Gateway, route: Option<&str>) -> bool {
+    route.is_none() && !gateway.config.requires_key()
 }
 
 /// Holds a caller to the row of the endpoint.

@@ -34,7 +34,7 @@ pub async fn get(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> R
 }
 
 async fn newest(gateway: &Gateway, limit: usize) -> Result<Vec<EventJson>, async_nats::Error> {
-    let stream = gateway.bus.jetstream.get_stream_no_info(DLQ_STREAM).await?;
+    let stream = gateway.bus.nats()?.jetstream.get_stream_no_info(DLQ_STREAM).await?;
     let state = stream.get_info().await?.state;
     let mut newest = Vec::new();
     let mut end = state.last_sequence;
@@ -63,6 +63,7 @@ fn read(letter: StreamMessage, max_body: usize) -> Option<EventJson> {
     let raw = Raw {
         sequence: letter.sequence,
         subject: letter.subject.to_string(),
+        partition: None,
         headers: letter.headers,
         payload: letter.payload,
         stored: Timestamp::UNIX_EPOCH,

@@ -8,7 +8,10 @@ use axum::{
 };
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{BusError, append::Outgoing},
+    bus::{
+        BusError,
+        append::{Outgoing, Written},
+    },
     envelope::{Envelope, Modality, Origin},
     ids::{self, Name},
     subjects::{Route, Service},
@@ -56,6 +59,11 @@ pub trait Entering: Sized + Send + Sync {
         None
     }
 
+    /// The agent that may be too busy to take it; none for what is always taken.
+    fn waits_for(&self, _default_agent: &str) -> Option<Name> {
+        None
+    }
+
     /// What it is, beside words.
     fn modality(&self) -> Modality {
         Modality::Text
@@ -82,12 +90,14 @@ pub struct Accepted {
     id: String,
     pub event_id: Uuid,
     pub sequence: u64,
+    /// It had been said before.
+    pub is_known: bool,
 }
 
 #[cfg(test)]
 impl Accepted {
     pub fn sample(id_field: &'static str) -> Self {
-        Self { id_field, id: "x-1".to_owned(), event_id: Uuid::nil(), sequence: 7 }
+        Self { id_field, id: "x-1".to_owned(), event_id: Uuid::nil(), sequence: 7, is_known: false }
     }
 }
 
@@ -132,11 +142,16 @@ pub async fn enter<E: Entering>(
         Some(chosen) => (chosen.to_owned(), said.known(gateway, chosen).await),
         None => (ids::entering().to_string(), None),
     };
-    let (event_id, sequence) = match known {
-        Some(known) => known,
+    let (event_id, Written { sequence, duplicate: is_known }) = match known {
+        Some((event_id, sequence)) => (event_id, Written { sequence, duplicate: true }),
         None => publish(gateway, traceparent, said, &id).await?,
     };
-    Ok(Accepted { id_field: E::ID, id, event_id, sequence })
+    Ok(Accepted { id_field: E::ID, id, event_id, sequence, is_known })
+}
+
+/// The id of the event that says it, which is also the correlation id of all that comes of it.
+pub fn event_id<E: Entering>(user: &Name, id: &str) -> Uuid {
+    ids::named(E::KIND, &[user.as_str(), id])
 }
 
 async fn publish<E: Entering>(
@@ -144,14 +159,20 @@ async fn publish<E: Entering>(
     traceparent: Option<String>,
     mut said: E,
     id: &str,
-) -> Result<(Uuid, u64), Problem> {
+) -> Result<(Uuid, Written), Problem> {
+    // What is in the log is always dealt with, so what has no room has to be refused here.
+    if let Some(agent) = said.waits_for(&gateway.config.default_agent)
+        && let Some(congestion) = gateway.congested.of(&agent)
+    {
+        return Err(Problem::congested(&agent, congestion));
+    }
     said.prepare(gateway).await?;
     let user = said.user().clone();
-    let event_id = ids::named(E::KIND, &[user.as_str(), id]);
+    let event_id = event_id::<E>(&user, id);
     let envelope = Envelope::entering(event_id, Service::Gateway, Origin::User, Timestamp::now());
     let envelope = Envelope { traceparent, modality: said.modality(), ..envelope.in_thread(said.thread()) };
     match gateway.bus.publish(&Outgoing::new(&E::ROUTE, &user, envelope, said.body(id))).await {
-        Ok(written) => Ok((event_id, written.sequence)),
+        Ok(written) => Ok((event_id, written)),
         // It may have been written all the same, or may yet be.
         Err(error @ BusError::Unavailable { .. }) => Err(Problem {
             detail: format!("nats did not confirm the {}; send it again with the {} {id}", E::KIND, E::ID),

@@ -2,7 +2,9 @@
 
 pub mod parts;
 
+use jiff::Timestamp;
 use kairo_core::{
+    address,
     envelope::Modality,
     ids::Name,
     media,
@@ -15,11 +17,16 @@ use kairo_proto::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Gateway, entering::Entering, query};
+use super::{
+    Gateway,
+    entering::{self, Entering},
+    query,
+};
 use crate::{
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, at_most, client_id, name, text},
     problem::Problem,
+    recent::Found,
 };
 use parts::Given;
 
@@ -33,19 +40,26 @@ pub struct Message {
     /// Images and audio, as they were given and, once they are stored, as events name them.
     given: Vec<Given>,
     parts: Vec<Part>,
+    /// When it can have been said first; none for at any time.
+    said_since: Option<Timestamp>,
 }
 
 impl Message {
     /// A message that names all there is to name; a thread that is no name is left to the agent.
     pub fn new(user: Name, agent: Name, text: String, message_id: String, thread: &str) -> Self {
         let thread_id = Name::parse(thread).ok();
-        let (given, parts) = (Vec::new(), Vec::new());
-        Self { user, agent: Some(agent), text, message_id: Some(message_id), thread_id, given, parts }
+        let (agent, message_id) = (Some(agent), Some(message_id));
+        Self { user, agent, text, message_id, thread_id, given: Vec::new(), parts: Vec::new(), said_since: None }
     }
 
     /// The message with these images and audio.
     pub fn with(self, given: Vec<Given>) -> Self {
         Self { given, ..self }
+    }
+
+    /// The message, whose id cannot have been chosen before that time, if there is one.
+    pub fn said_since(self, time: Option<Timestamp>) -> Self {
+        Self { said_since: time, ..self }
     }
 }
 
@@ -71,7 +85,8 @@ impl Entering for Message {
         let message_id = fields.optional("message_id", CLIENT_ID, text(client_id));
         let thread_id = fields.optional("thread_id", NAME, text(name));
         fields.complete(|| {
-            Some(Self { user: user?, agent, text: words?, message_id, thread_id, given, parts: Vec::new() })
+            let (user, text, parts, said_since) = (user?, words?, Vec::new(), None);
+            Some(Self { user, agent, text, message_id, thread_id, given, parts, said_since })
         })
     }
 
@@ -91,6 +106,11 @@ impl Entering for Message {
         self.thread_id.as_ref().map(Name::as_str).unwrap_or_default()
     }
 
+    fn waits_for(&self, default_agent: &str) -> Option<Name> {
+        let named = self.agent.as_ref().map(Name::as_str).unwrap_or_default();
+        address::of_message(named, &self.text, default_agent).0.ok()
+    }
+
     fn modality(&self) -> Modality {
         media::modality(&self.parts)
     }
@@ -107,8 +127,14 @@ impl Entering for Message {
         UserMessage { message_id, user, agent, text: self.text, thread_id, parts: self.parts }.into()
     }
 
-    /// The read model knows messages that were said long ago. That it cannot say stops no message.
+    /// The read model knows messages that were said longer ago than is remembered. That it cannot say stops no message.
     async fn known(&self, gateway: &Gateway, id: &str) -> Option<(Uuid, u64)> {
+        let event_id = entering::event_id::<Self>(&self.user, id);
+        match gateway.recent.find(event_id, self.said_since) {
+            Found::At(sequence) => return Some((event_id, sequence)),
+            Found::Never => return None,
+            Found::Unknown => {}
+        }
         let known = gateway.read_model.message(self.user.as_str(), id);
         query::at_once(gateway, known).await.flatten().map(|known| (known.event_id, known.sequence))
     }

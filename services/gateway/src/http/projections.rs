@@ -164,7 +164,7 @@ fn is_live(generation: &Generation, projection: Projection) -> bool {
 
 async fn end_of_log(gateway: &Gateway) -> Result<u64, Problem> {
     let asked = async {
-        let stream = gateway.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+        let stream = gateway.bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
         Ok::<_, async_nats::Error>(stream.get_info().await?.state.last_sequence)
     };
     Ok(asked.await.map_err(|source| BusError::Unavailable { doing: "asking for the end of the log", source })?)

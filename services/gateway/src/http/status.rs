@@ -9,7 +9,10 @@ use kairo_core::{
     bus::BusError,
     subjects::{Consumer, DLQ_STREAM, EVENTS_STREAM, STATUS_PING},
 };
-use kairo_proto::{Body, ContentType, v1::ServiceStatus};
+use kairo_proto::{
+    Body, ContentType,
+    v1::{OwnedPartition, ServiceStatus},
+};
 use serde_json::{Value, json};
 
 use super::{Gateway, query};
@@ -38,7 +41,7 @@ pub async fn get(State(gateway): State<Gateway>) -> Result<Json<Value>, Problem>
 
 /// Every replica that answers, by name.
 async fn services(gateway: &Gateway) -> Result<Vec<ServiceStatus>, BusError> {
-    let client = &gateway.bus.client;
+    let client = &gateway.bus.nats()?.client;
     let wait = Duration::from_millis(gateway.config.status_wait_ms);
     let asked = async {
         let inbox = client.new_inbox();
@@ -73,10 +76,13 @@ struct Log {
 }
 
 async fn log(gateway: &Gateway) -> Result<Log, async_nats::Error> {
-    let jetstream = &gateway.bus.jetstream;
+    let jetstream = &gateway.bus.nats()?.jetstream;
     let stream = jetstream.get_stream_no_info(EVENTS_STREAM).await?;
     let letters = jetstream.get_stream_no_info(DLQ_STREAM).await?;
-    let consumers = try_join_all(Consumer::ALL.map(|consumer| stream.consumer_info(consumer.name())));
+    let consumers = try_join_all(Consumer::DURABLE.map(async |consumer| {
+        let stream = jetstream.get_stream_no_info(consumer.stream()).await?;
+        Ok::<_, async_nats::Error>(stream.consumer_info(consumer.name()).await?)
+    }));
     let (events, letters, consumers) = tokio::join!(stream.get_info(), letters.get_info(), consumers);
     let events = events?.state;
     Ok(Log {
@@ -97,7 +103,17 @@ fn service(replica: &ServiceStatus) -> Value {
         "uptime_s": replica.uptime_s,
         "ready": replica.ready,
         "health_url": replica.health_url,
+        "not_ready_because": replica.not_ready_because,
+        "partitions": replica.partitions.iter().map(partition).collect::<Vec<_>>(),
+        "takeovers": replica.takeovers,
+        "handovers": replica.handovers,
+        "decisions": replica.decisions,
+        "model_requests": replica.model_requests,
     })
+}
+
+fn partition(owned: &OwnedPartition) -> Value {
+    json!({ "partition": owned.partition, "read": owned.read, "waiting": owned.waiting })
 }
 
 fn consumer(info: &Info) -> Value {

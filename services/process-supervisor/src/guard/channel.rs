@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
 use crate::lines::LineBuffer;
 use crate::protocol::{Command, MAX_LINE_BYTES, Report};
 
@@ -13,6 +15,9 @@ const ATOMIC_WRITE_BYTES: usize = 4096;
 
 /// Reports that wait for the supervisor before no more output is read.
 const MAX_WAITING_BYTES: usize = 1 << 20;
+
+/// No pipe holds more than this many reads, so whoever goes on writing cannot keep the guard here.
+pub(super) const MAX_READS: usize = 256;
 
 /// Commands come in here.
 pub(super) struct Control {
@@ -24,6 +29,20 @@ impl Control {
     /// On standard input.
     pub(super) fn open() -> io::Result<Self> {
         Ok(Self { pipe: File::from(io::stdin().as_fd().try_clone_to_owned()?), lines: LineBuffer::new(MAX_LINE_BYTES) })
+    }
+
+    /// Reads all that has come.
+    ///
+    /// # Errors
+    /// As [`Control::read`].
+    pub(super) fn read_what_has_come(&mut self) -> io::Result<()> {
+        for _ in 0..MAX_READS {
+            if !is_readable(self.pipe.as_fd()) {
+                break;
+            }
+            self.read()?;
+        }
+        Ok(())
     }
 
     /// Reads once: waits, unless there is something.
@@ -106,4 +125,10 @@ impl AsFd for Reports {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
+}
+
+/// Whether reading would not wait.
+pub(super) fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }

@@ -6,6 +6,11 @@
 //! supervisor stops renewing its lease. When to do what is decided in [`crate::watch`]; this is
 //! one loop around `poll`, without threads, that never waits for anything else.
 //!
+//! All of them may stand still together, as when the machine sleeps, and for so long that others have
+//! written the process off. Whatever the guard is doing when it comes to, the lease is the first
+//! thing that it looks at, and the program dies before a command is obeyed or its output passed on.
+//! It cannot do more: the program may run for the moment until the guard does.
+//!
 //! A program that kills its guard (they may share a user) dies with it; a daemon which that program
 //! made in a session of its own does not, and falls to the supervisor ([`crate::guarded`]). What it
 //! cannot do: outlast a program that kills the guard and the supervisor, unless Landlock keeps the
@@ -31,9 +36,10 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeValLike;
 use nix::unistd::setsid;
 
-use self::channel::{Control, Reports};
+use self::channel::{Control, MAX_READS, Reports, is_readable};
 use self::process::Process;
 use self::tree::ignore_interruption;
+use crate::clock::{self, Alarm};
 use crate::output::Capture;
 use crate::protocol::{self, Command, Exit, Report, Spec, Stream, Usage};
 use crate::watch::{Cause, Effect, Input, Watch};
@@ -41,9 +47,6 @@ use crate::watch::{Cause, Effect, Input, Watch};
 /// Milliseconds. A supervisor that reads nothing for so long when all is over does not learn how
 /// it ended.
 const FLUSH_TIMEOUT: u16 = 10_000;
-
-/// No pipe holds more than this many reads, so whoever still writes cannot keep the guard here.
-const MAX_LAST_READS: usize = 256;
 
 /// Why a guard gave up. Nothing of its process is left then, as far as the kernel allows.
 #[derive(Debug, thiserror::Error)]
@@ -96,13 +99,14 @@ struct Guard {
     process: Process,
     capture: Capture,
     watch: Watch,
-    began: Instant,
+    alarm: Alarm,
     released: Option<Instant>,
 }
 
 /// What `poll` says is ready.
 #[derive(Clone, Copy)]
 enum Source {
+    Clock,
     Control,
     Signals,
     Reports,
@@ -119,8 +123,8 @@ impl Guard {
             signals,
             process: Process::spawn(spec)?,
             capture: Capture::new(spec.bounds.output_bytes),
-            watch: Watch::new(spec, Duration::ZERO),
-            began: Instant::now(),
+            watch: Watch::new(spec, clock::now()),
+            alarm: Alarm::new()?,
             released: None,
         };
         let pid = guard.process.id();
@@ -130,24 +134,55 @@ impl Guard {
 
     /// Until the process is over, and why it is.
     fn watch(&mut self) -> Result<Cause, GuardError> {
-        let mut inputs = Vec::new();
-        // Commands may have come along with the first.
-        self.take_commands(&mut inputs);
+        let mut ready = Vec::new();
         loop {
-            let now = self.began.elapsed();
-            for input in inputs.drain(..) {
+            // Commands may have come along with the first.
+            let mut commands = Vec::new();
+            let mut inputs = Vec::new();
+            if let Some(cause) = self.hear(&mut commands, &mut inputs) {
+                return Ok(cause);
+            }
+            self.obey(commands, &mut inputs);
+            self.attend_to(&ready, &mut inputs)?;
+            let now = clock::now();
+            for input in inputs {
                 let effect = self.watch.on(input, now);
                 if let Some(cause) = self.perform(effect) {
                     return Ok(cause);
                 }
             }
-            // After the inputs: a beat that has arrived renews the lease, however late it is read.
             let effect = self.watch.expire(now);
             if let Some(cause) = self.perform(effect) {
                 return Ok(cause);
             }
-            self.turn(&mut inputs)?;
+            ready = self.ready()?;
         }
+    }
+
+    /// Hears all that the supervisor has said, and judges the lease by that and by the clock: beats that have arrived
+    /// renew it, however late they are read. `Some` when it has lapsed; nothing else was done then.
+    fn hear(&mut self, commands: &mut Vec<Command>, inputs: &mut Vec<Input>) -> Option<Cause> {
+        if self.control.read_what_has_come().is_err() {
+            inputs.push(Input::SupervisorGone);
+        }
+        loop {
+            match self.control.next_command() {
+                Ok(None) => break,
+                Ok(Some(Command::Beat { at_ms })) => {
+                    let effect = self.watch.on(Input::Beat { at: Duration::from_millis(at_ms) }, clock::now());
+                    if let Some(cause) = self.perform(effect) {
+                        return Some(cause);
+                    }
+                }
+                Ok(Some(command)) => commands.push(command),
+                Err(_) => {
+                    inputs.push(Input::SupervisorGone);
+                    break;
+                }
+            }
+        }
+        let effect = self.watch.lapse(clock::now());
+        self.perform(effect)
     }
 
     /// `Some` when it is time to finish.
@@ -168,14 +203,12 @@ impl Guard {
         }
     }
 
-    /// Waits until something happens, deals with it, and says what it was.
-    fn turn(&mut self, inputs: &mut Vec<Input>) -> Result<(), GuardError> {
-        for source in self.ready()? {
-            match source {
-                Source::Control => match self.control.read() {
-                    Ok(()) => self.take_commands(inputs),
-                    Err(_) => inputs.push(Input::SupervisorGone),
-                },
+    /// Deals with what is ready.
+    fn attend_to(&mut self, ready: &[Source], inputs: &mut Vec<Input>) -> Result<(), GuardError> {
+        for source in ready {
+            match *source {
+                // What came there was heard first.
+                Source::Control | Source::Clock => {}
                 Source::Signals => {
                     tree::clear(&self.signals);
                     if self.process.has_ended()? {
@@ -201,7 +234,9 @@ impl Guard {
         Ok(())
     }
 
+    /// Waits until something is ready.
     fn ready(&self) -> Result<Vec<Source>, GuardError> {
+        self.alarm.set(self.watch.deadline())?;
         // Without anything to write, the supervisor's closing of the pipe still shows.
         let writing = match self.reports.is_empty() {
             true => PollFlags::empty(),
@@ -214,6 +249,7 @@ impl Guard {
             _ => None,
         };
         let inputs: Vec<(Source, BorrowedFd<'_>)> = [
+            Some((Source::Clock, self.alarm.as_fd())),
             Some((Source::Control, self.control.as_fd())),
             self.process.gate().map(|gate| (Source::Gate, gate)),
             output(Stream::Stdout),
@@ -233,27 +269,20 @@ impl Guard {
             fds.push(PollFd::new(pipe, writing));
         }
 
-        let left = self.watch.deadline().saturating_sub(self.began.elapsed());
-        // Rounded up, lest the last millisecond be spent in a busy loop.
-        let timeout = PollTimeout::try_from(left + Duration::from_millis(1));
-        poll(&mut fds, timeout.unwrap_or(PollTimeout::MAX)).or_else(ignore_interruption)?;
+        poll(&mut fds, PollTimeout::NONE).or_else(ignore_interruption)?;
         let ready = sources.into_iter().zip(fds);
         Ok(ready.filter(|(_, fd)| fd.any().unwrap_or(true)).map(|(source, _)| source).collect())
     }
 
-    fn take_commands(&mut self, inputs: &mut Vec<Input>) {
-        loop {
-            match self.control.next_command() {
-                Ok(None) => return,
-                Ok(Some(Command::Go)) => inputs.push(Input::Go),
-                Ok(Some(Command::Beat)) => inputs.push(Input::Beat),
-                Ok(Some(Command::Cancel { grace_ms })) => {
-                    inputs.push(Input::Cancel { grace: Duration::from_millis(grace_ms) })
-                }
-                Ok(Some(Command::Write { text, close })) => self.process.input.push(&text, close),
-                Ok(Some(Command::Signal { signal })) => self.process.signal(signal.into()),
-                // Both ends are the same binary: who says this is not our supervisor.
-                Ok(Some(Command::Prepare { .. })) | Err(_) => {
+    fn obey(&mut self, commands: Vec<Command>, inputs: &mut Vec<Input>) {
+        for command in commands {
+            match command {
+                Command::Go => inputs.push(Input::Go),
+                Command::Cancel { grace_ms } => inputs.push(Input::Cancel { grace: Duration::from_millis(grace_ms) }),
+                Command::Write { text, close } => self.process.input.push(&text, close),
+                Command::Signal { signal } => self.process.signal(signal.into()),
+                // Both ends are the same binary: who says this is not our supervisor. Beats were heard before.
+                Command::Prepare { .. } | Command::Beat { .. } => {
                     inputs.push(Input::SupervisorGone);
                     return;
                 }
@@ -301,7 +330,7 @@ impl Guard {
             self.process.read_gate();
         }
         for stream in [Stream::Stdout, Stream::Stderr] {
-            for _ in 0..MAX_LAST_READS {
+            for _ in 0..MAX_READS {
                 if !self.process.output(stream).is_some_and(is_readable) {
                     break;
                 }
@@ -322,11 +351,6 @@ impl Guard {
         }
         Ok(())
     }
-}
-
-fn is_readable(fd: BorrowedFd<'_>) -> bool {
-    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
-    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 /// Of all that was waited for: the launcher, the program and its descendants.

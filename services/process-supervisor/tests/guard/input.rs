@@ -6,7 +6,7 @@ use std::time::Duration;
 use kairo_process_supervisor::guarded::{Guarded, Guards, InputError};
 use kairo_process_supervisor::protocol::{Outcome, Signal, Spec};
 
-use crate::{BINARY, in_time, run, shell, spec};
+use crate::{guards, in_time, run, shell, spec};
 
 const MAX_BYTES: usize = 64 << 10;
 /// As many bytes as a pipe holds by default.
@@ -20,7 +20,7 @@ fn with_input(mut spec: Spec) -> Spec {
 
 /// A process and the guards that must outlast it: without them nobody renews its lease.
 async fn start(spec: Spec) -> (Guards, Guarded) {
-    let guards = Guards::of(BINARY);
+    let guards = guards();
     let guarded = in_time(guards.prepare(with_input(spec))).await.expect("prepared");
     guarded.go().await.expect("the guard listens");
     (guards, guarded)
@@ -66,7 +66,7 @@ async fn what_is_written_is_read_until_it_is_closed() {
 
 #[tokio::test]
 async fn what_is_written_before_the_gate_opens_waits_there() {
-    let guards = Guards::of(BINARY);
+    let guards = guards();
     let guarded = in_time(guards.prepare(with_input(shell("read line; test \"$line\" = early")))).await;
     let guarded = guarded.expect("prepared");
     guarded.control().write("early\n".to_owned(), true).await.expect("written");
@@ -135,7 +135,7 @@ async fn a_process_that_has_ended_and_one_without_input_are_not_written_to() {
     in_time(guarded.wait()).await.expect("an exit");
     assert_eq!(control.write("x".to_owned(), false).await, Err(InputError::Closed));
 
-    let guards = Guards::of(BINARY);
+    let guards = guards();
     let guarded = in_time(guards.prepare(shell("tail -f /dev/null"))).await.expect("prepared");
     assert_eq!(guarded.control().write("x".to_owned(), false).await, Err(InputError::NotOpen));
 }

@@ -10,9 +10,11 @@ mod witness;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kairo_process_supervisor::guarded::{Guarded, Guards};
+use kairo_process_supervisor::launcher::Launcher;
 use kairo_process_supervisor::protocol::{Bounds, Exit, Outcome, Signal, Spec, Stream};
 use nix::sys::signal::SigSet;
 use nix::sys::signalfd::SignalFd;
@@ -55,8 +57,12 @@ async fn in_time<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, what).await.expect("it happens before the deadline")
 }
 
+fn guards() -> Guards {
+    Guards::by(Arc::new(Launcher::of(BINARY)))
+}
+
 async fn start(spec: Spec) -> Guarded {
-    let guarded = Guards::of(BINARY).prepare(spec).await.expect("prepared");
+    let guarded = guards().prepare(spec).await.expect("prepared");
     guarded.go().await.expect("the guard listens");
     guarded
 }
@@ -70,7 +76,7 @@ struct Run {
 /// Runs to the end.
 async fn run(spec: Spec) -> Run {
     // Held to the end: a lease that nobody can renew is not what these tests are about.
-    let guards = Guards::of(BINARY);
+    let guards = guards();
     in_time(async {
         let mut guarded = guards.prepare(spec).await.expect("prepared");
         guarded.go().await.expect("the guard listens");
@@ -288,7 +294,7 @@ async fn forking_faster_than_one_looks_is_no_escape() {
 
 #[tokio::test]
 async fn many_processes_run_side_by_side() {
-    let guards = Guards::of(BINARY);
+    let guards = guards();
     let mut running = Vec::new();
     for code in 0..16 {
         let spec = shell(&format!("exit {code}"));

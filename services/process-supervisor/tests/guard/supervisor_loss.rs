@@ -3,12 +3,13 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use kairo_process_supervisor::guarded::{GuardedError, Guards};
+use kairo_process_supervisor::clock;
+use kairo_process_supervisor::guarded::GuardedError;
 use kairo_process_supervisor::protocol::{self, Outcome, Report, Spec};
 use tempfile::tempdir;
 
 use crate::witness::Witness;
-use crate::{BINARY, in_time, shell, start};
+use crate::{BINARY, guards, in_time, shell, start};
 
 /// A supervisor reduced to a process that holds the pipe to its guard: `cat`, which passes on
 /// what the test tells it, and can be killed and frozen like any other.
@@ -68,6 +69,11 @@ impl Supervisor {
     }
 }
 
+/// The supervisor is alive now.
+fn beat() -> protocol::Command {
+    protocol::Command::Beat { at_ms: u64::try_from(clock::now().as_millis()).expect("milliseconds") }
+}
+
 #[tokio::test]
 async fn a_process_and_its_daemon_die_with_a_killed_supervisor() {
     let dir = tempdir().expect("a directory");
@@ -96,7 +102,7 @@ async fn a_process_dies_when_its_supervisor_freezes() {
 
     supervisor.signal("-STOP");
     // It never gets there, and the pipe stays open.
-    supervisor.tell(protocol::Command::Beat);
+    supervisor.tell(beat());
     in_time(witness.dead()).await;
     assert_eq!(supervisor.exit().outcome, Outcome::SupervisorLost);
 }
@@ -141,7 +147,7 @@ async fn dropping_the_handle_kills() {
 async fn a_lease_that_is_not_renewed_ends_the_process_and_beats_renew_it() {
     let mut spec = shell("tail -f /dev/null");
     spec.lease_ms = 2_000;
-    let guards = Guards::of(BINARY);
+    let guards = guards();
     let silent = in_time(guards.prepare(spec.clone())).await.expect("prepared");
     let exit = in_time(silent.wait()).await.expect("an exit");
     assert_eq!(exit.outcome, Outcome::SupervisorLost);

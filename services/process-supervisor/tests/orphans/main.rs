@@ -8,9 +8,11 @@ mod witness;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kairo_process_supervisor::guarded::{Guarded, GuardedError, Guards};
+use kairo_process_supervisor::launcher::Launcher;
 use kairo_process_supervisor::protocol::{Bounds, Outcome, Spec};
 use tempfile::tempdir;
 use witness::Witness;
@@ -53,7 +55,8 @@ async fn start(guards: &Guards, script: &str) -> Guarded {
 async fn a_daemon_whose_guard_was_killed_dies_and_others_do_not() {
     let dir = tempdir().expect("a directory");
     let mut witness = Witness::new(dir.path());
-    let guards = Guards::of(BINARY).adopting_orphans().expect("adopted");
+    let launcher = Launcher::of(BINARY).adopting_orphans().expect("adopted");
+    let guards = Guards::by(Arc::new(launcher));
     let other = start(&guards, "tail -f /dev/null").await;
 
     // The program waits for its daemon to be up.

@@ -144,8 +144,8 @@ async fn a_malformed_question_is_answered_and_harms_nobody() {
         }
     }
     // Nobody waits for an answer to these.
-    kairo.bus.client.publish(control, "".into()).await.expect("said");
-    kairo.bus.client.publish("kairo.live.NOBODY.tail", "".into()).await.expect("said");
+    kairo.bus.nats().expect("on nats").client.publish(control, "".into()).await.expect("said");
+    kairo.bus.nats().expect("on nats").client.publish("kairo.live.NOBODY.tail", "".into()).await.expect("said");
     tell(&pipe);
     assert_eq!(in_time(kairo.exited(action)).await.code, Some(7));
     kairo.stop().await;

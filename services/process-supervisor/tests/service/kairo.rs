@@ -97,6 +97,15 @@ impl Kairo {
         self.stack.kill9(SUPERVISOR, replica).await.expect("killed");
     }
 
+    /// Stops a replica where it is; what it started goes on.
+    pub fn freeze(&self, replica: usize) {
+        self.stack.freeze(SUPERVISOR, replica).expect("frozen");
+    }
+
+    pub fn thaw(&self, replica: usize) {
+        self.stack.thaw(SUPERVISOR, replica).expect("thawed");
+    }
+
     /// Stops all replicas in an orderly way.
     pub async fn stop(&mut self) {
         self.stack.stop().await.expect("stopped");
@@ -152,7 +161,14 @@ impl Kairo {
     pub async fn ask_raw(&self, subject: &str, payload: Vec<u8>) -> ProcessAnswer {
         // The deadline is the test's.
         let request = Request::new().payload(payload.into()).timeout(None);
-        let answer = self.bus.client.send_request(subject.to_owned(), request).await.expect("an answer");
+        let answer = self
+            .bus
+            .nats()
+            .expect("on nats")
+            .client
+            .send_request(subject.to_owned(), request)
+            .await
+            .expect("an answer");
         ProcessAnswer::decode(answer.payload).expect("readable")
     }
 
@@ -168,9 +184,16 @@ impl Kairo {
 
     /// The names of all replicas, when there are `count`.
     pub async fn instances(&self, count: usize) -> BTreeSet<String> {
-        let inbox = self.bus.client.new_inbox();
-        let mut answers = self.bus.client.subscribe(inbox.clone()).await.expect("a subscription");
-        self.bus.client.publish_with_reply(STATUS_PING, inbox, "".into()).await.expect("asked");
+        let inbox = self.bus.nats().expect("on nats").client.new_inbox();
+        let mut answers =
+            self.bus.nats().expect("on nats").client.subscribe(inbox.clone()).await.expect("a subscription");
+        self.bus
+            .nats()
+            .expect("on nats")
+            .client
+            .publish_with_reply(STATUS_PING, inbox, "".into())
+            .await
+            .expect("asked");
         let mut instances = BTreeSet::new();
         while instances.len() < count {
             let answer = answers.next().await.expect("an answer");
@@ -181,17 +204,29 @@ impl Kairo {
 
     /// Listens to what the agent's processes write from now on.
     pub async fn listen(&self) -> Listener {
-        let live = self.bus.client.subscribe(LIVE_OUTPUT.of(&self.agent)).await.expect("a subscription");
-        self.bus.client.flush().await.expect("subscribed");
-        Listener { live, pieces: Vec::new() }
+        Listener { live: self.live().await, pieces: Vec::new() }
+    }
+
+    /// The same, message by message.
+    pub async fn live(&self) -> Subscriber {
+        let client = &self.bus.nats().expect("on nats").client;
+        let live = client.subscribe(LIVE_OUTPUT.of(&self.agent)).await.expect("a subscription");
+        client.flush().await.expect("subscribed");
+        live
     }
 
     /// Asks for what the agent's processes wrote so far, up to `end`.
     pub async fn tail(&self, end: &str) -> Listener {
-        let inbox = self.bus.client.new_inbox();
-        let live = self.bus.client.subscribe(inbox.clone()).await.expect("a subscription");
+        let inbox = self.bus.nats().expect("on nats").client.new_inbox();
+        let live = self.bus.nats().expect("on nats").client.subscribe(inbox.clone()).await.expect("a subscription");
         let request = TailRequest { agent: self.agent.to_string() }.encode_to_vec();
-        self.bus.client.publish_with_reply(tail_of(&self.agent), inbox, request.into()).await.expect("asked");
+        self.bus
+            .nats()
+            .expect("on nats")
+            .client
+            .publish_with_reply(tail_of(&self.agent), inbox, request.into())
+            .await
+            .expect("asked");
         let mut listener = Listener { live, pieces: Vec::new() };
         listener.until(end).await;
         listener
@@ -247,7 +282,7 @@ impl Kairo {
             Body::ProcessCapabilities(capabilities) => Some(capabilities.tools.len()),
             _ => None,
         };
-        self.read(&CAPABILITIES.filter()).await.into_iter().filter_map(tools).collect()
+        self.read(&CAPABILITIES.stored_filter()).await.into_iter().filter_map(tools).collect()
     }
 
     async fn read(&self, subject: &str) -> Vec<Record> {
@@ -261,14 +296,14 @@ impl Kairo {
     /// What replicas say to the server about deliveries.
     pub async fn acks(&self) -> Subscriber {
         let subject = format!("$JS.ACK.{EVENTS_STREAM}.process-supervisor.>");
-        let acks = self.bus.client.subscribe(subject).await.expect("a subscription");
-        self.bus.client.flush().await.expect("subscribed");
+        let acks = self.bus.nats().expect("on nats").client.subscribe(subject).await.expect("a subscription");
+        self.bus.nats().expect("on nats").client.flush().await.expect("subscribed");
         acks
     }
 
     /// Tells the server to deliver again what somebody works on.
     pub async fn refuse(&self, sign_of_life: Message) {
-        self.bus.client.publish(sign_of_life.subject, "-NAK".into()).await.expect("said");
+        self.bus.nats().expect("on nats").client.publish(sign_of_life.subject, "-NAK".into()).await.expect("said");
     }
 }
 

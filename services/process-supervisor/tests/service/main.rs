@@ -5,6 +5,7 @@
 
 mod control;
 mod kairo;
+mod paused;
 mod room;
 mod spawn;
 #[path = "../guard/witness.rs"]
@@ -16,7 +17,7 @@ use futures::StreamExt;
 use kairo::{Kairo, PROGRAMS};
 use kairo_core::{
     event_json::invocation_id,
-    subjects::{LIVE_OUTPUT, PROCESS_EXITED, PROCESS_SPAWNED},
+    subjects::{PROCESS_EXITED, PROCESS_SPAWNED},
 };
 use kairo_proto::Body;
 use serde_json::json;
@@ -48,8 +49,7 @@ fn tell(path: &Path) {
 #[tokio::test]
 async fn a_process_is_recorded_before_it_runs_and_when_it_has_ended() {
     let mut kairo = Kairo::start().await;
-    let mut live = kairo.bus.client.subscribe(LIVE_OUTPUT.of(&kairo.agent)).await.expect("a subscription");
-    kairo.bus.client.flush().await.expect("subscribed");
+    let mut live = kairo.live().await;
     kairo.replica().await;
     let action = Uuid::now_v7();
     kairo.invoke(&[(action, &shell("pwd; echo err >&2; exit 3"))]).await;

@@ -11,7 +11,7 @@ use crate::{
 };
 
 async fn dead_letters(world: &World) -> u64 {
-    let stream = world.bus.jetstream.get_stream_no_info(DLQ_STREAM).await.unwrap();
+    let stream = world.bus.nats().unwrap().jetstream.get_stream_no_info(DLQ_STREAM).await.unwrap();
     stream.get_info().await.unwrap().state.messages
 }
 
@@ -30,7 +30,16 @@ async fn what_cannot_be_read_blocks_nothing_and_is_reported_once() {
         event.envelope.type_name = "kairo.agent.dreamt.v1".to_owned();
         world.publish(&event).await;
     }
-    world.bus.jetstream.publish("kairo.agent.bob.defined", "no headers".into()).await.unwrap().await.unwrap();
+    world
+        .bus
+        .nats()
+        .unwrap()
+        .jetstream
+        .publish(world.bus.stored("kairo.agent.bob.defined"), "no headers".into())
+        .await
+        .unwrap()
+        .await
+        .unwrap();
     world.publish(&defined("bob")).await;
     world.caught_up().await;
     assert_eq!(world.now().await.agents().await.unwrap().len(), 1);

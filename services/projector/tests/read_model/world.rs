@@ -87,12 +87,18 @@ impl World {
     /// Publishes it as if for the first time.
     pub async fn publish_again(&self, event: &Outgoing) -> u64 {
         let body = event.body.encode();
-        let ack = self.bus.jetstream.publish_with_headers(event.subject.clone(), event.headers(), body.into()).await;
+        let ack = self
+            .bus
+            .nats()
+            .unwrap()
+            .jetstream
+            .publish_with_headers(self.bus.stored(&event.subject), event.headers(), body.into())
+            .await;
         ack.unwrap().await.unwrap().sequence
     }
 
     pub async fn end_of_log(&self) -> u64 {
-        let stream = self.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
+        let stream = self.bus.nats().unwrap().jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
         stream.get_info().await.unwrap().state.last_sequence
     }
 
@@ -230,5 +236,7 @@ pub const TELL: &str = "
 async fn connect(url: &str) -> Bus {
     let nats = NatsConfig { url: url.to_owned(), ..Default::default() };
     let instance = Name::parse(&format!("test-{}", ids::entering().simple())).unwrap();
-    Bus::connect(Service::Gateway, instance, &nats, &BusConfig::default()).await.unwrap()
+    let bus = Bus::connect(Service::Gateway, instance, &nats, &BusConfig::default()).await.unwrap();
+    bus.provision().await.unwrap();
+    bus
 }

@@ -60,7 +60,7 @@ impl Announced {
     /// Writes the event of a mail, and says whether it was this that did.
     pub async fn announce(&mut self, agent: &Name, email_id: &str, arrival: Arrival) -> Result<bool, BusError> {
         let id = event_id(agent, email_id);
-        let mut event = event(agent, id, arrival);
+        let mut event = event(agent, id, arrival, self.bus.now());
         for attempt in 1..=RACES {
             if !self.agents.contains_key(agent) {
                 self.catch_up(agent).await?;
@@ -95,8 +95,8 @@ fn event_id(agent: &Name, email_id: &str) -> Uuid {
     ids::named("email", &[agent.as_str(), email_id])
 }
 
-fn event(agent: &Name, id: Uuid, arrival: Arrival) -> Outgoing {
-    let entering = Envelope::entering(id, Service::ToolRunner, Origin::System, Timestamp::now());
+fn event(agent: &Name, id: Uuid, arrival: Arrival, now: Timestamp) -> Outgoing {
+    let entering = Envelope::entering(id, Service::ToolRunner, Origin::System, now);
     Outgoing::new(&EMAIL_RECEIVED, agent, Envelope { tags: arrival.tags, ..entering }, arrival.body)
 }
 

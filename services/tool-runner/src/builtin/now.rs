@@ -54,12 +54,11 @@ impl Tool for Now {
         &self.spec
     }
 
-    fn call(&self, args: Value, _ctx: CallContext) -> BoxFuture<'_, CallResult> {
-        // The clock and not `ctx.now`: this tool exists to say what time it is when it runs.
-        let clock = Timestamp::now();
+    fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
         let result = parse_args::<Args>(args).and_then(|args| {
             let zone = args.time_zone.as_deref().unwrap_or(&self.default_zone);
-            describe(clock, zone)
+            // The clock and not `ctx.now`: this tool exists to say what time it is when it runs.
+            describe(ctx.begun, zone)
         });
         Box::pin(std::future::ready(result))
     }

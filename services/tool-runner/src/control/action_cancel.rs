@@ -5,7 +5,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use jiff::Timestamp;
 use kairo_core::{
     bus::{BusError, append::Outgoing, consume::backoff, ledger::Entered},
     envelope::Origin,
@@ -18,7 +17,7 @@ use kairo_proto::{
     v1::{ToolInvoke, ToolResult},
 };
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::{Control, Target, control_tool, describe, supervisors::Answer, unavailable};
@@ -151,8 +150,10 @@ impl Control {
                 }
                 Try::Again => {
                     attempt += 1;
-                    let pause = sleep(backoff(&self.bus.limits, attempt));
-                    tokio::select! { result = self.ended(aim) => return Ok(result), () = pause => {} }
+                    let pause = backoff(&self.bus.limits, attempt);
+                    if let Ok(result) = timeout(pause, self.ended(aim)).await {
+                        return Ok(result);
+                    }
                 }
             }
         }
@@ -194,7 +195,7 @@ impl Control {
             actions: vec![aim.asked.invocation(NOBODY)],
         };
         let id = ids::derived(aim.target.action, &format!("withdrawn/{}", self.bus.instance));
-        let envelope = aim.decision.envelope.follow(id, Service::ToolRunner, Origin::Tool, Timestamp::now());
+        let envelope = aim.decision.envelope.follow(id, Service::ToolRunner, Origin::Tool, self.bus.now());
         Outgoing::new(&TOOL_INVOKE, &aim.target.agent, envelope, body)
     }
 

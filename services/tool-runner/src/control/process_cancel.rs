@@ -31,6 +31,7 @@ impl ProcessCancel {
         }
         let over = async {
             tokio::select! {
+                biased;
                 exited = self.control.end(&target) => Ok(describe::ended(&exited)),
                 outcome = self.stop(&target) => outcome,
             }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use async_nats::{Request, RequestErrorKind};
-use kairo_core::subjects::{SUPERVISORS_CONTROL, control_of};
+use kairo_core::{
+    bus::port::NoAnswer,
+    subjects::{SUPERVISORS_CONTROL, control_of},
+};
 use kairo_proto::v1::{ProcessAnswer, ProcessRequest, ProcessState, ProcessStop, process_request::Ask};
 use prost::Message as _;
 
@@ -47,11 +49,10 @@ impl Control {
             by_action_id: target.by.to_string(),
             ask: Some(ask),
         };
-        let request = Request::new().payload(request.encode_to_vec().into()).timeout(Some(patience));
-        match self.bus.client.send_request(subject, request).await {
-            Ok(answer) => ProcessAnswer::decode(answer.payload).map_or(Answer::Silence, read),
-            Err(error) if error.kind() == RequestErrorKind::NoResponders => Answer::Nobody,
-            Err(_) => Answer::Silence,
+        match self.bus.request(subject, request.encode_to_vec(), patience).await {
+            Ok(answer) => ProcessAnswer::decode(answer).map_or(Answer::Silence, read),
+            Err(NoAnswer::Nobody) => Answer::Nobody,
+            Err(NoAnswer::Silence | NoAnswer::Unavailable(_)) => Answer::Silence,
         }
     }
 }

@@ -67,4 +67,8 @@ impl Tool for McpTool {
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
         Box::pin(async move { self.call_server(args, &ctx).await })
     }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(async { self.server.connection(0).await.map(drop) })
+    }
 }

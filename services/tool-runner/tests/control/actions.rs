@@ -106,9 +106,9 @@ async fn calls_that_last_keep_no_cancel_waiting() {
     let kairo = Kairo::start(1, &[("KAIRO_TOOL_RUNNER__PARALLEL", "1".to_owned())]).await;
     let (call, _asked) = kairo.lasting().await;
     let waiting = kairo.decide(Call { tool: "tools.now", arguments: json!({}), target: None }).await;
-    kairo.invoke(waiting.action).await;
     let told = said(&kairo.cancel(waiting.action).await);
     assert_eq!(told["status"], "canceled", "it waits for room: {told}");
+    assert_eq!(results(&kairo, waiting.action).await, 1);
     assert_eq!(said(&kairo.cancel(call.action).await)["status"], "canceled");
     kairo.stop().await;
 }

@@ -11,13 +11,13 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     record::{Raw, Record},
-    subjects::{AGENT_DECISION, EVENTS_STREAM, Route, Service},
+    subjects::{AGENT_DECISION, EVENTS_STREAM, Route, Service, TOOL_INVOKE},
 };
 use kairo_proto::{
     Body,
     v1::{
-        AgentAction, AgentDecision, DecidedEvent, ToolCall, ToolInvoke, ToolResult, agent_action::Action,
-        decided_event::Event,
+        AgentAction, AgentDecision, DecidedEvent, ToolCall, ToolInvocation, ToolInvoke, ToolResult,
+        agent_action::Action, decided_event::Event,
     },
 };
 use serde_json::{Value, json};
@@ -123,7 +123,13 @@ impl Kairo {
     /// An agent decides on a call that somebody has consented to.
     pub async fn decide_with_consent(&self, call: Call, approval_id: &str) -> Decided {
         let action = ids::entering();
-        let event = DecidedEvent {
+        let correlation_id = self.decide_together([(action, call)], approval_id).await.envelope.correlation_id;
+        Decided { action, correlation_id }
+    }
+
+    /// An agent decides on several calls at once; the decision.
+    pub async fn decide_together(&self, calls: impl IntoIterator<Item = (Uuid, Call)>, approval_id: &str) -> Outgoing {
+        let event = |(action, call): (Uuid, Call)| DecidedEvent {
             event_id: action.to_string(),
             thread_id: "t-1".to_owned(),
             event: Some(Event::Action(AgentAction {
@@ -138,12 +144,22 @@ impl Kairo {
             })),
             ..Default::default()
         };
-        let body = AgentDecision { events: vec![event], ..Default::default() };
+        let events = calls.into_iter().map(event).collect();
+        let body = AgentDecision { events, ..Default::default() };
         let envelope = Envelope::entering(ids::entering(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
-        let correlation_id = envelope.correlation_id;
         let decision = Outgoing::new(&AGENT_DECISION, &self.agent, envelope.in_thread("t-1"), body);
         self.bus.publish(&decision).await.unwrap();
-        Decided { action, correlation_id }
+        decision
+    }
+
+    /// Enters in the ledger that nobody shall begin an action, as whoever cancels it does.
+    pub async fn withdraw(&self, action: Uuid, decision: &Outgoing) {
+        let invocation =
+            ToolInvocation { action_id: action.to_string(), executor: "nobody".to_owned(), ..Default::default() };
+        let body =
+            ToolInvoke { runner: "tool-runner-elsewhere".to_owned(), actions: vec![invocation], ..Default::default() };
+        let envelope = decision.envelope.follow(ids::entering(), Service::ToolRunner, Origin::Tool, Timestamp::now());
+        self.bus.publish(&Outgoing::new(&TOOL_INVOKE, &self.agent, envelope, body)).await.unwrap();
     }
 
     /// A call about another one, or about nothing of this agent's; how it ended.
@@ -201,9 +217,9 @@ impl Kairo {
 
     pub async fn wait<T>(&self, filter: &str, pick: impl Fn(&Record) -> Option<T>) -> T {
         let found = async {
-            let stream = self.bus.jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
+            let stream = self.bus.nats().unwrap().jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
             let config = OrderedConfig {
-                filter_subject: filter.to_owned(),
+                filter_subject: format!("{filter}.*"),
                 deliver_policy: DeliverPolicy::All,
                 ..Default::default()
             };

@@ -14,3 +14,4 @@ mod imap;
 mod kairo;
 mod processes;
 mod progress;
+mod room;

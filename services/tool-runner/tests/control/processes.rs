@@ -50,16 +50,16 @@ async fn answering(
     subject: String,
     answer: ProcessAnswer,
 ) -> tokio::sync::mpsc::Receiver<ProcessRequest> {
-    let mut questions = kairo.bus.client.subscribe(subject).await.unwrap();
+    let mut questions = kairo.bus.nats().unwrap().client.subscribe(subject).await.unwrap();
     let (seen, asked) = tokio::sync::mpsc::channel(16);
-    let client = kairo.bus.client.clone();
+    let client = kairo.bus.nats().unwrap().client.clone();
     tokio::spawn(async move {
         while let Some(question) = questions.next().await {
             let _ = seen.send(ProcessRequest::decode(question.payload).unwrap()).await;
             client.publish(question.reply.unwrap(), answer.encode_to_vec().into()).await.unwrap();
         }
     });
-    kairo.bus.client.flush().await.unwrap();
+    kairo.bus.nats().unwrap().client.flush().await.unwrap();
     asked
 }
 

@@ -65,6 +65,7 @@ pub fn context() -> CallContext {
     CallContext {
         action_id: uuid::Uuid::now_v7().to_string(),
         now: Timestamp::now(),
+        begun: Timestamp::now(),
         agent: "tester".to_owned(),
         target: None,
         thread_id: String::new(),

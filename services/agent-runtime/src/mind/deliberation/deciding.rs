@@ -42,7 +42,7 @@ impl Deliberation<'_> {
         let tool = self.tool(&deciding.event);
         let schema: Value = tool.and_then(|tool| serde_json::from_str(&tool.schema).ok()).unwrap_or_default();
         let words = self.mind.threads.get(&turn.thread_id).and_then(|thread| {
-            thread.entries.iter().rev().find_map(|entry| match entry {
+            thread.entries().rev().find_map(|entry| match entry {
                 Entry::User { words, .. } => Some(cut_to(&words.in_words(), RESULT_BYTES)),
                 _ => None,
             })

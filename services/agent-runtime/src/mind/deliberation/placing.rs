@@ -182,7 +182,8 @@ impl Deliberation<'_> {
 
     /// A user's threads that are not put away, those used last first.
     fn threads_of(&self, user: &str) -> Vec<(&String, &Thread)> {
-        let his = self.mind.threads.iter().filter(|(_, thread)| thread.user == user && !thread.archived);
+        let all = self.mind.threads.iter().map(|(id, thread)| (id, &**thread));
+        let his = all.filter(|(_, thread)| thread.user == user && !thread.archived);
         let mut threads: Vec<_> = his.filter(|(_, thread)| thread.heard > 0).collect();
         threads.sort_by_key(|(_, thread)| std::cmp::Reverse(thread.heard));
         threads

@@ -118,7 +118,7 @@ pub fn read_summary(text: &str) -> Result<(String, String), String> {
 pub fn transcript(thread: &Thread, bytes: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut size = 0;
-    for entry in thread.entries.iter().rev() {
+    for entry in thread.entries().rev() {
         let line = cut_to(&told(entry), ENTRY_BYTES);
         size += line.len() + 1;
         if size > bytes && !lines.is_empty() {

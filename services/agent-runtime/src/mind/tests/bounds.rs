@@ -223,7 +223,7 @@ fn what_is_joined_to_a_decision_too_large_is_over_with_it() {
     let mut agent = Agent::with(AgentProfile { interjection: "join".into(), ..Default::default() });
     agent.hears("m1", "one");
     agent.hears("m2", "two");
-    let input = agent.mind.next_input().unwrap();
+    let input = agent.next_input().unwrap();
     let instead = Deliberation::too_large(&agent.mind.state, &input, &catalogue(), &limits()).unwrap();
     agent.write(&AGENT_DECISION, Some(&input.envelope), instead);
     assert!(agent.mind.state.turns.is_empty());
@@ -235,7 +235,7 @@ fn an_agent_that_calls_tools_itself_needs_no_draft() {
     agent.hears("m1", "what time is it?");
     let decided = agent.decides(&[calls(&["tools.now"])]).unwrap();
     agent.learns(&decided, &actions(&decided)[0], "noon");
-    let input = agent.mind.next_input().unwrap();
+    let input = agent.next_input().unwrap();
     let (limits, catalogue) = (limits(), catalogue());
     let (thought, _) = Deliberation::begin(&agent.mind.state, &input, &catalogue, &limits).unwrap();
     let reasoned = Completion { reasoning: "It is noon.".into(), ..says("Noon.") };

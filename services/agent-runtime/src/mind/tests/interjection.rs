@@ -99,24 +99,79 @@ fn a_decision_begun_again_takes_in_what_came_meanwhile() {
     let mut agent = with_policy("restart");
     agent.hears("m1", "one");
     // The model is being asked about it when the second comes.
-    let first = agent.mind.next_input().unwrap();
+    let first = agent.next_input().unwrap();
     let second = agent.hears("m2", "no, two");
-    assert_eq!(agent.mind.next_input().unwrap(), second);
+    assert_eq!(agent.next_input().unwrap(), second);
     assert_ne!(first, second);
     assert_eq!(joined(&agent.decides(&[says("two")]).unwrap()), [pair("m1", "m2")]);
 }
 
 #[test]
-fn whoever_observed_more_than_was_decided_on_starts_again() {
+fn whoever_observed_more_than_was_decided_on_goes_back_to_what_stands() {
     let mut agent = with_policy("join");
     let first = agent.hears("m1", "one");
-    agent.hears("m2", "two");
+    let second = agent.hears("m2", "two");
     let mut other = agent.mind.clone();
-    assert_eq!(other.next_input().unwrap().sequence, first.sequence + 1);
+    assert_eq!(other.next_input(), Some(Ready::Input(second.clone().into())));
     // Somebody read only the first before deciding.
     let decision = AgentDecision { cursor: first.sequence, ..Default::default() };
     let envelope = first.envelope.clone();
     let subject = AGENT_DECISION.of(&Name::parse("a").unwrap());
     let record = Record { sequence: 9, subject, envelope, body: decision.into() };
-    assert_eq!(other.push(record), Err(Diverged));
+    other.push(record.clone()).unwrap();
+    let mut cold = Log::default();
+    agent.log.push(record);
+    agent.log.iter().for_each(|record| cold.push(record.clone()).unwrap());
+    assert_eq!((&other.state, other.observed), (&cold.state, first.sequence));
+    assert_eq!(other.next_input(), Some(Ready::Input(second.into())));
+}
+
+#[test]
+fn a_snapshot_holds_what_stands_and_not_what_is_being_decided_on() {
+    for policy in ["order", "join"] {
+        let mut agent = with_policy(policy);
+        agent.hears("m0", "zero");
+        agent.decides(&[says("0")]).unwrap();
+        let before = agent.mind.state.clone();
+        agent.hears("m1", "one");
+        agent.write(&TOOL_INVOKE, None, ToolInvoke::default());
+        agent.hears("m2", "two");
+        let input = agent.next_input().unwrap();
+        assert_ne!(before, agent.mind.state);
+        let snapshot = agent.mind.snapshot(LOG);
+        assert_eq!((&snapshot.state, snapshot.ahead.len(), snapshot.through), (&before, 3, agent.log.len() as u64));
+        assert!(Log::resume(snapshot.clone(), Uuid::nil()).is_none(), "another log");
+        agent.mind = Log::resume(snapshot, LOG).unwrap();
+        assert_eq!(agent.next_input(), Some(input));
+    }
+}
+
+#[test]
+fn a_decision_of_somebody_else_may_pass_what_lay_ahead_when_the_snapshot_was_taken() {
+    let mut agent = with_policy("order");
+    agent.hears("m1", "one");
+    agent.next_input().unwrap();
+    let snapshot = agent.mind.snapshot(LOG);
+    let decided = agent.decides(&[says("1")]).unwrap();
+    let mut resumed = Log::resume(snapshot, LOG).unwrap();
+    for sequence in resumed.all_missing() {
+        resumed.supply(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
+    }
+    resumed.push(decided).unwrap();
+    assert_eq!((&resumed.state, resumed.waiting()), (&agent.mind.state, 0));
+}
+
+#[test]
+fn what_lies_far_ahead_is_read_when_its_turn_comes() {
+    let mut agent = with_policy("order");
+    agent.mind.hold_at_most(HELD);
+    for number in 0..2 * HELD {
+        agent.hears(&format!("m{number}"), "hello");
+    }
+    assert_eq!(agent.mind.waiting(), 1 + 2 * HELD, "and its definition");
+    let mut answered = 0;
+    while agent.decides(&[says("hi")]).is_some() {
+        answered += 1;
+    }
+    assert_eq!((answered, agent.mind.waiting()), (2 * HELD, 0));
 }

@@ -11,14 +11,12 @@ use axum::{
         sse::{Event, KeepAlive, Sse},
     },
 };
-use futures::{Stream, StreamExt, future::ready, stream, stream::BoxStream};
-use jiff::Timestamp;
-use kairo_core::{
-    bus::BusError,
-    ids::Name,
-    record::Record,
-    subjects::{LIVE_TOKEN, everything_of},
+use futures::{
+    Stream, StreamExt,
+    stream::{self, BoxStream},
 };
+use jiff::Timestamp;
+use kairo_core::{ids::Name, record::Record, subjects::everything_of};
 use kairo_proto::Body;
 use serde_json::Value;
 use tokio::{
@@ -43,19 +41,17 @@ use super::{
 };
 use crate::{
     auth::Caller,
+    dispatch::{Interest, Subscription},
     fields::{CLIENT_ID, NAME, client_id},
-    follow::end_of_log,
-    live,
     problem::Problem,
+    recent::Found,
     state::Gateway,
-    tail::Said,
+    tail::{Said, Wanted},
 };
 
 const USER: HeaderName = HeaderName::from_static("kairo-user");
 const THREAD: HeaderName = HeaderName::from_static("kairo-thread");
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// How agents plan whose models' words may turn out to be meant for the mind.
-const PLANS: &str = "chain";
 
 pub async fn post(
     State(gateway): State<Gateway>,
@@ -70,17 +66,15 @@ pub async fn post(
     caller.act_as_user(Some(user.as_str()))?;
     // Before it is said whether there is such an agent.
     caller.act_on_agent(Some(&chat.model))?;
-    let model = models::find(&gateway, &chat.model).await?;
+    let (name, agent) = models::find(&gateway, &chat.model).await?;
     let permit = gateway.stream_permit()?;
 
-    // Before anything is said, so that nothing is missed.
-    let streams = chat.stream && model.profile.planning != PLANS;
-    let live = if streams { tokens(&gateway, &model.name).await? } else { stream::pending().boxed() };
-    let message = Addressed::of(&gateway, &headers, &chat, user, model.name.clone()).await?;
+    let message = Addressed::of(&gateway, &headers, &chat, user, name.clone()).await?;
     let thread = message.thread.clone();
-    let mut waiting = message.say(&gateway, &caller, traceparent(&headers), live).await?;
+    let streams = chat.stream && !agent.plans;
+    let mut waiting = message.say(&gateway, &caller, traceparent(&headers), streams).await?;
     let created = Timestamp::now().as_second();
-    let answer = Answer { event_id: waiting.event_id, created, model: model.name };
+    let answer = Answer { event_id: waiting.event_id, created, model: name };
 
     let mut response = if chat.stream {
         let (client, chunks) = mpsc::channel(gateway.config.stream_buffer);
@@ -129,6 +123,8 @@ struct Addressed {
     agent: Name,
     thread: String,
     message_id: String,
+    /// When it can have been said first; none for at any time.
+    said_since: Option<Timestamp>,
     text: String,
     parts: Vec<Given>,
 }
@@ -139,15 +135,18 @@ impl Addressed {
         let thread = name_in(headers, &THREAD)?.map(|thread| thread.to_string());
         let thread = thread.unwrap_or_else(|| identity::thread(&user, &agent, first));
         let key = headers.get(&KEY).map(|key| key.to_str().ok().and_then(client_id));
-        let message_id = match key {
-            Some(Some(key)) => identity::keyed(&thread, &key),
+        let (message_id, said_since) = match key {
+            Some(Some(key)) => (identity::keyed(&thread, &key), None),
             Some(None) => {
                 return Err(Error::invalid(Some(KEY.as_str()), format!("header {KEY}: expected {CLIENT_ID}")));
             }
-            None => said_before(gateway, &user, &thread, &chat.said).await,
+            None => {
+                let (message_id, since) = said_before(gateway, &user, &agent, &thread, &chat.said).await;
+                (message_id, Some(since))
+            }
         };
         let (text, parts) = (chat.text.clone(), chat.parts.clone());
-        Ok(Self { user, agent, thread, message_id, text, parts })
+        Ok(Self { user, agent, thread, message_id, said_since, text, parts })
     }
 
     /// Says it, and begins to wait.
@@ -156,44 +155,50 @@ impl Addressed {
         gateway: &Gateway,
         caller: &Caller,
         traceparent: Option<String>,
-        tokens: BoxStream<'static, Record>,
+        streams: bool,
     ) -> Result<Waiting, Error> {
-        let end = end_of_log(&gateway.bus).await.map_err(Problem::from)?;
+        // Before anything is said, so that nothing is missed.
+        let event_id = entering::event_id::<Message>(&self.user, &self.message_id);
+        let log = gateway.tail.listen(of_turn(event_id, None)).into_stream().boxed();
+        let tokens = if streams { Some(gateway.tokens.of(event_id).await.map_err(Problem::from)?) } else { None };
         let message = Message::new(self.user, self.agent.clone(), self.text, self.message_id.clone(), &self.thread);
-        let message = message.with(self.parts);
+        let message = message.with(self.parts).said_since(self.said_since);
         let accepted = entering::enter(gateway, caller, traceparent, message).await?;
-        let mut turn = Turn::new(accepted.event_id, self.message_id);
-        let is_known = accepted.sequence <= end;
-        let mut position = accepted.sequence;
-        if is_known {
-            // What has come of it so far is taken in as a whole: a question may have been answered.
-            let everything = everything_of(&self.agent);
-            let read = gateway.bus.read_all(&everything, accepted.sequence, |raw| {
-                position = raw.sequence;
-                turn.take(&Said::read(&raw, gateway.bus.limits.max_body_bytes));
-            });
-            read.await.map_err(Problem::from)?;
-        }
-        let log = gateway.tail.join(is_known.then_some(self.agent), position).await.map_err(Problem::from)?;
+        let turn = Turn::new(event_id, self.message_id);
         let deadline = Instant::now() + Duration::from_millis(gateway.config.openai_wait_ms);
-        Ok(Waiting { event_id: accepted.event_id, turn, log: log.boxed(), tokens, deadline })
+        let mut waiting = Waiting { event_id, turn, log, tokens, deadline };
+        if accepted.is_known {
+            waiting.catch_up(gateway, self.agent, accepted.sequence).await?;
+        }
+        Ok(waiting)
     }
 }
 
-/// The message's id: that of the same one said before, if it was not long ago.
-async fn said_before(gateway: &Gateway, user: &Name, thread: &str, said: &[String]) -> String {
-    let [before, now] = identity::message_ids(thread, said, Timestamp::now(), gateway.config.openai_retry_ms);
-    let known = query::at_once(gateway, gateway.read_model.message(user.as_str(), &before)).await.flatten();
-    if known.is_some() { before } else { now }
+/// The message's id, that of the same one said before if it was not long ago, and when it can have been said first.
+async fn said_before(
+    gateway: &Gateway,
+    user: &Name,
+    agent: &Name,
+    thread: &str,
+    said: &[String],
+) -> (String, Timestamp) {
+    let (time, window_ms) = (Timestamp::now(), gateway.config.openai_retry_ms);
+    let [before, now] = identity::message_ids(agent, thread, said, time, window_ms);
+    let since = time.checked_sub(Duration::from_millis(2 * window_ms)).unwrap_or(Timestamp::MIN);
+    let is_known = match gateway.recent.find(entering::event_id::<Message>(user, &before), Some(since)) {
+        Found::At(_) => true,
+        Found::Never => false,
+        Found::Unknown => {
+            let known = gateway.read_model.message(user.as_str(), &before);
+            query::at_once(gateway, known).await.flatten().is_some()
+        }
+    };
+    (if is_known { before } else { now }, since)
 }
 
-/// What the agent's models write from now on.
-async fn tokens(gateway: &Gateway, agent: &Name) -> Result<BoxStream<'static, Record>, Error> {
-    let heard = gateway.bus.client.subscribe(LIVE_TOKEN.of(agent)).await;
-    let unavailable = |source| BusError::Unavailable { doing: "listening to what is live", source };
-    let heard = heard.map_err(|error| Problem::from(unavailable(error.into())))?;
-    let max_body = gateway.bus.limits.max_body_bytes;
-    Ok(heard.filter_map(move |message| ready(live::raw(message).read(max_body).ok())).boxed())
+/// What is waited for of the log: what carries this correlation id, and, as far as it is read there, concerns the agent.
+fn of_turn(correlation: Uuid, agent: Option<Name>) -> Wanted {
+    Wanted { interest: Interest::Correlation(correlation), agent }
 }
 
 /// A turn that is waited for.
@@ -201,21 +206,47 @@ struct Waiting {
     event_id: Uuid,
     turn: Turn,
     log: BoxStream<'static, Arc<Said>>,
-    tokens: BoxStream<'static, Record>,
+    /// What the agent's models write in this turn, if that is shown.
+    tokens: Option<Subscription<Arc<Record>>>,
     deadline: Instant,
 }
 
 /// What happened next.
 enum Next {
     Said(Arc<Said>),
-    Token(Box<Record>),
+    Token(Arc<Record>),
 }
 
 impl Waiting {
+    /// Takes in what has come of a message that was said before, as a whole: a question may have been answered.
+    async fn catch_up(&mut self, gateway: &Gateway, agent: Name, said_at: u64) -> Result<(), Error> {
+        let mut position = said_at;
+        let everything = everything_of(&agent);
+        let read = gateway.bus.read_all(&everything, said_at, |raw| {
+            position = raw.sequence;
+            self.turn.take(&Said::read(&raw, gateway.bus.limits.max_body_bytes));
+        });
+        read.await.map_err(Problem::from)?;
+        self.log = gateway.tail.join(of_turn(self.turn.correlation(), Some(agent)), position).into_stream().boxed();
+        Ok(())
+    }
+
+    /// Takes in a message of the log. Returns the input that was decided on, if it is a decision of this turn.
+    fn take(&mut self, gateway: &Gateway, said: &Said) -> Option<Uuid> {
+        let before = self.turn.correlation();
+        let decided = self.turn.take(said);
+        // It is answered with another turn: from here on that one is waited for.
+        if self.turn.correlation() != before {
+            let into = of_turn(self.turn.correlation(), None);
+            self.log = gateway.tail.join(into, said.sequence).into_stream().boxed();
+        }
+        decided
+    }
+
     async fn next(&mut self, gateway: &Gateway, caller: &Caller) -> Result<Next, Error> {
         tokio::select! {
             Some(said) = self.log.next() => Ok(Next::Said(said)),
-            Some(token) = self.tokens.next() => Ok(Next::Token(Box::new(token))),
+            Some(token) = next_of(&mut self.tokens) => Ok(Next::Token(token)),
             () = sleep_until(self.deadline) => Err(Error::timeout(gateway.config.openai_wait_ms)),
             () = caller.ended() => Err(Problem::unauthorized().into()),
             () = gateway.shutdown.cancelled() => {
@@ -231,7 +262,7 @@ impl Waiting {
                 return Ok(self.paragraphs(outcome)?.join(growing::BETWEEN));
             }
             if let Next::Said(said) = self.next(gateway, caller).await? {
-                self.turn.take(&said);
+                self.take(gateway, &said);
             }
         }
     }
@@ -254,7 +285,9 @@ impl Waiting {
                 break self.paragraphs(outcome).and_then(|said| growing.end(&said).map_err(|_| Error::began_anew()));
             }
             let more = match self.next(gateway, caller).await {
-                Ok(Next::Said(said)) => self.turn.take(&said).and_then(|input| growing.commit(input, self.turn.said())),
+                Ok(Next::Said(said)) => {
+                    self.take(gateway, &said).and_then(|input| growing.commit(input, self.turn.said()))
+                }
                 Ok(Next::Token(token)) => self.piece(&token).and_then(|piece| growing.hear(piece)),
                 Err(error) => break Err(error),
             };
@@ -295,4 +328,9 @@ impl Waiting {
         }
         Ok(said)
     }
+}
+
+/// The next piece, if pieces are shown.
+async fn next_of(tokens: &mut Option<Subscription<Arc<Record>>>) -> Option<Arc<Record>> {
+    tokens.as_mut()?.next().await
 }

@@ -57,13 +57,15 @@ pub fn keyed(thread: &str, key: &str) -> String {
 
 /// The ids that a message may have, the one it was given if it was said a while ago first.
 ///
-/// The same words in the same place of a chat are the same message for a while: at least `window_ms`, at most twice as
-/// long. Later they are said anew. Time is cut into windows, and a message belongs to the one it was first said in.
-pub fn message_ids(thread: &str, said: &[String], now: Timestamp, window_ms: u64) -> [String; 2] {
+/// The same words to the same agent in the same place of a chat are the same message for a while: at least `window_ms`, at
+/// most twice as long. Later they are said anew. Time is cut into windows, and a message belongs to the one it was first
+/// said in.
+pub fn message_ids(agent: &Name, thread: &str, said: &[String], now: Timestamp, window_ms: u64) -> [String; 2] {
     let said: Vec<&str> = said.iter().map(String::as_str).collect();
     let said = ids::named("openai-said", &said).to_string();
     let window = u64::try_from(now.as_millisecond()).unwrap_or_default() / window_ms.max(1);
-    let id = |window: u64| ids::named("openai-message", &[thread, &said, &window.to_string()]).to_string();
+    let id =
+        |window: u64| ids::named("openai-message", &[agent.as_str(), thread, &said, &window.to_string()]).to_string();
     [id(window.saturating_sub(1)), id(window)]
 }
 
@@ -98,7 +100,8 @@ mod tests {
     fn the_same_words_at_the_same_place_are_the_same_message_for_a_while() {
         let at = |ms| Timestamp::from_millisecond(ms).unwrap();
         let said = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let ids = |ms, words: &[&str]| message_ids("t", &said(words), at(ms), 1_000);
+        let ids = |ms, words: &[&str]| message_ids(&user("cook"), "t", &said(words), at(ms), 1_000);
+        assert_ne!(ids(5_000, &["a"]), message_ids(&user("coach"), "t", &said(&["a"]), at(5_000), 1_000));
         assert_eq!(ids(5_000, &["a"]), ids(5_999, &["a"]));
         assert_eq!(ids(5_999, &["a"])[1], ids(6_000, &["a"])[0]);
         assert!(!ids(7_000, &["a"]).contains(&ids(5_999, &["a"])[1]));

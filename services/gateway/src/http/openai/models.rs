@@ -5,25 +5,14 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
 };
 use jiff::Timestamp;
-use kairo_core::{ids::Name, subjects::AGENT_DEFINED};
-use kairo_proto::{
-    Body,
-    v1::{AgentDefined, AgentProfile},
-};
+use kairo_core::ids::Name;
 use serde_json::{Value, json};
 
 use super::{
     super::{fresh::Asked, query},
     Error,
 };
-use crate::{auth::Caller, problem::Problem, state::Gateway};
-
-/// What is known of an agent.
-pub struct Model {
-    pub name: Name,
-    pub profile: AgentProfile,
-    defined_at: Timestamp,
-}
+use crate::{auth::Caller, directory::Agent, problem::Problem, state::Gateway};
 
 pub async fn all(
     State(gateway): State<Gateway>,
@@ -44,22 +33,20 @@ pub async fn one(
 ) -> Result<Json<Value>, Error> {
     let named = path.map(|Path(named)| named).unwrap_or_default();
     caller.act_on_agent(Some(&named))?;
-    let model = find(&gateway, &named).await?;
-    Ok(Json(shown(model.name.as_str(), model.defined_at)))
+    let (name, agent) = find(&gateway, &named).await?;
+    Ok(Json(shown(name.as_str(), agent.defined_at)))
 }
 
-/// The agent of this name, from the log: one that was just defined can be talked to.
-pub async fn find(gateway: &Gateway, named: &str) -> Result<Model, Error> {
+/// The agent of this name: one that was just defined can be talked to.
+pub async fn find(gateway: &Gateway, named: &str) -> Result<(Name, Agent), Error> {
     let shown: String = named.chars().take(80).collect();
     let unknown = || {
         let advice = "GET /v1/models lists those there are, POST /v1/agents defines one";
         Error::model_not_found(format!("there is no agent {shown:?}; {advice}"))
     };
     let name = Name::parse(named).map_err(|_| unknown())?;
-    let last = gateway.bus.last(&AGENT_DEFINED.of(&name)).await.map_err(Problem::from)?;
-    let record = last.ok_or_else(unknown)?.read(gateway.bus.limits.max_body_bytes).map_err(|_| unknown())?;
-    let Body::AgentDefined(AgentDefined { profile }) = record.body else { return Err(unknown()) };
-    Ok(Model { name, profile: profile.unwrap_or_default(), defined_at: record.envelope.time })
+    let agent = gateway.directory.find(&name).await.map_err(Problem::from)?.ok_or_else(unknown)?;
+    Ok((name, agent))
 }
 
 fn shown(agent: &str, defined_at: Timestamp) -> Value {

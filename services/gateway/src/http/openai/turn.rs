@@ -81,6 +81,11 @@ impl Turn {
         }
     }
 
+    /// What the turn's events carry.
+    pub fn correlation(&self) -> Uuid {
+        self.correlation
+    }
+
     pub fn said(&self) -> &[String] {
         &self.said
     }

@@ -112,7 +112,7 @@ fn write_entry(context: &Context<'_>, params: &Map<String, Value>, entry: &Map<S
             words.extend(items);
         }
     }
-    let sources = thread.fresh.iter().take(SOURCES).cloned().collect();
+    let sources = thread.fresh.iter().take(SOURCES).map(|event| event.to_string()).collect();
     appended(context, params, Cleaned { text: cut_to(&content, CONTENT_BYTES), secrets: taken }, &words, sources)
 }
 
@@ -176,13 +176,13 @@ fn thread<'c>(context: &Context<'c>, params: &Map<String, Value>) -> Result<&'c 
     let id = text(params, "thread_id").unwrap_or(&context.turn.thread_id);
     let user = &context.turn.user;
     let thread = context.state.threads.get(id).filter(|thread| thread.user == *user || user.is_empty());
-    thread.ok_or_else(|| format!("thread_id: there is no thread {id:?} of this user"))
+    thread.map(|thread| &**thread).ok_or_else(|| format!("thread_id: there is no thread {id:?} of this user"))
 }
 
 /// What happened in a thread since it was last written down, without its secrets; none if that is nothing.
 fn told(thread: &Thread) -> Option<Cleaned> {
     let lines: Vec<String> =
-        thread.entries.iter().rev().take(thread.news).filter_map(|entry| line(&thread.user, entry)).collect();
+        thread.entries().rev().take(thread.news).filter_map(|entry| line(&thread.user, entry)).collect();
     let told = lines.into_iter().rev().collect::<Vec<_>>().join("\n");
     (!thread.fresh.is_empty() && !told.is_empty()).then(|| secrets::take_out(&told))
 }

@@ -34,7 +34,7 @@ fn state() -> AgentState {
 fn say(state: &mut AgentState, thread: &str, event: &str, text: &str) {
     let entry = Entry::User { turn: Uuid::nil(), words: text.into() };
     state.add(1, thread, entry);
-    state.threads.get_mut(thread).unwrap().fresh.push_back(event.to_owned());
+    state.threads.get_mut(thread).unwrap().fresh.push_back(event.into());
 }
 
 fn turn(user: &str) -> Turn {

@@ -1,0 +1,80 @@
+//! Tools as requests offer them, written once. An agent's requests offer the same tools again and again, with descriptions
+//! and schemas that are most of a request: of the wire as of the digest.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::wire;
+use crate::mind::request::Tool;
+
+/// Sets of tools that are remembered, those offered last. Agents differ in what they are offered, but seldom in many ways.
+const REMEMBERED: usize = 32;
+
+/// Tools that are offered together.
+#[derive(Debug)]
+pub struct Offer {
+    tools: Vec<Tool>,
+    /// As they stand in what the digest is of.
+    pub canonical: Box<RawValue>,
+    /// As the endpoint is told.
+    pub wire: Box<RawValue>,
+}
+
+/// Those offered lately, the latest first.
+#[derive(Debug, Default)]
+pub struct Offers(Mutex<VecDeque<Arc<Offer>>>);
+
+impl Offers {
+    /// These tools, as they were written before if they were.
+    pub fn of(&self, tools: &[Tool]) -> Arc<Offer> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = known.iter().position(|offer| offer.tools == tools)
+            && let Some(offer) = known.remove(at)
+        {
+            known.push_front(offer.clone());
+            return offer;
+        }
+        let offer =
+            Arc::new(Offer { tools: tools.to_vec(), canonical: written(tools), wire: written(&wire::offered(tools)) });
+        known.push_front(offer.clone());
+        known.truncate(REMEMBERED);
+        offer
+    }
+}
+
+/// Strings and lists of them are always JSON.
+fn written(value: &(impl Serialize + ?Sized)) -> Box<RawValue> {
+    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: String, schema: &str) -> Tool {
+        Tool { name, description: "what it does".into(), schema: schema.into(), needs_approval: false }
+    }
+
+    #[test]
+    fn tools_are_written_once_and_told_apart_by_all_they_say() {
+        let offers = Offers::default();
+        let one = [tool("a.b".into(), "{}")];
+        let first = offers.of(&one);
+        assert_eq!(
+            first.wire.get(),
+            r#"[{"type":"function","function":{"name":"a__b","description":"what it does","parameters":{}}}]"#
+        );
+        assert_eq!(first.canonical.get(), serde_json::to_string(&one).unwrap());
+        let other = offers.of(&[tool("a.b".into(), r#"{"type":"object"}"#)]);
+        assert_ne!(first.wire.get(), other.wire.get());
+        assert!(Arc::ptr_eq(&first, &offers.of(&one)));
+        (0..REMEMBERED).for_each(|number| drop(offers.of(&[tool(number.to_string(), "{}")])));
+        assert!(!Arc::ptr_eq(&first, &offers.of(&one)));
+        assert_eq!(offers.0.lock().unwrap().len(), REMEMBERED);
+    }
+}

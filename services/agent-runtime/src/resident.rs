@@ -1,0 +1,291 @@
+//! One agent in the memory of the replica that owns it.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use kairo_core::{
+    bus::Bus,
+    ids::Name,
+    record::{Raw, Record},
+    subjects::AGENT_DECISION,
+};
+use kairo_proto::Body;
+use tokio::{task::AbortHandle, time::Instant};
+use uuid::Uuid;
+
+use crate::{
+    mind::{
+        log::{HELD, Log, Ready, Snapshot},
+        state::Interjection,
+    },
+    snapshots::Loaded,
+    thinking::Paid,
+};
+
+/// How long it may take until a conflict is explained by what the tail brings; then the log is asked.
+const EXPLAINED_WITHIN: Duration = Duration::from_secs(2);
+/// What an agent takes of memory before it was ever saved, in bytes.
+const UNSAVED_BYTES: usize = 4_096;
+
+/// An agent, or one on its way into memory.
+pub struct Resident {
+    pub name: Name,
+    /// None while it is being loaded.
+    pub log: Option<Log>,
+    /// Whether what is being loaded was known here already, so that no snapshot may say all of it.
+    pub reloading: bool,
+    /// What came while it was being loaded.
+    held_back: Vec<Raw>,
+    /// Where its snapshot stands.
+    pub revision: u64,
+    /// Whether its snapshot says less than is known.
+    pub dirty: bool,
+    /// The decision being made.
+    running: Option<Running>,
+    /// Whether something that lies ahead is being read.
+    pub fetching: bool,
+    /// Whether the guard moved under the decision being made, by something that decided nothing.
+    moved: bool,
+    /// Since when a conflict is unexplained.
+    puzzled: Option<Instant>,
+    pub paid: Paid,
+    /// Times the decision on the next input was begun again because something came.
+    restarts: u32,
+    restarts_allowed: u32,
+    pub touched: Instant,
+    /// What it takes of memory, about, in bytes.
+    pub bytes: usize,
+}
+
+struct Running {
+    task: AbortHandle,
+    input: u64,
+    /// Whether its turn has come: before, nothing was spent on it.
+    begun: Arc<AtomicBool>,
+}
+
+/// What the tail brought for an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Nothing to be said about it.
+    Well,
+    /// It cannot be read, and is this service's to report.
+    Unreadable,
+    /// The log must be read again.
+    Diverged,
+}
+
+impl Resident {
+    /// `restarts` is how often a decision may begin again because another message came.
+    pub fn loading(name: Name, restarts: u32) -> Self {
+        Self {
+            name,
+            log: None,
+            reloading: false,
+            held_back: Vec::new(),
+            revision: 0,
+            dirty: false,
+            running: None,
+            fetching: false,
+            moved: false,
+            puzzled: None,
+            paid: Paid::default(),
+            restarts: 0,
+            restarts_allowed: restarts,
+            touched: Instant::now(),
+            bytes: UNSAVED_BYTES,
+        }
+    }
+
+    /// Whether nothing is left to do for it here, and its snapshot says all.
+    pub fn is_idle(&self) -> bool {
+        let nothing_ahead = self.log.as_ref().is_some_and(|log| log.waiting() == 0);
+        nothing_ahead && !self.dirty && self.running.is_none() && !self.fetching
+    }
+
+    /// Whether the next owner has something to go on with.
+    pub fn is_busy(&self) -> bool {
+        self.log.as_ref().is_none_or(|log| log.waiting() > 0)
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.log.as_ref().map_or(self.held_back.len(), Log::waiting)
+    }
+
+    /// The first of what no snapshot can hold yet, since it was not taken in.
+    pub fn first_held_back(&self) -> Option<u64> {
+        self.held_back.first().map(|raw| raw.sequence)
+    }
+
+    /// It was loaded; what came meanwhile is taken in. What [`Resident::take`] says of each.
+    pub fn arrive(&mut self, bus: &Bus, loaded: Loaded) -> Vec<(Raw, Taken)> {
+        let mut log = loaded.log;
+        log.hold_at_most(HELD);
+        self.log = Some(log);
+        self.reloading = false;
+        self.revision = loaded.revision;
+        self.puzzled = None;
+        // One that was folded from the log is worth a snapshot.
+        self.dirty = true;
+        let held_back = std::mem::take(&mut self.held_back);
+        let take = |raw| {
+            let taken = self.take(bus, &raw);
+            (raw, taken)
+        };
+        held_back.into_iter().map(take).collect()
+    }
+
+    /// Takes in a message of the log.
+    pub fn take(&mut self, bus: &Bus, raw: &Raw) -> Taken {
+        self.touched = Instant::now();
+        let Some(log) = &mut self.log else {
+            self.held_back.push(raw.clone());
+            return Taken::Well;
+        };
+        let known = raw.sequence <= log.read;
+        let record = match raw.read(bus.limits.max_body_bytes) {
+            Ok(_) if known => return Taken::Well,
+            Ok(record) => record,
+            // Reported even if the log was folded beyond it: folding reports nothing.
+            Err(_) if known => return Taken::Unreadable,
+            Err(_) => {
+                self.dirty = true;
+                let on_decisions = raw.subject == AGENT_DECISION.of(&self.name);
+                log.pass_over(raw.sequence, on_decisions);
+                if on_decisions {
+                    self.guard_moved();
+                }
+                return Taken::Unreadable;
+            }
+        };
+        self.dirty = true;
+        let is_decision = matches!(record.body, Body::AgentDecision(_));
+        let is_message = matches!(record.body, Body::AgentMessage(_));
+        let before = (log.state.cursor, log.state.decided);
+        let outcome = log.push(record);
+        let after = (log.state.cursor, log.state.decided);
+        if is_decision && before.0 != after.0 {
+            // One's own whose acknowledgement is late, or somebody else's: either way this one is over.
+            if self.running.as_ref().is_some_and(|running| running.input == after.0) {
+                bus.standing.count_decision();
+            }
+            self.interrupt();
+            self.next_one();
+        } else if is_decision && before.1 != after.1 {
+            self.guard_moved();
+        } else if is_message && self.wants_restart() {
+            self.restarts += 1;
+            self.interrupt();
+        }
+        if outcome.is_err() { Taken::Diverged } else { Taken::Well }
+    }
+
+    /// Whether a decision on the way is to begin again for a message that has come.
+    fn wants_restart(&self) -> bool {
+        let profile = self.log.as_ref().and_then(|log| log.state.profile.as_ref());
+        let policy = profile.map(|profile| profile.interjection).unwrap_or_default();
+        policy == Interjection::Restart && self.running.is_some() && self.restarts < self.restarts_allowed
+    }
+
+    /// The next input that wants a decision, if it may be decided on now.
+    pub fn next(&mut self) -> Option<Ready> {
+        let waits = self.running.is_some() || self.fetching || self.puzzled.is_some();
+        if waits { None } else { self.log.as_mut()?.next_input() }
+    }
+
+    pub fn run(&mut self, input: u64, task: AbortHandle, begun: Arc<AtomicBool>) {
+        self.moved = false;
+        self.running = Some(Running { task, input, begun });
+    }
+
+    /// Gives up the decision under way if its turn has not come yet.
+    pub fn interrupt_if_waiting(&mut self) {
+        if self.running.as_ref().is_some_and(|running| !running.begun.load(Ordering::Relaxed)) {
+            self.interrupt();
+        }
+    }
+
+    /// What a copy or something unreadable on the decision subject does: what is being decided is not at stake, but it
+    /// has to be written under another guard.
+    fn guard_moved(&mut self) {
+        self.moved = true;
+        self.puzzled = None;
+    }
+
+    /// The task that decided on this input has ended; false if it is not the one that is waited for.
+    pub fn ended(&mut self, input: u64) -> bool {
+        let expected = self.running.as_ref().is_some_and(|running| running.input == input);
+        if expected {
+            self.running = None;
+        }
+        expected
+    }
+
+    /// Gives up the decision under way, so that it can begin again.
+    pub fn interrupt(&mut self) {
+        self.puzzled = None;
+        if let Some(running) = self.running.take() {
+            running.task.abort();
+        }
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// What was committed here is taken in at once.
+    pub fn decided(&mut self, record: Record) -> Taken {
+        self.touched = Instant::now();
+        self.dirty = true;
+        self.next_one();
+        match self.log.as_mut().map(|log| log.decided(record)) {
+            Some(Err(_)) => Taken::Diverged,
+            _ => Taken::Well,
+        }
+    }
+
+    fn next_one(&mut self) {
+        self.paid = Paid::default();
+        self.restarts = 0;
+    }
+
+    /// The guard did not hold: somebody wrote on the decision subject, which the tail has brought or will bring.
+    pub fn overtaken(&mut self) {
+        let explained = std::mem::take(&mut self.moved);
+        self.puzzled = (!explained).then(Instant::now);
+    }
+
+    /// Whether a conflict was not explained in time.
+    pub fn is_puzzled(&self) -> bool {
+        self.puzzled.is_some_and(|since| since.elapsed() > EXPLAINED_WITHIN)
+    }
+
+    /// It is to be read again.
+    pub fn reload(&mut self) {
+        self.interrupt();
+        self.reloading = true;
+        self.log = None;
+        self.fetching = false;
+    }
+
+    /// Reads ahead are here.
+    pub fn supplied(&mut self, bus: &Bus, messages: Vec<(u64, Option<Raw>)>) {
+        self.fetching = false;
+        let Some(log) = &mut self.log else { return };
+        for (sequence, raw) in messages {
+            log.supply(sequence, raw.and_then(|raw| raw.read(bus.limits.max_body_bytes).ok()));
+        }
+    }
+
+    /// What is to be saved.
+    pub fn snapshot(&mut self, log: Uuid) -> Option<Snapshot> {
+        let snapshot = self.log.as_ref().filter(|_| self.dirty)?.snapshot(log);
+        self.dirty = false;
+        Some(snapshot)
+    }
+}

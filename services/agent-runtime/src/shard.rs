@@ -1,0 +1,395 @@
+//! One partition of agents: what the tail brings is folded into the agents it is for, and whatever is somebody's move is
+//! decided on, one decision at a time per agent and many agents at once.
+
+mod pressure;
+mod saving;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use kairo_core::{
+    bus::{Bus, BusError, consume},
+    ids::Name,
+    ownership::{
+        checkpoint::Checkpoints,
+        lease::Lease,
+        member::{Tenure, Work},
+        standing::PartitionStanding,
+        tail::{self, Tailed},
+    },
+    partition::everything_in,
+    record::{Raw, Record},
+    subjects::{self, Consumer},
+};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::{AbortHandle, JoinSet},
+    time::{Instant, MissedTickBehavior},
+};
+use tracing::Instrument;
+
+use self::saving::Saved;
+use crate::{
+    config::AgentRuntimeConfig,
+    mind::log::Ready,
+    resident::{Resident, Taken},
+    snapshots::{self, Absent, Loaded},
+    thinking::{Thinker, Thought},
+};
+
+/// How often it is looked whether something waits for longer than it should.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What all partitions of this replica share.
+pub struct Shards {
+    pub bus: Bus,
+    pub thinker: Thinker,
+    pub config: AgentRuntimeConfig,
+    /// Agents that are loaded at once.
+    pub loads: Semaphore,
+    /// What agents take of memory, in bytes.
+    pub bytes: AtomicUsize,
+}
+
+impl Work for Shards {
+    async fn run(self: Arc<Self>, mut tenure: Tenure) {
+        let checkpoints = Checkpoints::open_in_time(&self.bus, tenure.partition).await;
+        let mut tail = tail::follow(&self.bus, vec![everything_in(tenure.partition)], checkpoints.last.through);
+        let (sender, mut told) = mpsc::unbounded_channel();
+        let mut shard = Shard::new(self.clone(), &tenure, checkpoints, sender);
+        shard.wake_the_busy();
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = tenure.released(), if !shard.releasing => shard.release(),
+                _ = looks.tick() => shard.look(),
+                Some(told) = told.recv() => shard.hear(told),
+                Some(tailed) = tail.recv() => shard.read(tailed),
+            }
+            if shard.is_handed_over() {
+                return;
+            }
+        }
+    }
+}
+
+/// What tasks tell the shard they work for.
+enum Told {
+    Loaded(Name, Result<Loaded, BusError>),
+    Fetched(Name, Result<Vec<(u64, Option<Raw>)>, BusError>),
+    Thought(Name, u64, Thought),
+    /// A dead letter about the message at this sequence was written.
+    SetAside(u64),
+    Saved(Box<Saved>),
+}
+
+/// A partition at work.
+struct Shard {
+    shards: Arc<Shards>,
+    partition: u32,
+    lease: Lease,
+    agents: BTreeMap<Name, Resident>,
+    told: mpsc::UnboundedSender<Told>,
+    /// Ends with it.
+    tasks: JoinSet<()>,
+    /// The last message that was read.
+    read: u64,
+    /// Messages still to come of those that were there when reading began: nothing is decided before.
+    behind: Option<u64>,
+    /// Agents of which it was said that too much waits for them, and when.
+    pressed: BTreeMap<Name, Instant>,
+    /// Messages whose dead letters are not written yet.
+    letters: BTreeSet<u64>,
+    releasing: bool,
+    checkpoints: Option<Checkpoints>,
+    saved: Instant,
+    /// Messages read since.
+    since_saved: usize,
+    /// Whether the last thing before handing over was saved.
+    all_saved: bool,
+}
+
+impl Shard {
+    fn new(shards: Arc<Shards>, tenure: &Tenure, checkpoints: Checkpoints, told: mpsc::UnboundedSender<Told>) -> Self {
+        Self {
+            shards,
+            partition: tenure.partition,
+            lease: tenure.lease.clone(),
+            agents: BTreeMap::new(),
+            told,
+            tasks: JoinSet::new(),
+            read: checkpoints.last.through,
+            behind: None,
+            pressed: BTreeMap::new(),
+            letters: BTreeSet::new(),
+            releasing: false,
+            checkpoints: Some(checkpoints),
+            saved: Instant::now(),
+            since_saved: 0,
+            all_saved: false,
+        }
+    }
+
+    /// Whoever had something to do at the last checkpoint goes on with it.
+    fn wake_the_busy(&mut self) {
+        let busy = self.checkpoints.as_ref().map(|checkpoints| checkpoints.last.busy.clone()).unwrap_or_default();
+        for agent in busy {
+            self.bring(&agent, Absent::Folded);
+        }
+    }
+
+    /// Runs a task that ends with the shard, if not before.
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.tasks.spawn(self.shards.bus.host(task))
+    }
+
+    /// Begins to load an agent into memory.
+    fn bring(&mut self, agent: &Name, absent: Absent) {
+        self.agents.insert(agent.clone(), Resident::loading(agent.clone(), self.shards.config.restarts));
+        self.load(agent, absent, false);
+    }
+
+    fn read(&mut self, tailed: Tailed) {
+        match tailed {
+            Tailed::Began { pending } => self.behind = Some(pending),
+            Tailed::Messages(messages) => {
+                if let Some(behind) = &mut self.behind {
+                    *behind = behind.saturating_sub(messages.len() as u64);
+                }
+                self.since_saved += messages.len();
+                let touched: BTreeSet<Name> = messages.into_iter().filter_map(|raw| self.take(raw)).collect();
+                touched.iter().for_each(|agent| self.go_on(agent));
+            }
+        }
+        if self.behind == Some(0) {
+            self.behind = None;
+            let all: Vec<Name> = self.agents.keys().cloned().collect();
+            all.iter().for_each(|agent| self.go_on(agent));
+        }
+        if self.since_saved >= self.shards.config.checkpoint_messages {
+            self.save();
+        }
+    }
+
+    /// Hands a message to the agent it is about, which may have to be loaded first.
+    fn take(&mut self, raw: Raw) -> Option<Name> {
+        if raw.sequence <= self.read {
+            return None;
+        }
+        self.read = raw.sequence;
+        let (route, agent) = subjects::route(&raw.subject)?;
+        if matches!(route.noun, "user" | "system") || self.shards.bus.misplaced(&raw).is_some() {
+            return None;
+        }
+        if !self.agents.contains_key(&agent) {
+            self.bring(&agent, Absent::New(raw.sequence));
+        }
+        let taken = self.agents.get_mut(&agent)?.take(&self.shards.bus, &raw);
+        self.after(&agent, raw, taken);
+        Some(agent)
+    }
+
+    /// What follows from how a message was taken.
+    fn after(&mut self, agent: &Name, raw: Raw, taken: Taken) {
+        match taken {
+            Taken::Well => {}
+            Taken::Diverged => self.load_again(agent),
+            Taken::Unreadable => self.set_aside(raw),
+        }
+    }
+
+    fn set_aside(&mut self, raw: Raw) {
+        let is_ours =
+            subjects::route(&raw.subject).is_some_and(|(it, _)| it.consumers.contains(&Consumer::AgentRuntime));
+        let Err(reason) = raw.read(self.shards.bus.limits.max_body_bytes) else { return };
+        if !is_ours || !self.letters.insert(raw.sequence) {
+            return;
+        }
+        let (bus, told) = (self.shards.bus.clone(), self.told.clone());
+        self.spawn(async move {
+            bus.unreadable_in_time(Consumer::AgentRuntime.name(), &raw, &reason.to_string()).await;
+            let _ = told.send(Told::SetAside(raw.sequence));
+        });
+    }
+
+    fn load_again(&mut self, agent: &Name) {
+        // While it is being read it is not begun again: what was read first would miss what the tail brought since.
+        if let Some(resident) = self.agents.get_mut(agent).filter(|resident| resident.log.is_some()) {
+            tracing::info!(%agent, "reading an agent's log again");
+            self.shards.bytes.fetch_sub(resident.bytes, Ordering::Relaxed);
+            resident.reload();
+            self.load(agent, Absent::Folded, true);
+        }
+    }
+
+    fn load(&mut self, agent: &Name, absent: Absent, again: bool) {
+        let (shards, told, agent) = (self.shards.clone(), self.told.clone(), agent.clone());
+        self.spawn(async move {
+            let Ok(_room) = shards.loads.acquire().await else { return };
+            let loaded = match again {
+                true => snapshots::load_again(&shards.bus, &agent).await,
+                false => snapshots::load(&shards.bus, &agent, absent).await,
+            };
+            if loaded.is_err() {
+                tokio::time::sleep(LOOK).await;
+            }
+            let _ = told.send(Told::Loaded(agent, loaded));
+        });
+    }
+
+    fn hear(&mut self, told: Told) {
+        match told {
+            Told::Loaded(agent, Ok(loaded)) => self.arrived(&agent, loaded),
+            Told::Loaded(agent, Err(error)) => {
+                tracing::debug!(%agent, %error, "an agent could not be loaded yet");
+                // What cannot be read for now is certainly there.
+                self.load(&agent, Absent::Folded, true);
+            }
+            Told::Fetched(agent, fetched) => self.fetched(&agent, fetched),
+            Told::Thought(agent, input, thought) => self.thought(&agent, input, thought),
+            Told::SetAside(sequence) => _ = self.letters.remove(&sequence),
+            Told::Saved(saved) => self.saved(*saved),
+        }
+        // Those that have ended.
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    fn arrived(&mut self, agent: &Name, loaded: Loaded) {
+        let Some(resident) = self.agents.get_mut(agent).filter(|resident| resident.log.is_none()) else { return };
+        self.shards.bytes.fetch_add(resident.bytes, Ordering::Relaxed);
+        for (raw, taken) in resident.arrive(&self.shards.bus, loaded) {
+            self.after(agent, raw, taken);
+        }
+        self.go_on(agent);
+    }
+
+    fn fetched(&mut self, agent: &Name, fetched: Result<Vec<(u64, Option<Raw>)>, BusError>) {
+        let Some(resident) = self.agents.get_mut(agent) else { return };
+        match fetched {
+            Ok(messages) => resident.supplied(&self.shards.bus, messages),
+            Err(error) => {
+                tracing::debug!(%agent, %error, "what lies ahead could not be read yet");
+                resident.fetching = false;
+            }
+        }
+        self.go_on(agent);
+    }
+
+    fn thought(&mut self, agent: &Name, input: u64, thought: Thought) {
+        let Some(resident) = self.agents.get_mut(agent) else { return };
+        if !resident.ended(input) {
+            return;
+        }
+        let taken = match thought {
+            Thought::Decided(record) => {
+                self.shards.bus.standing.count_decision();
+                resident.decided(*record)
+            }
+            Thought::Overtaken => {
+                resident.overtaken();
+                Taken::Well
+            }
+            // What the state wanted decided, deliberation does not: reading it again will tell who is right.
+            Thought::Nothing => Taken::Diverged,
+            Thought::Failed(error) => {
+                tracing::warn!(%agent, %error, "a decision failed, it is made again");
+                resident.overtaken();
+                Taken::Well
+            }
+        };
+        match taken {
+            Taken::Diverged => self.load_again(agent),
+            _ => self.go_on(agent),
+        }
+    }
+
+    /// Has the agent decide on what is next, if that may be.
+    fn go_on(&mut self, agent: &Name) {
+        if self.behind.is_some() || self.releasing {
+            return;
+        }
+        let Some(resident) = self.agents.get_mut(agent) else { return };
+        match resident.next() {
+            None => {}
+            Some(Ready::Missing(sequences)) => {
+                resident.fetching = true;
+                self.fetch(agent, sequences);
+            }
+            Some(Ready::Input(input)) => self.think(agent, *input),
+        }
+    }
+
+    fn think(&mut self, agent: &Name, input: Record) {
+        let Some(resident) = self.agents.get_mut(agent) else { return };
+        let Some(log) = &resident.log else { return };
+        let (state, paid) = (log.state.clone(), resident.paid.clone());
+        let (shards, lease, told) = (self.shards.clone(), self.lease.clone(), self.told.clone());
+        let (name, sequence) = (agent.clone(), input.sequence);
+        // It belongs to the trace of the input.
+        let span = consume::span(Consumer::AgentRuntime, &input);
+        let begun = Arc::new(AtomicBool::new(false));
+        let turn = begun.clone();
+        let thinking = async move {
+            let thought = shards.thinker.think(&name, state, &input, paid, &lease, &turn).await;
+            let _ = told.send(Told::Thought(name, sequence, thought));
+        };
+        let task = self.tasks.spawn(self.shards.bus.host(thinking.instrument(span)));
+        resident.run(sequence, task, begun);
+    }
+
+    fn fetch(&mut self, agent: &Name, sequences: Vec<u64>) {
+        let (bus, told, agent) = (self.shards.bus.clone(), self.told.clone(), agent.clone());
+        self.spawn(async move {
+            let mut fetched = Vec::with_capacity(sequences.len());
+            for sequence in sequences {
+                match bus.message_at(sequence).await {
+                    Ok(raw) => fetched.push((sequence, raw)),
+                    Err(error) => {
+                        tokio::time::sleep(LOOK).await;
+                        let _ = told.send(Told::Fetched(agent, Err(error)));
+                        return;
+                    }
+                }
+            }
+            let _ = told.send(Told::Fetched(agent, Ok(fetched)));
+        });
+    }
+
+    /// What is done from time to time.
+    fn look(&mut self) {
+        let puzzled = self.agents.values().filter(|resident| resident.is_puzzled());
+        let puzzled: Vec<Name> = puzzled.map(|resident| resident.name.clone()).collect();
+        puzzled.iter().for_each(|agent| self.load_again(agent));
+        let due = self.saved.elapsed() >= Duration::from_millis(self.shards.bus.limits.checkpoint_ms);
+        if due || self.releasing {
+            self.save();
+        }
+        self.tell_of_pressure();
+        let waiting = self.agents.values().map(|resident| resident.waiting() as u64).sum();
+        let waiting = if self.behind.is_some() { u64::max(waiting, 1) } else { waiting };
+        self.shards.bus.standing.set(self.partition, PartitionStanding { read: self.read, waiting });
+    }
+
+    /// From here on nothing is begun; what runs may end.
+    fn release(&mut self) {
+        self.releasing = true;
+        self.agents.values_mut().for_each(Resident::interrupt_if_waiting);
+        self.save();
+    }
+
+    fn is_running(&self) -> bool {
+        self.agents.values().any(Resident::is_running)
+    }
+
+    fn is_handed_over(&self) -> bool {
+        self.releasing && self.all_saved && !self.is_running()
+    }
+}

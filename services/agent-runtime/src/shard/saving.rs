@@ -1,0 +1,149 @@
+//! Writing down what a partition has come to: first the snapshots of all agents that changed, then the checkpoint that
+//! rests on them.
+
+use std::sync::atomic::Ordering;
+
+use futures::{StreamExt, stream};
+use kairo_core::{
+    bus::{Bus, BusError},
+    ids::Name,
+    ownership::checkpoint::Checkpoints,
+};
+use tokio::time::Instant;
+
+use super::{Shard, Told};
+use crate::{mind::log::Snapshot, resident::Resident, snapshots};
+
+/// Snapshots that are written at once.
+const AT_ONCE: usize = 32;
+
+/// What saving came to.
+pub(super) struct Saved {
+    checkpoints: Checkpoints,
+    agents: Vec<(Name, Result<snapshots::Stored, BusError>)>,
+    /// Whether the checkpoint was written.
+    done: bool,
+    /// Whether it was the last before handing over.
+    last: bool,
+}
+
+impl Shard {
+    /// Saves, unless it is being done, or nothing has changed.
+    pub(super) fn save(&mut self) {
+        let last = self.releasing && !self.is_running();
+        let Ok(log) = self.shards.bus.log().map(|log| log.id) else { return };
+        if self.behind.is_some() {
+            // Nothing was decided, so the last checkpoint says all.
+            self.all_saved = last;
+            return;
+        }
+        let Some(checkpoints) = self.checkpoints.take() else { return };
+        let through = self.through(checkpoints.last.through);
+        let busy: Vec<Name> =
+            self.agents.values().filter(|resident| resident.is_busy()).map(|resident| resident.name.clone()).collect();
+        let changed: Vec<(Name, u64, Snapshot)> = self
+            .agents
+            .values_mut()
+            .filter_map(|resident| Some((resident.name.clone(), resident.revision, resident.snapshot(log)?)))
+            .collect();
+        self.saved = Instant::now();
+        self.since_saved = 0;
+        if changed.is_empty() && (checkpoints.last.through, &checkpoints.last.busy) == (through, &busy) {
+            self.checkpoints = Some(checkpoints);
+            self.all_saved = last;
+            return self.forget();
+        }
+        let (bus, told) = (self.shards.bus.clone(), self.told.clone());
+        self.spawn(async move {
+            let _ = told.send(Told::Saved(Box::new(write(&bus, checkpoints, changed, through, busy, last).await)));
+        });
+    }
+
+    /// Everything up to here is in a snapshot or needs none, once all that changed is saved.
+    fn through(&self, before: u64) -> u64 {
+        if self.agents.values().any(|resident| resident.reloading) {
+            return before;
+        }
+        let held_back = self.agents.values().filter_map(Resident::first_held_back);
+        let unwritten = self.letters.first().copied();
+        held_back.chain(unwritten).map(|first| first - 1).fold(self.read, u64::min)
+    }
+
+    pub(super) fn saved(&mut self, saved: Saved) {
+        self.checkpoints = Some(saved.checkpoints);
+        for (agent, outcome) in saved.agents {
+            let Some(resident) = self.agents.get_mut(&agent) else { continue };
+            match outcome {
+                Ok(snapshots::Stored { revision, size }) => {
+                    resident.revision = revision;
+                    let before = std::mem::replace(&mut resident.bytes, size);
+                    // One that is being read again is counted when it is here.
+                    if resident.log.is_some() {
+                        self.shards.bytes.fetch_sub(before, Ordering::Relaxed);
+                        self.shards.bytes.fetch_add(size, Ordering::Relaxed);
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%agent, %error, "a snapshot was not written");
+                    resident.dirty = true;
+                }
+            }
+        }
+        self.all_saved = saved.last && saved.done;
+        // What failed is tried again at the next look: while the server is away it fails at once.
+        if self.releasing && saved.done && !saved.last {
+            return self.save();
+        }
+        self.forget();
+    }
+
+    /// Lets go of agents that rest, those that rest longest first, while all of them together take too much memory.
+    fn forget(&mut self) {
+        let limit = self.shards.config.cached_bytes;
+        let is_over = || self.shards.bytes.load(Ordering::Relaxed) > limit;
+        if !is_over() {
+            return;
+        }
+        let idle = self.agents.values().filter(|resident| resident.is_idle());
+        let mut idle: Vec<(Instant, Name)> = idle.map(|resident| (resident.touched, resident.name.clone())).collect();
+        idle.sort();
+        for (_, agent) in idle {
+            if !is_over() {
+                return;
+            }
+            if let Some(resident) = self.agents.remove(&agent) {
+                self.shards.bytes.fetch_sub(resident.bytes, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Drop for Shard {
+    fn drop(&mut self) {
+        let loaded = self.agents.values().filter(|resident| resident.log.is_some());
+        let bytes = loaded.map(|resident| resident.bytes).sum();
+        self.shards.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+async fn write(
+    bus: &Bus,
+    mut checkpoints: Checkpoints,
+    changed: Vec<(Name, u64, Snapshot)>,
+    through: u64,
+    busy: Vec<Name>,
+    last: bool,
+) -> Saved {
+    let save = async |(agent, revision, snapshot): (Name, u64, Snapshot)| {
+        let outcome = snapshots::save(bus, &agent, &snapshot, revision).await;
+        (agent, outcome)
+    };
+    let agents: Vec<_> = stream::iter(changed.into_iter().map(save)).buffer_unordered(AT_ONCE).collect().await;
+    // A checkpoint rests on every snapshot before it.
+    let mut done = agents.iter().all(|(_, outcome)| outcome.is_ok());
+    if done && let Err(error) = checkpoints.write(through, busy).await {
+        tracing::debug!(%error, "a checkpoint was not written");
+        done = false;
+    }
+    Saved { checkpoints, agents, done, last }
+}

@@ -1,0 +1,297 @@
+//! Agents' states in a bucket, and where there is none, from the log.
+//!
+//! A snapshot is compressed, and where it is still larger than a message may be, it is several entries: first its parts,
+//! then the head that names them, under the revision of the head before.
+
+use std::{
+    collections::BTreeMap,
+    io::{Read, Write},
+};
+
+use bytes::Bytes;
+use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
+use kairo_core::{
+    bus::{Bus, BusError},
+    ids::Name,
+    ownership::tail,
+    record::Raw,
+    subjects::{self, AGENT_DECISION, AGENT_DEFINED, SNAPSHOTS_BUCKET},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use uuid::Uuid;
+
+use crate::mind::log::{Log, Snapshot};
+
+/// What is written as one entry, in bytes: nats takes a megabyte by default, headers included.
+const PART: usize = 700_000;
+/// Parts of a snapshot at most; far above what the bounds of a state allow.
+const PARTS: usize = 64;
+/// First byte of an entry: the snapshot itself, or the number of its parts and what they add up to.
+const WHOLE: u8 = 1;
+const IN_PARTS: u8 = 2;
+/// Messages that are read at once of what lies ahead.
+const READS_AT_ONCE: usize = 32;
+/// What a snapshot may unpack to, in bytes.
+const UNPACKED: u64 = 256 * 1024 * 1024;
+
+/// An agent's state, brought up to a place in the log.
+#[derive(Debug)]
+pub struct Loaded {
+    pub log: Log,
+    /// The revision to save the next snapshot under.
+    pub revision: u64,
+}
+
+/// How sure it is that an agent without a snapshot is a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// No checkpoint names it, so it should be that nothing stands before the message at this sequence.
+    New(u64),
+    /// Something stands in the log.
+    Folded,
+}
+
+/// The agent's state: from its snapshot or, where there is none, from the log or from nothing.
+pub async fn load(bus: &Bus, agent: &Name, absent: Absent) -> Result<Loaded, BusError> {
+    let id = bus.log()?.id;
+    let head = bus.value(SNAPSHOTS_BUCKET, &key(agent)).await?;
+    let revision = head.as_ref().map_or(0, |head| head.revision);
+    let mut stored = match &head {
+        Some(head) => read::<Snapshot>(bus, agent, &head.value).await?.and_then(|snapshot| Log::resume(snapshot, id)),
+        None => None,
+    };
+    if let Some(log) = &mut stored {
+        supply(bus, log).await?;
+    }
+    let log = match (stored, head, absent) {
+        (Some(log), ..) => log,
+        // Snapshots may have been deleted: two looks cost little, as it is done once in an agent's life. A server that lags
+        // behind may see nothing; decisions that it missed are fenced by the guard.
+        (None, None, Absent::New(first)) if is_new(bus, agent, first).await? => Log::default(),
+        // One that cannot be used says that there is something.
+        (None, ..) => fold(bus, agent, Log::default()).await?,
+    };
+    Ok(Loaded { log, revision })
+}
+
+/// Reads what lay ahead when the snapshot was taken: decisions that came since may have passed it.
+async fn supply(bus: &Bus, log: &mut Log) -> Result<(), BusError> {
+    let reads = log.all_missing().into_iter().map(async |sequence| Ok((sequence, bus.message_at(sequence).await?)));
+    let read: Vec<(u64, Option<Raw>)> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
+    for (sequence, raw) in read {
+        log.supply(sequence, raw.and_then(|raw| raw.read(bus.limits.max_body_bytes).ok()));
+    }
+    Ok(())
+}
+
+/// Whether the log has nothing of the agent before the message at `first`.
+async fn is_new(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
+    let last = bus.last_of_each(&subjects::subjects_of(agent)).await?;
+    // Of a subject that goes on behind it, what stands before is not known.
+    if last.iter().any(|raw| raw.sequence != first) {
+        return Ok(false);
+    }
+    // Nothing fences an agent that nobody decided for yet: one whose definition was missed would decide without it.
+    let defined = bus.last_at_leader(&AGENT_DEFINED.of(agent)).await?;
+    Ok(defined == 0 || defined == first)
+}
+
+/// The agent's state as the log has it now, after something did not fit what was known of it.
+pub async fn load_again(bus: &Bus, agent: &Name) -> Result<Loaded, BusError> {
+    let Loaded { log, revision } = load(bus, agent, Absent::Folded).await?;
+    Ok(Loaded { log: fold(bus, agent, log).await?, revision })
+}
+
+/// Reads on, as far as the log goes now; an error while the server that answers is behind the leader. The agent's subjects
+/// are named one by one: a filter with wildcards that begins in the past makes the server look at everything since.
+async fn fold(bus: &Bus, agent: &Name, log: Log) -> Result<Log, BusError> {
+    let subjects = subjects::subjects_of(agent);
+    let last = try_join_all(subjects.iter().map(|subject| bus.last_at_leader(subject))).await?;
+    let end = last.into_iter().max().unwrap_or(0);
+    let filters: Vec<String> = subjects.iter().map(|subject| bus.stored(subject)).collect();
+    let mut folded = log;
+    let mut diverged = false;
+    tail::read_up_to_now(bus, filters, folded.read, |raw| diverged |= !push(bus, &mut folded, agent, raw)).await;
+    if diverged {
+        tracing::error!(%agent, "decisions of the log do not follow from each other");
+    }
+    match folded.read >= end {
+        true => Ok(folded),
+        false => {
+            Err(BusError::Unavailable { doing: "reading an agent's log", source: "the server lags behind".into() })
+        }
+    }
+}
+
+/// Takes in a message of the log; false if it does not fit what was taken in before.
+fn push(bus: &Bus, log: &mut Log, agent: &Name, raw: Raw) -> bool {
+    match raw.read(bus.limits.max_body_bytes) {
+        Ok(record) => log.push(record).is_ok(),
+        Err(_) => {
+            log.pass_over(raw.sequence, raw.subject == AGENT_DECISION.of(agent));
+            true
+        }
+    }
+}
+
+/// A snapshot that was written.
+#[derive(Debug)]
+pub struct Stored {
+    pub revision: u64,
+    /// In bytes, unpacked.
+    pub size: usize,
+}
+
+/// Writes a snapshot under the revision of the one before.
+pub async fn save(bus: &Bus, agent: &Name, snapshot: &Snapshot, before: u64) -> Result<Stored, BusError> {
+    let mut revision = before;
+    let (packed, size) = pack(snapshot);
+    let head = match packed.len() <= PART {
+        true => std::iter::once(WHOLE).chain(packed).collect(),
+        false => write_parts(bus, agent, &packed).await?,
+    };
+    let head = Bytes::from(head);
+    loop {
+        match bus.update_value(SNAPSHOTS_BUCKET, &key(agent), head.clone(), revision).await {
+            Ok(revision) => return Ok(Stored { revision, size }),
+            Err(BusError::Conflict { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        // Whoever owned the agent before, or does by now, may have written one, of another version too. It never goes
+        // back, and what was found is not taken for one's own: the next one is compared with it again.
+        let there = bus.value(SNAPSHOTS_BUCKET, &key(agent)).await?;
+        revision = there.as_ref().map_or(0, |there| there.revision);
+        if let Some(there) = there
+            && let Some(other) = read::<Reach>(bus, agent, &there.value).await?
+            && other.log == snapshot.log
+            && other.through >= snapshot.through
+        {
+            return Ok(Stored { revision: before, size });
+        }
+    }
+}
+
+async fn write_parts(bus: &Bus, agent: &Name, packed: &[u8]) -> Result<Vec<u8>, BusError> {
+    let parts: Vec<&[u8]> = packed.chunks(PART).collect();
+    if parts.len() > PARTS {
+        return Err(BusError::TooLarge { size: packed.len() });
+    }
+    for (number, part) in parts.iter().enumerate() {
+        bus.put_value(SNAPSHOTS_BUCKET, &part_key(agent, number), Bytes::copy_from_slice(part)).await?;
+    }
+    let mut head = vec![IN_PARTS, u8::try_from(parts.len()).unwrap_or(u8::MAX)];
+    head.extend(digest(packed).as_bytes());
+    Ok(head)
+}
+
+/// What every version of a snapshot says: of which log it is, and how far that was read.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+struct Reach {
+    log: Uuid,
+    through: u64,
+}
+
+/// What an entry holds, or of it what is asked for; none if this version cannot use it.
+async fn read<T: DeserializeOwned>(bus: &Bus, agent: &Name, head: &[u8]) -> Result<Option<T>, BusError> {
+    let mut parts = Vec::new();
+    for number in 0..parts_of(head) {
+        let Some(part) = bus.value(SNAPSHOTS_BUCKET, &part_key(agent, number)).await? else { return Ok(None) };
+        parts.push(part.value);
+    }
+    Ok(put_together(head, &parts))
+}
+
+/// The snapshot of an agent that these entries of the bucket hold, by their keys; none if there is none, or none that
+/// this version can use. For whoever audits what was written.
+pub fn decode(agent: &Name, entries: &BTreeMap<String, Bytes>) -> Option<Snapshot> {
+    let head = entries.get(&key(agent))?;
+    let parts = (0..parts_of(head)).map(|number| entries.get(&part_key(agent, number)).cloned());
+    put_together(head, &parts.collect::<Option<Vec<Bytes>>>()?)
+}
+
+/// How many other entries belong to this one.
+fn parts_of(head: &[u8]) -> usize {
+    match head {
+        [IN_PARTS, count, ..] => usize::from(*count),
+        _ => 0,
+    }
+}
+
+fn put_together<T: DeserializeOwned>(head: &[u8], parts: &[Bytes]) -> Option<T> {
+    match head {
+        [WHOLE, packed @ ..] => unpack(packed),
+        [IN_PARTS, _, wanted @ ..] => {
+            let packed = parts.concat();
+            // Parts of another one may have been written since.
+            (digest(&packed).as_bytes() == wanted).then(|| unpack(&packed)).flatten()
+        }
+        _ => None,
+    }
+}
+
+fn pack(snapshot: &impl Serialize) -> (Vec<u8>, usize) {
+    let json = serde_json::to_vec(snapshot).unwrap_or_default();
+    let mut encoder = DeflateEncoder::new(Vec::with_capacity(json.len() / 3), Compression::fast());
+    // Writing to memory does not fail.
+    let _ = encoder.write_all(&json);
+    (encoder.finish().unwrap_or_default(), json.len())
+}
+
+fn unpack<T: DeserializeOwned>(packed: &[u8]) -> Option<T> {
+    let mut json = Vec::new();
+    DeflateDecoder::new(packed).take(UNPACKED).read_to_end(&mut json).ok()?;
+    serde_json::from_slice(&json).ok()
+}
+
+fn key(agent: &Name) -> String {
+    format!("agent.{agent}")
+}
+
+fn part_key(agent: &Name, number: usize) -> String {
+    format!("part.{agent}.{number}")
+}
+
+/// What the parts add up to.
+fn digest(packed: &[u8]) -> Uuid {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, packed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_a_snapshot_of_another_shape_it_is_known_how_far_it_was_read() {
+        let log = Uuid::from_u128(7);
+        let newer = json!({ "version": 99, "log": log, "through": 40, "state": "of another shape", "more": [1] });
+        let (packed, _) = pack(&newer);
+        assert!(unpack::<Snapshot>(&packed).is_none());
+        assert_eq!(unpack::<Reach>(&packed), Some(Reach { log, through: 40 }));
+        let own = Log::default().snapshot(log);
+        assert_eq!(unpack::<Reach>(&pack(&own).0), Some(Reach { log, through: own.through }));
+    }
+
+    #[test]
+    fn a_snapshot_in_parts_is_put_together_unless_one_is_missing_or_of_another() {
+        let agent = Name::parse("ann").unwrap();
+        let snapshot = Log::default().snapshot(Uuid::from_u128(7));
+        let (packed, _) = pack(&snapshot);
+        let whole = BTreeMap::from([(key(&agent), Bytes::from([&[WHOLE], &packed[..]].concat()))]);
+        assert_eq!(decode(&agent, &whole).unwrap().log, snapshot.log);
+        assert!(decode(&Name::parse("bob").unwrap(), &whole).is_none());
+
+        let (first, second) = packed.split_at(packed.len() / 2);
+        let head = [&[IN_PARTS, 2], &digest(&packed).as_bytes()[..]].concat();
+        let entries = [(key(&agent), &head[..]), (part_key(&agent, 0), first), (part_key(&agent, 1), second)];
+        let mut entries: BTreeMap<String, Bytes> =
+            entries.into_iter().map(|(key, value)| (key, Bytes::copy_from_slice(value))).collect();
+        assert_eq!(decode(&agent, &entries).unwrap().log, snapshot.log);
+        entries.insert(part_key(&agent, 1), Bytes::copy_from_slice(first));
+        assert!(decode(&agent, &entries).is_none());
+        entries.remove(&part_key(&agent, 1));
+        assert!(decode(&agent, &entries).is_none());
+    }
+}

@@ -1,0 +1,62 @@
+//! Reading addresses: of a message the agent it names, `@agent` at its beginning, or the default agent; of anything else
+//! the agent it names. Pure.
+//!
+//! router delivers by it, and the gateway looks by it whether the agent takes messages: both must read the same.
+
+use crate::ids::Name;
+
+/// The agent something is for or, for the sender, what was expected.
+pub type Address = Result<Name, String>;
+
+/// The address of what must name its agent.
+pub fn of(agent: &str) -> Address {
+    Name::parse(agent).map_err(|error| format!("agent: {error}"))
+}
+
+/// The address of a message that names `agent` (empty for none) and says `text`, and what it says there.
+pub fn of_message<'m>(agent: &'m str, text: &'m str, default_agent: &'m str) -> (Address, &'m str) {
+    let (agent, text) = match mention(text) {
+        _ if !agent.is_empty() => (agent, text),
+        Some((agent, rest)) => (agent, rest),
+        None => (default_agent, text),
+    };
+    (of(agent), text)
+}
+
+/// `@agent the rest`. An `@` that is followed by something else than a name is just text.
+fn mention(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.trim_start().strip_prefix('@')?.split_once(char::is_whitespace)?;
+    let rest = rest.trim_start();
+    (Name::parse(name).is_ok() && !rest.is_empty()).then_some((name, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(agent: &str, text: &str) -> Result<(String, String), String> {
+        let (to, says) = of_message(agent, text, "default");
+        to.map(|to| (to.to_string(), says.to_owned()))
+    }
+
+    #[test]
+    fn the_agent_named_wins_then_the_mention_then_the_default() {
+        let cases = [
+            ("", "hello", "default", "hello"),
+            ("coach", "hello", "coach", "hello"),
+            ("coach", "@cook hello", "coach", "@cook hello"),
+            ("", " @cook  what is for dinner?", "cook", "what is for dinner?"),
+            ("", "@", "default", "@"),
+            ("", "@cook", "default", "@cook"),
+            ("", "@Sarah said hi", "default", "@Sarah said hi"),
+        ];
+        for (agent, text, to, says) in cases {
+            assert_eq!(read_text(agent, text), Ok((to.into(), says.into())), "{agent} {text}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_refused() {
+        assert!(read_text("No Such", "hello").unwrap_err().contains("expected 1 to 64"));
+    }
+}

@@ -1,0 +1,121 @@
+//! Reading many messages in one round trip.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_nats::{Client, Message, StatusCode, Subscriber};
+use bytes::Bytes;
+use futures::StreamExt;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::JetStream;
+use crate::{
+    bus::port::{Cause, Page, StoreError},
+    partition,
+    record::Raw,
+};
+
+/// Inboxes that answers to batch gets come to. Making one is more work for the server and the client than the read
+/// itself, so they are kept and used again, each by one read at a time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inboxes(Arc<Mutex<Vec<Inbox>>>);
+
+#[derive(Debug)]
+struct Inbox {
+    subject: String,
+    answers: Subscriber,
+}
+
+/// Most inboxes that are kept while nobody reads.
+const SPARE_INBOXES: usize = 64;
+/// Statuses of direct gets.
+const END_OF_BATCH: u16 = 204;
+const NOTHING_THERE: u16 = 404;
+
+impl Inboxes {
+    async fn take(&self, client: &Client) -> Result<Inbox, Cause> {
+        let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(inbox) = spare {
+            return Ok(inbox);
+        }
+        let subject = client.new_inbox();
+        Ok(Inbox { answers: client.subscribe(subject.clone()).await?, subject })
+    }
+
+    /// Only after the last answer: a late one would be taken for an answer to the next read.
+    fn keep(&self, inbox: Inbox) {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < SPARE_INBOXES {
+            spare.push(inbox);
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum BatchGet<'a> {
+    Page { batch: usize, seq: u64, next_by_subj: &'a str },
+    LastOfEach { multi_last: &'a [String] },
+}
+
+impl JetStream {
+    pub(super) async fn batch_get(&self, stream: &str, asked: &BatchGet<'_>) -> Result<Page, StoreError> {
+        let request = serde_json::to_vec(asked).map_err(|error| StoreError::Unavailable(error.into()))?;
+        let mut inbox = self.inboxes.take(&self.client).await.map_err(StoreError::Unavailable)?;
+        let subject = format!("$JS.API.DIRECT.GET.{stream}");
+        let asked = self.client.publish_with_reply(subject, inbox.subject.clone(), Bytes::from(request)).await;
+        asked.map_err(|error| StoreError::Unavailable(error.into()))?;
+        let page = self.collect(&mut inbox.answers).await?;
+        self.inboxes.keep(inbox);
+        Ok(page)
+    }
+
+    async fn collect(&self, answers: &mut Subscriber) -> Result<Page, StoreError> {
+        let timeout = self.client.timeout().unwrap_or(Duration::from_secs(2));
+        let failed = |cause: Cause| StoreError::Unavailable(cause);
+        let mut page = Page::default();
+        loop {
+            let answer = tokio::time::timeout(timeout, answers.next()).await.map_err(|error| failed(error.into()))?;
+            let answer = answer.ok_or_else(|| failed("connection closed".into()))?;
+            match answer.status {
+                None => {
+                    let raw = raw(answer).ok_or_else(|| failed("an answer without sequence or subject".into()))?;
+                    page.messages.push(raw);
+                }
+                Some(StatusCode::NO_RESPONDERS) => return Err(StoreError::NoStream),
+                // End of the batch; what is pending lies behind it.
+                Some(status) if status.as_u16() == END_OF_BATCH => {
+                    page.more = number(&answer, "Nats-Num-Pending").unwrap_or(0) > 0;
+                    return Ok(page);
+                }
+                Some(status) if status.as_u16() == NOTHING_THERE => return Ok(page),
+                Some(status) => return Err(failed(format!("direct get answered {status}").into())),
+            }
+        }
+    }
+}
+
+fn raw(answer: Message) -> Option<Raw> {
+    let stored = header(&answer, "Nats-Time-Stamp").and_then(|time| time.parse().ok());
+    let (subject, partition) = partition::split(header(&answer, "Nats-Subject")?);
+    Some(Raw {
+        sequence: number(&answer, "Nats-Sequence")?,
+        subject: subject.to_owned(),
+        partition,
+        stored: stored.unwrap_or(Timestamp::UNIX_EPOCH),
+        headers: answer.headers.unwrap_or_default(),
+        payload: answer.payload,
+    })
+}
+
+fn header<'m>(message: &'m Message, name: &str) -> Option<&'m str> {
+    message.headers.as_ref()?.get(name).map(|value| value.as_str())
+}
+
+fn number(message: &Message, name: &str) -> Option<u64> {
+    header(message, name)?.parse().ok()
+}

@@ -1,0 +1,66 @@
+//! Durable consumers of the log, each shared by the replicas of a service.
+
+use std::time::Duration;
+
+use async_nats::jetstream::{AckKind, consumer::pull};
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+
+use super::JetStream;
+use crate::{
+    bus::port::{Cause, Delivered, Pull, Settlement},
+    record::Raw,
+    subjects::Consumer,
+};
+
+/// How long a pull stays open at the server, and its heartbeat.
+const PULL_EXPIRES: Duration = Duration::from_secs(30);
+const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
+
+struct DurablePull {
+    messages: pull::Stream,
+}
+
+impl JetStream {
+    pub(super) async fn join(&self, consumer: Consumer) -> Result<Box<dyn Pull>, Cause> {
+        let durable = self.provision_consumer(consumer).await?;
+        let messages = durable
+            .stream()
+            .max_messages_per_batch(self.limits.pull_batch)
+            .expires(PULL_EXPIRES)
+            .heartbeat(PULL_HEARTBEAT)
+            .messages();
+        Ok(Box::new(DurablePull { messages: messages.await? }))
+    }
+
+    pub(super) async fn acknowledge(&self, receipt: &str, settlement: Settlement) -> Result<(), Cause> {
+        let kind = match settlement {
+            Settlement::Done => AckKind::Ack,
+            Settlement::Again(delay) => AckKind::Nak(Some(delay).filter(|delay| !delay.is_zero())),
+            Settlement::GivenUp => AckKind::Term,
+            Settlement::InProgress => AckKind::Progress,
+        };
+        Ok(self.client.publish(receipt.to_owned(), Bytes::from(kind)).await?)
+    }
+}
+
+#[async_trait]
+impl Pull for DurablePull {
+    async fn next(&mut self) -> Option<Result<Delivered, Cause>> {
+        loop {
+            let mut message = match self.messages.next().await? {
+                Ok(message) => message,
+                Err(error) => return Some(Err(error.into())),
+            };
+            let receipt = message.reply.as_ref().map(|reply| reply.to_string()).unwrap_or_default();
+            match Raw::delivered(&mut message) {
+                Ok((raw, info)) => {
+                    let attempt = u64::try_from(info.delivered).unwrap_or(1);
+                    return Some(Ok(Delivered { raw, attempt, receipt }));
+                }
+                Err(error) => tracing::error!(subject = %message.subject, %error, "not a delivery of jetstream"),
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Storing a message, and why that fails.
+
+use std::{error::Error as _, time::Duration};
+
+use async_nats::jetstream::{
+    self, ErrorCode,
+    context::{PublishError, PublishErrorKind},
+    message::PublishMessage,
+};
+
+use super::JetStream;
+use crate::bus::port::{Message, StoreError, Written};
+
+impl JetStream {
+    pub(super) async fn store(&self, message: Message) -> Result<Written, StoreError> {
+        let Message { subject, headers, payload, guard, id, lifetime } = message;
+        let mut outgoing = PublishMessage::build().headers(headers).payload(payload);
+        if let Some(last) = guard {
+            outgoing = outgoing.expected_last_subject_sequence(last);
+        }
+        if let Some(id) = id {
+            outgoing = outgoing.message_id(id);
+        }
+        if let Some(lifetime) = lifetime {
+            outgoing = outgoing.ttl(lifetime.max(Duration::from_secs(1)));
+        }
+        let stored = async { self.jetstream.send_publish(subject, outgoing).await?.await };
+        let ack = stored.await.map_err(refused)?;
+        Ok(Written { sequence: ack.sequence, duplicate: ack.duplicate })
+    }
+}
+
+fn refused(error: PublishError) -> StoreError {
+    match error.kind() {
+        PublishErrorKind::WrongLastSequence => StoreError::WrongLastSequence,
+        PublishErrorKind::MaxPayloadExceeded => StoreError::TooLarge,
+        PublishErrorKind::StreamNotFound => StoreError::NoStream,
+        _ => match error.source().and_then(|source| source.downcast_ref::<jetstream::Error>()).map(by_code) {
+            Some(Some(known)) => known,
+            _ => StoreError::Unavailable(error.into()),
+        },
+    }
+}
+
+/// What the server's own word for it means, where that makes a difference.
+fn by_code(error: &jetstream::Error) -> Option<StoreError> {
+    match error.error_code() {
+        ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT => Some(StoreError::InProcess),
+        ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM => Some(StoreError::TooLarge),
+        ErrorCode::INSUFFICIENT_RESOURCES
+        | ErrorCode::STORAGE_RESOURCES_EXCEEDED
+        | ErrorCode::MEMORY_RESOURCES_EXCEEDED => Some(StoreError::Full(error.to_string())),
+        // Also said of a store that fails in other ways.
+        ErrorCode::STREAM_STORE_FAILED if error.to_string().contains("maximum") => {
+            Some(StoreError::Full(error.to_string()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(code: u64, description: &str) -> Option<StoreError> {
+        let error = serde_json::json!({ "code": 503, "err_code": code, "description": description });
+        by_code(&serde_json::from_value(error).unwrap())
+    }
+
+    #[test]
+    fn what_makes_a_difference_is_known_by_its_code() {
+        assert!(matches!(told(10_164, "wrong last sequence"), Some(StoreError::InProcess)));
+        assert!(matches!(told(10_054, "message size exceeds maximum allowed"), Some(StoreError::TooLarge)));
+        assert!(matches!(told(10_077, "maximum messages exceeded"), Some(StoreError::Full(_))));
+        assert!(told(10_077, "store is closed").is_none());
+    }
+}

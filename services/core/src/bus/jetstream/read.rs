@@ -1,0 +1,149 @@
+//! What is stored, read message by message, and the streams themselves.
+
+use async_nats::{
+    StatusCode,
+    jetstream::{
+        ErrorCode,
+        message::StreamMessage,
+        response::Response,
+        stream::{DirectGetError, DirectGetErrorKind, RawMessageError, RawMessageErrorKind, Stream},
+    },
+};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::{JetStream, batch::BatchGet};
+use crate::{
+    bus::BusError,
+    bus::port::{
+        Asked, Cause, Message, Page, Pull, Settlement, Start, StoreError, StreamState, Streams, Tail, Written,
+    },
+    partition,
+    record::{Raw, server_time},
+    subjects::Consumer,
+};
+
+#[async_trait]
+impl Streams for JetStream {
+    async fn publish(&self, message: Message) -> Result<Written, StoreError> {
+        self.store(message).await
+    }
+
+    async fn last(&self, stream: &str, subject: &str, asked: Asked) -> Result<Option<Raw>, StoreError> {
+        let stream = self.stream(stream).await?;
+        match asked {
+            Asked::Any => directly(stream.direct_get_last_for_subject(subject).await),
+            Asked::Leader => at_leader(stream.get_last_raw_message_by_subject(subject).await),
+        }
+    }
+
+    async fn at(&self, stream: &str, sequence: u64, asked: Asked) -> Result<Option<Raw>, StoreError> {
+        let stream = self.stream(stream).await?;
+        match asked {
+            Asked::Any => directly(stream.direct_get(sequence).await),
+            Asked::Leader => at_leader(stream.get_raw_message(sequence).await),
+        }
+    }
+
+    async fn next_at_leader(&self, stream: &str, filter: &str, after: u64) -> Result<Option<Raw>, StoreError> {
+        let stream = self.stream(stream).await?;
+        at_leader(stream.get_first_raw_message_by_subject(filter, after + 1).await)
+    }
+
+    async fn page(&self, stream: &str, filter: &str, after: u64, most: usize) -> Result<Page, StoreError> {
+        self.batch_get(stream, &BatchGet::Page { batch: most, seq: after + 1, next_by_subj: filter }).await
+    }
+
+    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<Raw>, StoreError> {
+        Ok(self.batch_get(stream, &BatchGet::LastOfEach { multi_last: filters }).await?.messages)
+    }
+
+    async fn delete(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
+        let subject = format!("STREAM.MSG.DELETE.{stream}");
+        // Its bytes need not be written over, which takes the server a while.
+        let request = json!({ "seq": sequence, "no_erase": true });
+        match self.jetstream.request::<_, _, Response<Value>>(subject, &request).await {
+            Ok(Response::Ok(_)) => Ok(true),
+            Ok(Response::Err { error }) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                Err(StoreError::NoStream)
+            }
+            Ok(Response::Err { error }) => {
+                tracing::debug!(%error, stream, sequence, "not deleted");
+                Ok(false)
+            }
+            Err(error) => Err(StoreError::Unavailable(error.into())),
+        }
+    }
+
+    async fn state(&self, stream: &str) -> Result<StreamState, StoreError> {
+        let info = self.stream(stream).await?.get_info().await;
+        let info = info.map_err(|error| StoreError::Unavailable(error.into()))?;
+        Ok(StreamState {
+            created: server_time(info.created.unix_timestamp_nanos()),
+            metadata: info.config.metadata.into_iter().collect(),
+            first_sequence: info.state.first_sequence,
+            last_sequence: info.state.last_sequence,
+        })
+    }
+
+    async fn tail(&self, stream: &str, filters: &[String], start: Start) -> Result<Box<dyn Tail>, StoreError> {
+        self.open_tail(stream, filters, start).await
+    }
+
+    async fn pull(&self, consumer: Consumer) -> Result<Box<dyn Pull>, StoreError> {
+        self.join(consumer).await.map_err(StoreError::Unavailable)
+    }
+
+    async fn settle(&self, receipt: &str, settlement: Settlement) -> Result<(), Cause> {
+        self.acknowledge(receipt, settlement).await
+    }
+
+    async fn provision(&self) -> Result<(), BusError> {
+        self.provision_all().await
+    }
+}
+
+impl JetStream {
+    /// Asks nothing of the server.
+    pub(super) async fn stream(&self, name: &str) -> Result<Stream<()>, StoreError> {
+        self.jetstream.get_stream_no_info(name).await.map_err(|error| StoreError::Unavailable(error.into()))
+    }
+}
+
+fn directly(read: Result<StreamMessage, DirectGetError>) -> Result<Option<Raw>, StoreError> {
+    let error = match read {
+        Ok(message) => return Ok(Some(stored(message))),
+        Err(error) => error,
+    };
+    match error.kind() {
+        DirectGetErrorKind::NotFound => Ok(None),
+        DirectGetErrorKind::ErrorResponse(StatusCode::NO_RESPONDERS, _) => Err(StoreError::NoStream),
+        _ => Err(StoreError::Unavailable(error.into())),
+    }
+}
+
+fn at_leader(read: Result<StreamMessage, RawMessageError>) -> Result<Option<Raw>, StoreError> {
+    let error = match read {
+        Ok(message) => return Ok(Some(stored(message))),
+        Err(error) => error,
+    };
+    match error.kind() {
+        RawMessageErrorKind::NoMessageFound => Ok(None),
+        RawMessageErrorKind::JetStream(told) if told.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+            Err(StoreError::NoStream)
+        }
+        _ => Err(StoreError::Unavailable(error.into())),
+    }
+}
+
+fn stored(message: StreamMessage) -> Raw {
+    let (subject, partition) = partition::split(&message.subject);
+    Raw {
+        sequence: message.sequence,
+        subject: subject.to_owned(),
+        partition,
+        headers: message.headers,
+        payload: message.payload,
+        stored: server_time(message.time.unix_timestamp_nanos()),
+    }
+}

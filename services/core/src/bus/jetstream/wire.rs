@@ -1,0 +1,63 @@
+//! Live messages, by core NATS.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use async_nats::{Request, RequestErrorKind, connection::State};
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+
+use super::JetStream;
+use crate::bus::port::{Cause, Connection, Headers, Heard, NoAnswer, Subscription, Wire};
+
+#[async_trait]
+impl Wire for JetStream {
+    async fn say(&self, subject: String, headers: Headers, payload: Bytes) -> Result<(), Cause> {
+        // A message with an empty list of headers costs the server more than one without any.
+        match headers.is_empty() {
+            true => self.client.publish(subject, payload).await?,
+            false => self.client.publish_with_headers(subject, headers, payload).await?,
+        }
+        Ok(())
+    }
+
+    async fn subscribe(&self, subject: String, group: Option<&str>) -> Result<Subscription, Cause> {
+        let subscriber = match group {
+            Some(group) => self.client.queue_subscribe(subject, group.to_owned()).await?,
+            None => self.client.subscribe(subject).await?,
+        };
+        let heard = subscriber.map(|message| Heard {
+            subject: message.subject.to_string(),
+            reply: message.reply.map(|reply| reply.to_string()),
+            headers: message.headers.unwrap_or_default(),
+            payload: message.payload,
+        });
+        Ok(heard.boxed())
+    }
+
+    async fn request(&self, subject: String, payload: Bytes, patience: Duration) -> Result<Bytes, NoAnswer> {
+        let request = Request::new().payload(payload).timeout(Some(patience));
+        match self.client.send_request(subject, request).await {
+            Ok(answer) => Ok(answer.payload),
+            Err(error) => Err(match error.kind() {
+                RequestErrorKind::NoResponders => NoAnswer::Nobody,
+                RequestErrorKind::TimedOut => NoAnswer::Silence,
+                _ => NoAnswer::Unavailable(error.into()),
+            }),
+        }
+    }
+
+    fn connection(&self) -> Connection {
+        let up = self.client.connection_state() == State::Connected;
+        Connection { up, number: self.client.statistics().connects.load(Ordering::Relaxed) }
+    }
+
+    async fn close(&self) {
+        if let Err(error) = self.client.flush().await {
+            tracing::warn!(%error, "last words may not have reached nats");
+        }
+        if let Err(error) = self.client.drain().await {
+            tracing::debug!(%error, "nats was closed already");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Buckets of keys and values that are no facts: who is there, who owns what, snapshots.
+//!
+//! A bucket is a stream, its keys are subjects, so a value is written under the same guard as an event. Values are read
+//! from the stream's leader: a server that lags behind would show an older one.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use super::{
+    Bus, BusError,
+    port::{Asked, Headers, Message, StoreError},
+};
+use crate::record::Raw;
+
+/// A value, and the revision to write the next one with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub key: String,
+    pub revision: u64,
+    pub value: Bytes,
+}
+
+/// Tells a write from every other. The revision alone does not: a bucket that was lost and made again counts from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub revision: u64,
+    /// By the server's clock.
+    pub stored: Timestamp,
+}
+
+/// What the server marks an entry with that was deleted or has expired.
+const OPERATION: &str = "KV-Operation";
+const EXPIRED: &str = "Nats-Marker-Reason";
+const READING: &str = "reading a bucket";
+
+impl Bus {
+    /// Writes a value, whatever there was; the new revision.
+    pub async fn put_value(&self, bucket: &'static str, key: &str, value: Bytes) -> Result<u64, BusError> {
+        self.write_value(message(bucket, key, value), 0).await
+    }
+
+    /// Writes a value only if `expected` is still the revision of the key, 0 for none; the new revision.
+    ///
+    /// # Errors
+    /// [`BusError::Conflict`] if it is not.
+    pub async fn update_value(
+        &self,
+        bucket: &'static str,
+        key: &str,
+        value: Bytes,
+        expected: u64,
+    ) -> Result<u64, BusError> {
+        self.write_value(message(bucket, key, value).guarded(expected), expected).await
+    }
+
+    /// The value of a key as the leader has it.
+    pub async fn value(&self, bucket: &'static str, key: &str) -> Result<Option<Entry>, BusError> {
+        let last = self.port.last(&stream_of(bucket), &subject_of(bucket, key), Asked::Leader).await;
+        let last = last.map_err(BusError::unavailable(READING))?.filter(is_value);
+        Ok(last.map(|raw| Entry { key: key.to_owned(), revision: raw.sequence, value: raw.payload }))
+    }
+
+    /// Every key that `filter` names (wildcards allowed), in one round trip; at most 1024. Any server may answer.
+    pub async fn values(&self, bucket: &'static str, filter: &str) -> Result<Vec<Entry>, BusError> {
+        let prefix = subject_of(bucket, "");
+        let last = self.port.last_of_each(&stream_of(bucket), &[subject_of(bucket, filter)]).await;
+        let entries = last.map_err(BusError::unavailable(READING))?.into_iter().filter(is_value);
+        Ok(entries
+            .filter_map(|raw| {
+                let key = raw.subject.strip_prefix(&prefix)?.to_owned();
+                Some(Entry { key, revision: raw.sequence, value: raw.payload })
+            })
+            .collect())
+    }
+
+    /// What was written last of all that `filter` names (wildcards allowed); the leader's word.
+    pub async fn newest(&self, bucket: &'static str, filter: &str) -> Result<Option<Mark>, BusError> {
+        let last = self.port.last(&stream_of(bucket), &subject_of(bucket, filter), Asked::Leader).await;
+        let last = last.map_err(BusError::unavailable(READING))?;
+        Ok(last.map(|last| Mark { revision: last.sequence, stored: last.stored }))
+    }
+
+    async fn write_value(&self, message: Message, expected: u64) -> Result<u64, BusError> {
+        match self.store(message).await {
+            Ok(written) => Ok(written.sequence),
+            Err(StoreError::WrongLastSequence) => Err(BusError::Conflict { expected }),
+            Err(error) => Err(BusError::unavailable("writing to a bucket")(error)),
+        }
+    }
+}
+
+fn message(bucket: &str, key: &str, value: Bytes) -> Message {
+    Message::new(subject_of(bucket, key), Headers::new(), value)
+}
+
+fn is_value(raw: &Raw) -> bool {
+    raw.header(OPERATION).is_none() && raw.header(EXPIRED).is_none()
+}
+
+fn stream_of(bucket: &str) -> String {
+    format!("KV_{bucket}")
+}
+
+fn subject_of(bucket: &str, key: &str) -> String {
+    format!("$KV.{bucket}.{key}")
+}

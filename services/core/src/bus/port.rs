@@ -1,0 +1,274 @@
+//! What the bus and the services need of the world: streams, live messages, a clock, ids, tasks.
+//!
+//! There are two worlds. [`super::jetstream`] is the real one. The other is in memory, made from a seed, and belongs to
+//! the simulation: it drives the very services that run in production, which hold because nothing in them asks the world
+//! for anything but through here. Monotonic time is the one exception: services measure it with [`tokio::time`], which
+//! the simulation drives too.
+
+use std::{collections::BTreeMap, fmt::Debug, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{future::BoxFuture, stream::BoxStream};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::{BusError, jetstream::JetStream};
+use crate::{record::Raw, subjects::Consumer};
+
+pub use async_nats::HeaderMap as Headers;
+
+/// What went wrong beneath the bus, for people to read.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// A world to run in.
+pub trait Port: Streams + Wire + Machine + Debug {
+    /// The connection to NATS, where that is the world.
+    fn nats(&self) -> Option<&JetStream> {
+        None
+    }
+}
+
+/// What is stored.
+#[async_trait]
+pub trait Streams: Send + Sync {
+    /// Stores a message in whichever stream takes its subject.
+    async fn publish(&self, message: Message) -> Result<Written, StoreError>;
+
+    /// The last message of a subject.
+    async fn last(&self, stream: &str, subject: &str, asked: Asked) -> Result<Option<Raw>, StoreError>;
+
+    /// The message at a sequence.
+    async fn at(&self, stream: &str, sequence: u64, asked: Asked) -> Result<Option<Raw>, StoreError>;
+
+    /// The first message of a filter with a sequence above `after`, as the leader has it.
+    async fn next_at_leader(&self, stream: &str, filter: &str, after: u64) -> Result<Option<Raw>, StoreError>;
+
+    /// At most `most` messages of a filter with a sequence above `after`, from any server.
+    async fn page(&self, stream: &str, filter: &str, after: u64, most: usize) -> Result<Page, StoreError>;
+
+    /// The last message of each subject of these filters, from any server. An error when there are more than 1 024 of
+    /// them.
+    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<Raw>, StoreError>;
+
+    /// Removes one message; false when it is not there any more.
+    async fn delete(&self, stream: &str, sequence: u64) -> Result<bool, StoreError>;
+
+    /// What a stream is and how far it goes, as its leader has it.
+    async fn state(&self, stream: &str) -> Result<StreamState, StoreError>;
+
+    /// Reads what one of these filters names in order without acknowledging, from a place on and for as long as it is not dropped.
+    async fn tail(&self, stream: &str, filters: &[String], start: Start) -> Result<Box<dyn Tail>, StoreError>;
+
+    /// Takes part in a durable consumer of the log, which is made when it is missing.
+    async fn pull(&self, consumer: Consumer) -> Result<Box<dyn Pull>, StoreError>;
+
+    /// Tells the server what came of a delivery, or that it is still being worked on. Nobody says whether it got there.
+    async fn settle(&self, receipt: &str, settlement: Settlement) -> Result<(), Cause>;
+
+    /// Makes streams, buckets and durable consumers that are missing.
+    async fn provision(&self) -> Result<(), BusError>;
+}
+
+/// What is said to whoever listens now, and the connection it is said on.
+#[async_trait]
+pub trait Wire: Send + Sync {
+    /// Says something. Nothing is stored, nobody waits.
+    async fn say(&self, subject: String, headers: Headers, payload: Bytes) -> Result<(), Cause>;
+
+    /// Hears what is said on a subject, wildcards allowed; with a group, each message is heard by one of its members.
+    async fn subscribe(&self, subject: String, group: Option<&str>) -> Result<Subscription, Cause>;
+
+    /// Asks whoever answers on a subject.
+    async fn request(&self, subject: String, payload: Bytes, patience: Duration) -> Result<Bytes, NoAnswer>;
+
+    /// The connection as it is now.
+    fn connection(&self) -> Connection;
+
+    /// Hands over all that was written, and closes the connection.
+    async fn close(&self);
+}
+
+/// The machine a replica runs on.
+pub trait Machine: Send + Sync {
+    /// The wall clock.
+    fn now(&self) -> Timestamp;
+
+    /// A new id, for what enters from outside.
+    fn new_id(&self) -> Uuid;
+
+    /// A background task of the replica, to be spawned: it goes on only while the replica does.
+    fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()>;
+}
+
+/// A tail of a stream: see [`Streams::tail`].
+#[async_trait]
+pub trait Tail: Send {
+    /// How many messages were there already when it was made.
+    fn pending(&self) -> u64;
+
+    /// Waits for a message, and takes with it what else has arrived. After an error, which a lost message is too, nothing
+    /// more comes; another tail has to be made, behind the last message that came. Nothing is lost if it is dropped.
+    async fn next(&mut self) -> Result<Vec<Raw>, Cause>;
+}
+
+/// A share in a durable consumer: see [`Streams::pull`].
+#[async_trait]
+pub trait Pull: Send {
+    /// Waits for a delivery. None or an error when it broke off. Nothing is lost if it is dropped.
+    async fn next(&mut self) -> Option<Result<Delivered, Cause>>;
+}
+
+/// Messages heard; it ends with the connection.
+pub type Subscription = BoxStream<'static, Heard>;
+
+/// A message to be stored.
+#[derive(Clone, Debug)]
+pub struct Message {
+    pub subject: String,
+    pub headers: Headers,
+    pub payload: Bytes,
+    /// What the last sequence of the subject must be, 0 for none.
+    pub guard: Option<u64>,
+    /// Within the stream's window a message with this id is stored once.
+    pub id: Option<String>,
+    /// How long it is kept, in whole seconds.
+    pub lifetime: Option<Duration>,
+}
+
+impl Message {
+    pub fn new(subject: impl Into<String>, headers: Headers, payload: impl Into<Bytes>) -> Self {
+        Self { subject: subject.into(), headers, payload: payload.into(), guard: None, id: None, lifetime: None }
+    }
+
+    pub fn guarded(self, last: u64) -> Self {
+        Self { guard: Some(last), ..self }
+    }
+
+    pub fn once(self, id: impl Into<String>) -> Self {
+        Self { id: Some(id.into()), ..self }
+    }
+
+    pub fn kept_for(self, lifetime: Duration) -> Self {
+        Self { lifetime: Some(lifetime), ..self }
+    }
+}
+
+/// Where a message was stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    pub sequence: u64,
+    /// It had been written before; the sequence is that of the first time.
+    pub duplicate: bool,
+}
+
+/// Why a stream did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The guard failed: the subject's last message is another one (error 10071).
+    #[error("the subject's last sequence is another one")]
+    WrongLastSequence,
+    /// With several servers: a guarded write of this subject has not come to its end yet (error 10164). The same write
+    /// with the same guard is to be tried again; it is no conflict yet.
+    #[error("another guarded write of this subject is still in process")]
+    InProcess,
+    #[error("it is larger than the server takes")]
+    TooLarge,
+    /// The stream or the server has no room, and discards what is new.
+    #[error("there is no room for it: {0}")]
+    Full(String),
+    /// Nobody answers for the stream: it was never made, it was in the memory of a server that was restarted, or it has
+    /// no leader now.
+    #[error("there is no such stream, or nobody answers for it now")]
+    NoStream,
+    /// No connection, or no answer in time. What was written may have been stored.
+    #[error("{0}")]
+    Unavailable(#[source] Cause),
+}
+
+/// Which server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Whichever is next; it may lag behind the leader.
+    Any,
+    /// The stream's leader, which misses nothing, at the cost of its attention.
+    Leader,
+}
+
+/// A stretch of a stream.
+#[derive(Debug, Default)]
+pub struct Page {
+    pub messages: Vec<Raw>,
+    /// Whether there is more behind the last message.
+    pub more: bool,
+}
+
+/// What a stream is and how far it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamState {
+    /// When it was made.
+    pub created: Timestamp,
+    pub metadata: BTreeMap<String, String>,
+    pub first_sequence: u64,
+    pub last_sequence: u64,
+}
+
+/// Where a tail begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At the first message with a sequence above this.
+    After(u64),
+    /// At the last message of each subject.
+    LastOfEach,
+}
+
+/// A message that a durable consumer delivered.
+#[derive(Clone, Debug)]
+pub struct Delivered {
+    pub raw: Raw,
+    /// 1 the first time.
+    pub attempt: u64,
+    /// What it is settled by.
+    pub receipt: String,
+}
+
+/// What came of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    Done,
+    /// To be delivered again after this time.
+    Again(Duration),
+    /// Never to be delivered again.
+    GivenUp,
+    /// Still being worked on: the ack wait begins anew.
+    InProgress,
+}
+
+/// A live message.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub subject: String,
+    /// Where an answer is expected.
+    pub reply: Option<String>,
+    pub headers: Headers,
+    pub payload: Bytes,
+}
+
+/// Why a request was not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAnswer {
+    #[error("nobody is there to answer")]
+    Nobody,
+    #[error("no answer came in time")]
+    Silence,
+    #[error("{0}")]
+    Unavailable(#[source] Cause),
+}
+
+/// The connection to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    pub up: bool,
+    /// Counts every connection that was made.
+    pub number: u64,
+}

@@ -1,0 +1,66 @@
+//! Whether a replica may still believe that it owns what it took.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::watch;
+
+/// Of the expiry after which others may take what this replica owns, so much may have passed since its last beat when
+/// something costly is begun, in tenths.
+const TENTHS: u32 = 7;
+
+/// Renewed at every beat that reached the server and showed that nothing was taken.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    renewed: watch::Sender<Option<Instant>>,
+    lifetime: Duration,
+}
+
+impl Lease {
+    /// One that was never renewed.
+    pub fn new(expiry: Duration) -> Self {
+        Self { renewed: watch::Sender::new(None), lifetime: expiry * TENTHS / 10 }
+    }
+
+    /// As of `at`, when the beat began.
+    pub fn renew(&self, at: Instant) {
+        self.renewed.send_replace(Some(at));
+    }
+
+    pub fn is_young(&self) -> bool {
+        self.renewed.borrow().is_some_and(|renewed| renewed.elapsed() < self.lifetime)
+    }
+
+    /// Waits until it is young enough to begin something.
+    pub async fn young(&self) {
+        let mut renewed = self.renewed.subscribe();
+        while !self.is_young() {
+            // The sender is here, so it cannot be gone.
+            let _ = renewed.changed().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_waited_for_once_it_is_old() {
+        let lease = Lease::new(Duration::from_millis(2_500));
+        assert!(!lease.is_young());
+        lease.renew(Instant::now());
+        lease.young().await;
+        tokio::time::advance(Duration::from_millis(1_800)).await;
+        assert!(!lease.is_young());
+        let waiting = tokio::spawn({
+            let lease = lease.clone();
+            async move { lease.young().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        lease.renew(Instant::now());
+        waiting.await.unwrap();
+    }
+}

@@ -1,0 +1,262 @@
+//! Who is there, who owns which partition, and what a replica does about it at each beat. Pure: a beat is told what the
+//! buckets said and what time it is by this replica's own clock, as what has passed since some beginning of its own.
+//!
+//! The rules are those of a lease without a coordinator. A replica watches for one expiry before it announces itself, so
+//! that it knows who is alive; a member whose value did not change for one expiry, by the observer's clock, has lapsed.
+//! What a lapsed member owned may be taken, by compare-and-set on the partition's key; what a live one owns is only ever
+//! given. Ownership saves work. That nothing is decided twice rests on the guard of the decision subject alone.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+/// A beat in which a partition had no key before others may make one. Its owner writes it again at once.
+const ABSENT_BEATS: u32 = 3;
+/// Beats in which nobody at all was seen before a first replica joins without watching for a whole expiry.
+const ALONE_BEATS: u32 = 3;
+/// For so long after taking a partition an older revision of its key is that of a server that lags behind; later it is
+/// that of a bucket that was made again.
+const SETTLING: Duration = Duration::from_secs(2);
+
+/// What the bucket says of a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub revision: u64,
+    /// None when it was released.
+    pub name: Option<String>,
+    /// Version of reader that it takes to go on with it.
+    pub reader: u32,
+}
+
+/// What the bucket says of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    pub number: u64,
+    pub reader: u32,
+    /// It gives away what it has, and counts no longer.
+    pub leaving: bool,
+}
+
+/// What a replica does after a beat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Somebody else owns it: stop at once.
+    Drop { partition: u32, owner: Option<String> },
+    /// Its key is gone: write it again.
+    Rewrite { partition: u32 },
+    /// Finish what runs and hand it over.
+    Release { partition: u32 },
+    /// Its key still names this replica, which does not work on it: say that nobody does.
+    Disown { partition: u32, revision: u64 },
+    /// Try to take it, from whoever is named.
+    Take { partition: u32, revision: u64, from: Option<String> },
+}
+
+/// A partition that this replica owns.
+#[derive(Clone, Debug)]
+struct Held {
+    revision: u64,
+    since: Duration,
+    releasing: bool,
+}
+
+/// What one replica knows of its group.
+#[derive(Debug)]
+pub struct Roster {
+    me: String,
+    reader: u32,
+    partitions: u32,
+    expiry: Duration,
+    started: Duration,
+    joined: bool,
+    closing: bool,
+    beats: u64,
+    /// The last value of every member seen, and when it was first seen.
+    members: BTreeMap<String, (Beat, Duration)>,
+    /// For how many beats a partition had no key.
+    absent: BTreeMap<u32, u32>,
+    held: BTreeMap<u32, Held>,
+}
+
+impl Roster {
+    pub fn new(me: &str, reader: u32, partitions: u32, expiry: Duration, now: Duration) -> Self {
+        Self {
+            me: me.to_owned(),
+            reader,
+            partitions,
+            expiry,
+            started: now,
+            joined: false,
+            closing: false,
+            beats: 0,
+            members: BTreeMap::new(),
+            absent: BTreeMap::new(),
+            held: BTreeMap::new(),
+        }
+    }
+
+    /// From here on it gives away what it has, and takes nothing.
+    pub fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// The value to announce at this beat; none while it watches.
+    pub fn announce(&mut self, now: Duration) -> Option<Beat> {
+        self.beats += 1;
+        let alone = self.members.is_empty() && self.beats > u64::from(ALONE_BEATS);
+        self.joined |= alone || now.saturating_sub(self.started) > self.expiry;
+        self.joined.then_some(Beat { number: self.beats, reader: self.reader, leaving: self.closing })
+    }
+
+    /// Whether it owns nothing any more and may leave.
+    pub fn may_leave(&self) -> bool {
+        self.closing && self.held.is_empty()
+    }
+
+    /// It was taken, or its key was written again.
+    pub fn took(&mut self, partition: u32, revision: u64, now: Duration) {
+        let held = self.held.entry(partition).or_insert(Held { revision, since: now, releasing: false });
+        // Of a bucket that was made again, revisions begin anew.
+        held.revision = revision;
+        held.since = now;
+    }
+
+    /// It was handed over or lost; the revision it was held with.
+    pub fn gave(&mut self, partition: u32) -> Option<u64> {
+        self.held.remove(&partition).map(|held| held.revision)
+    }
+
+    /// What to do, seeing this. [`Step::Drop`] comes first: only then may the lease be renewed.
+    pub fn observe(
+        &mut self,
+        now: Duration,
+        members: BTreeMap<String, Beat>,
+        owners: &BTreeMap<u32, Owner>,
+    ) -> Vec<Step> {
+        let sees_itself = members.contains_key(&self.me);
+        self.see(now, members);
+        let mut steps = self.look_after(now, owners);
+        for partition in 0..self.partitions {
+            match owners.contains_key(&partition) {
+                true => _ = self.absent.remove(&partition),
+                false => *self.absent.entry(partition).or_default() += 1,
+            }
+        }
+        let alive = self.alive(now);
+        let share = if self.closing || !self.joined { 0 } else { share(self.partitions, alive.len()) };
+        steps.extend(self.surplus(share));
+        // A member whose announcement cannot be seen yet is in nobody else's count.
+        if sees_itself && !self.closing {
+            steps.extend(self.wanted(share, owners, &alive, now));
+        }
+        steps.extend(self.forgotten(owners, &steps));
+        steps
+    }
+
+    fn see(&mut self, now: Duration, members: BTreeMap<String, Beat>) {
+        for (name, beat) in members {
+            match self.members.get_mut(&name) {
+                Some((last, _)) if *last == beat => {}
+                Some(seen) => *seen = (beat, now),
+                None => _ = self.members.insert(name, (beat, now)),
+            }
+        }
+        // Those long gone are forgotten; the expiry is what counts.
+        let expiry = self.expiry;
+        self.members.retain(|_, (_, seen)| now.saturating_sub(*seen) < expiry * 8);
+    }
+
+    /// Members alive, this one included if it is one.
+    fn alive(&self, now: Duration) -> BTreeSet<String> {
+        let is_fresh = |beat: &Beat, seen: Duration| !beat.leaving && now.saturating_sub(seen) < self.expiry;
+        let fresh = self.members.iter().filter(|(_, (beat, seen))| is_fresh(beat, *seen));
+        let mut alive: BTreeSet<String> = fresh.map(|(name, _)| name.clone()).collect();
+        match self.joined && !self.closing {
+            true => _ = alive.insert(self.me.clone()),
+            false => _ = alive.remove(&self.me),
+        }
+        alive
+    }
+
+    /// What became of what it holds.
+    fn look_after(&mut self, now: Duration, owners: &BTreeMap<u32, Owner>) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for (&partition, held) in &mut self.held {
+            match owners.get(&partition) {
+                None => steps.push(Step::Rewrite { partition }),
+                Some(owner) if owner.name.as_ref() == Some(&self.me) => {
+                    held.revision = held.revision.max(owner.revision);
+                }
+                // A server that lags behind still shows what was before it was taken.
+                Some(owner) if owner.revision < held.revision && now.saturating_sub(held.since) < SETTLING => {}
+                Some(owner) => steps.push(Step::Drop { partition, owner: owner.name.clone() }),
+            }
+        }
+        steps.sort_by_key(|step| !matches!(step, Step::Drop { .. }));
+        for step in &steps {
+            if let Step::Drop { partition, .. } = step {
+                self.held.remove(partition);
+            }
+        }
+        steps
+    }
+
+    /// What is more than its share, from the highest number down.
+    fn surplus(&mut self, share: usize) -> Vec<Step> {
+        let kept = self.held.values().filter(|held| !held.releasing).count();
+        let mut surplus = kept.saturating_sub(share);
+        let mut steps = Vec::new();
+        for (&partition, held) in self.held.iter_mut().rev() {
+            if surplus > 0 && !held.releasing {
+                held.releasing = true;
+                surplus -= 1;
+                steps.push(Step::Release { partition });
+            }
+        }
+        steps
+    }
+
+    /// What was released without the server hearing of it, and is not taken again: as long as this replica is alive, nobody
+    /// else would take it.
+    fn forgotten(&self, owners: &BTreeMap<u32, Owner>, steps: &[Step]) -> Vec<Step> {
+        let taken =
+            |wanted: u32| steps.iter().any(|step| matches!(step, Step::Take { partition, .. } if *partition == wanted));
+        let mine = owners.iter().filter(|(_, owner)| owner.name.as_ref() == Some(&self.me));
+        let left = mine.filter(|(partition, _)| !self.held.contains_key(*partition) && !taken(**partition));
+        left.map(|(partition, owner)| Step::Disown { partition: *partition, revision: owner.revision }).collect()
+    }
+
+    /// What it may take of what nobody alive owns, beginning at a place of its own, so that not all try the same first.
+    fn wanted(
+        &self,
+        share: usize,
+        owners: &BTreeMap<u32, Owner>,
+        alive: &BTreeSet<String>,
+        now: Duration,
+    ) -> Vec<Step> {
+        let room = share.saturating_sub(self.held.len());
+        let first = crate::partition::hash(&self.me) % self.partitions.max(1);
+        let order = (first..self.partitions).chain(0..first);
+        let free = order.filter(|partition| !self.held.contains_key(partition));
+        let takes = free.filter_map(|partition| {
+            let Some(owner) = owners.get(&partition) else {
+                let absent = self.absent.get(&partition).copied().unwrap_or(0) >= ABSENT_BEATS;
+                return absent.then_some(Step::Take { partition, revision: 0, from: None });
+            };
+            let watched = now.saturating_sub(self.started) > self.expiry;
+            let lapsed = |name: &String| *name == self.me || !alive.contains(name) && watched;
+            let may_be_taken = owner.name.as_ref().is_none_or(lapsed) && owner.reader <= self.reader;
+            may_be_taken.then(|| Step::Take { partition, revision: owner.revision, from: owner.name.clone() })
+        });
+        takes.take(room).collect()
+    }
+}
+
+/// How many partitions each of so many members owns at most.
+fn share(partitions: u32, members: usize) -> usize {
+    usize::try_from(partitions).unwrap_or(usize::MAX).div_ceil(members.max(1))
+}
+
+#[cfg(test)]
+mod tests;

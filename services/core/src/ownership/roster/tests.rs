@@ -1,0 +1,242 @@
+use super::*;
+
+const EXPIRY: Duration = Duration::from_millis(2_500);
+const BEAT: Duration = Duration::from_millis(500);
+
+/// Replicas that share two buckets.
+struct Group {
+    now: Duration,
+    members: BTreeMap<String, Beat>,
+    owners: BTreeMap<u32, Owner>,
+    replicas: Vec<Roster>,
+    revision: u64,
+    partitions: u32,
+    /// Whether nobody hears what is released.
+    deaf: bool,
+}
+
+impl Group {
+    fn of(partitions: u32) -> Self {
+        let (members, owners) = (BTreeMap::new(), BTreeMap::new());
+        Self {
+            now: Duration::from_secs(1_000),
+            members,
+            owners,
+            replicas: Vec::new(),
+            revision: 0,
+            partitions,
+            deaf: false,
+        }
+    }
+
+    fn join(&mut self, name: &str) {
+        self.replicas.push(Roster::new(name, 1, self.partitions, EXPIRY, self.now));
+    }
+
+    fn write(&mut self, partition: u32, expected: u64, name: Option<&str>) -> Option<u64> {
+        let is = self.owners.get(&partition).map_or(0, |owner| owner.revision);
+        if is != expected {
+            return None;
+        }
+        self.revision += 1;
+        let owner = Owner { revision: self.revision, name: name.map(str::to_owned), reader: 1 };
+        self.owners.insert(partition, owner);
+        Some(self.revision)
+    }
+
+    /// One beat of the replica at this place; what it was told to do.
+    fn beat(&mut self, at: usize) -> Vec<Step> {
+        let mut replica = self.replicas.remove(at);
+        if let Some(beat) = replica.announce(self.now) {
+            self.members.insert(replica.me.clone(), beat);
+        }
+        let steps = replica.observe(self.now, self.members.clone(), &self.owners.clone());
+        for step in &steps {
+            match *step {
+                Step::Drop { .. } => {}
+                Step::Rewrite { partition } => {
+                    if let Some(revision) = self.write(partition, 0, Some(&replica.me)) {
+                        replica.took(partition, revision, self.now);
+                    }
+                }
+                Step::Release { partition } => {
+                    let revision = replica.gave(partition).unwrap();
+                    if !self.deaf {
+                        self.write(partition, revision, None);
+                    }
+                }
+                Step::Disown { partition, revision } => _ = self.write(partition, revision, None),
+                Step::Take { partition, revision, .. } => {
+                    if let Some(revision) = self.write(partition, revision, Some(&replica.me)) {
+                        replica.took(partition, revision, self.now);
+                    }
+                }
+            }
+        }
+        self.replicas.insert(at, replica);
+        steps
+    }
+
+    fn beats(&mut self, count: u32) {
+        for _ in 0..count {
+            self.now += BEAT;
+            for at in 0..self.replicas.len() {
+                self.beat(at);
+            }
+        }
+    }
+
+    fn held(&self) -> Vec<usize> {
+        self.replicas.iter().map(|replica| replica.held.len()).collect()
+    }
+
+    /// Every partition is held by one.
+    fn is_whole(&self) -> bool {
+        let mut all: Vec<u32> = self.replicas.iter().flat_map(|replica| replica.held.keys().copied()).collect();
+        all.sort_unstable();
+        all == (0..self.partitions).collect::<Vec<_>>()
+    }
+}
+
+#[test]
+fn a_first_replica_takes_everything_without_watching_for_long() {
+    let mut group = Group::of(16);
+    group.join("a");
+    group.beats(ALONE_BEATS + 2);
+    assert!(group.is_whole());
+}
+
+#[test]
+fn whoever_joins_is_given_its_share() {
+    let mut group = Group::of(64);
+    for (members, name) in [(1, "a"), (2, "b"), (3, "c")] {
+        group.join(name);
+        group.beats(12);
+        assert!(group.is_whole(), "{members}: {:?}", group.held());
+        assert!(group.held().into_iter().all(|held| held <= share(64, members)));
+    }
+}
+
+#[test]
+fn what_a_silent_member_owned_is_taken_after_one_expiry_and_not_before() {
+    let mut group = Group::of(8);
+    group.join("a");
+    group.join("b");
+    group.beats(14);
+    let gone = group.replicas.remove(1);
+    group.beats(4);
+    assert_eq!(group.held(), [4], "within the expiry");
+    group.beats(3);
+    assert!(group.is_whole());
+    // Waking up, it sees that it owns nothing any more before it does anything else.
+    group.replicas.push(gone);
+    let steps = group.beat(1);
+    assert_eq!(steps.iter().filter(|step| matches!(step, Step::Drop { .. })).count(), 4);
+    assert!(matches!(steps.first(), Some(Step::Drop { .. })));
+}
+
+#[test]
+fn a_live_members_partition_is_never_taken() {
+    let mut group = Group::of(8);
+    group.join("a");
+    group.beats(6);
+    group.join("b");
+    for _ in 0..20 {
+        group.now += BEAT;
+        group.beat(0);
+        let before = group.owners.clone();
+        for step in group.beat(1) {
+            if let Step::Take { partition, .. } = step {
+                assert_ne!(before.get(&partition).and_then(|owner| owner.name.as_deref()), Some("a"));
+            }
+        }
+    }
+    assert!(group.is_whole());
+}
+
+#[test]
+fn buckets_that_vanished_are_written_again_by_those_who_own() {
+    let mut group = Group::of(8);
+    group.join("a");
+    group.join("b");
+    group.beats(14);
+    let before: Vec<Vec<u32>> = group.replicas.iter().map(|replica| replica.held.keys().copied().collect()).collect();
+    group.members.clear();
+    group.owners.clear();
+    // Recreated, revisions begin anew.
+    group.revision = 0;
+    group.beats(1);
+    assert_eq!(group.owners.len(), 8);
+    group.beats(10);
+    let after: Vec<Vec<u32>> = group.replicas.iter().map(|replica| replica.held.keys().copied().collect()).collect();
+    assert_eq!(before, after);
+}
+
+#[test]
+fn after_buckets_vanished_partitions_can_still_be_handed_over() {
+    let mut group = Group::of(8);
+    group.revision = 100;
+    group.join("a");
+    group.beats(6);
+    group.members.clear();
+    group.owners.clear();
+    group.revision = 0;
+    group.beats(2);
+    group.join("b");
+    group.beats(12);
+    assert!(group.is_whole() && group.held() == [4, 4], "{:?}", group.held());
+}
+
+#[test]
+fn what_was_released_unheard_does_not_stay_without_an_owner() {
+    let mut group = Group::of(8);
+    group.deaf = true;
+    group.join("a");
+    group.beats(6);
+    group.join("b");
+    group.beats(14);
+    assert!(group.is_whole() && group.held() == [4, 4], "{:?}", group.held());
+}
+
+#[test]
+fn a_server_that_lags_behind_takes_nothing_from_whoever_has_just_taken_it() {
+    let mut group = Group::of(1);
+    group.join("b");
+    let owner = |revision, name: &str| BTreeMap::from([(0, Owner { revision, name: Some(name.into()), reader: 1 })]);
+    let [replica] = &mut group.replicas[..] else { panic!() };
+    replica.took(0, 9, group.now);
+    let members = BTreeMap::new();
+    let mut drops = |now| {
+        let steps = replica.observe(now, members.clone(), &owner(8, "gone"));
+        steps.iter().filter(|step| matches!(step, Step::Drop { .. })).count()
+    };
+    assert_eq!((drops(group.now), drops(group.now + SETTLING)), (0, 1));
+}
+
+#[test]
+fn whoever_leaves_gives_everything_and_is_not_counted() {
+    let mut group = Group::of(8);
+    group.join("a");
+    group.join("b");
+    group.beats(14);
+    group.replicas[1].close();
+    group.beats(1);
+    assert!(group.replicas[1].may_leave());
+    group.replicas.remove(1);
+    // Nobody waits for it to lapse.
+    group.beats(1);
+    assert!(group.is_whole());
+}
+
+#[test]
+fn what_needs_a_newer_reader_is_left_to_one() {
+    let mut group = Group::of(1);
+    group.owners.insert(0, Owner { revision: 1, name: None, reader: 2 });
+    group.revision = 1;
+    group.join("old");
+    group.beats(12);
+    assert_eq!(group.held(), [0]);
+    group.replicas.push(Roster::new("new", 2, 1, EXPIRY, group.now));
+    group.beats(12);
+    assert_eq!(group.held(), [0, 1]);
+}

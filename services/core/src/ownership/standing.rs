@@ -1,0 +1,77 @@
+//! What a replica says of the partitions that it owns, for whoever asks how things stand.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// How far a partition is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartitionStanding {
+    /// Sequence of the last of its messages that was read.
+    pub read: u64,
+    /// What was read and is not dealt with yet.
+    pub waiting: u64,
+}
+
+/// Counters since the replica started, and the partitions that it owns.
+#[derive(Clone, Debug, Default)]
+pub struct Standing(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    partitions: Mutex<BTreeMap<u32, PartitionStanding>>,
+    takeovers: AtomicU64,
+    handovers: AtomicU64,
+    decisions: AtomicU64,
+    model_requests: AtomicU64,
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $count:ident, $name:ident;)*) => {
+        impl Standing {
+            $(
+                $(#[$doc])*
+                pub fn $name(&self) -> u64 {
+                    self.0.$name.load(Ordering::Relaxed)
+                }
+
+                pub fn $count(&self) {
+                    self.0.$name.fetch_add(1, Ordering::Relaxed);
+                }
+            )*
+        }
+    };
+}
+
+counters! {
+    /// Partitions taken of replicas that had gone.
+    count_takeover, takeovers;
+    /// Partitions handed over to others.
+    count_handover, handovers;
+    /// Decisions committed.
+    count_decision, decisions;
+    /// Requests made to models, those included that came to nothing.
+    count_model_request, model_requests;
+}
+
+impl Standing {
+    pub fn set(&self, partition: u32, standing: PartitionStanding) {
+        self.partitions_mut().insert(partition, standing);
+    }
+
+    pub fn remove(&self, partition: u32) {
+        self.partitions_mut().remove(&partition);
+    }
+
+    pub fn partitions(&self) -> BTreeMap<u32, PartitionStanding> {
+        self.partitions_mut().clone()
+    }
+
+    fn partitions_mut(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, PartitionStanding>> {
+        self.0.partitions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,91 @@
+//! Reading one partition of the log in order, as it grows.
+//!
+//! What was read is known here, and whatever breaks is begun again behind it.
+
+use tokio::sync::mpsc;
+
+use super::pause;
+use crate::{
+    bus::{
+        Bus,
+        port::{Cause, Start},
+    },
+    record::Raw,
+};
+
+/// What a tail brings.
+#[derive(Debug)]
+pub enum Tailed {
+    /// Reading began, or began again: so many messages were there already.
+    Began { pending: u64 },
+    /// Messages in the order of the log.
+    Messages(Vec<Raw>),
+}
+
+/// Reads everything that one of the filters names behind the message at `after`, as far as it goes now.
+pub async fn read_up_to_now(bus: &Bus, filters: Vec<String>, after: u64, mut each: impl FnMut(Raw)) {
+    let mut tail = follow(bus, filters, after);
+    let mut left = None;
+    while left != Some(0) {
+        match tail.recv().await {
+            Some(Tailed::Began { pending }) => left = Some(pending),
+            Some(Tailed::Messages(messages)) => {
+                left = left.map(|left| left.saturating_sub(messages.len() as u64));
+                messages.into_iter().for_each(&mut each);
+            }
+            // It never ends while it is listened to.
+            None => return,
+        }
+    }
+}
+
+/// Batches that wait to be taken, at most.
+const BATCHES: usize = 16;
+
+/// Follows what one of the filters names behind the message at `after`. It ends when the receiver is dropped.
+pub fn follow(bus: &Bus, filters: Vec<String>, after: u64) -> mpsc::Receiver<Tailed> {
+    let (sender, receiver) = mpsc::channel(BATCHES);
+    let mut tail = Tail { bus: bus.clone(), filters, after, sender };
+    bus.spawn(async move {
+        let closed = tail.sender.clone();
+        tokio::select! {
+            biased;
+            () = closed.closed() => {}
+            () = tail.read_on() => {}
+        }
+    });
+    receiver
+}
+
+struct Tail {
+    bus: Bus,
+    filters: Vec<String>,
+    /// The last message handed over.
+    after: u64,
+    sender: mpsc::Sender<Tailed>,
+}
+
+impl Tail {
+    async fn read_on(&mut self) {
+        let mut failures = 0;
+        loop {
+            let from = self.after;
+            if let Err(error) = self.read().await {
+                tracing::debug!(filters = ?self.filters, after = self.after, %error, "reading a partition broke off");
+            }
+            failures = if self.after > from { 1 } else { failures + 1 };
+            tokio::time::sleep(pause(&self.bus, failures)).await;
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), Cause> {
+        let mut tail = self.bus.tail_of(&self.filters, Start::After(self.after)).await?;
+        self.sender.send(Tailed::Began { pending: tail.pending() }).await?;
+        loop {
+            let messages = tail.next().await?;
+            let last = messages.last().map_or(self.after, |raw| raw.sequence);
+            self.sender.send(Tailed::Messages(messages)).await?;
+            self.after = last;
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Handing what happens to those who wait for it, and to nobody else: an index from what is wanted to who wants it.
+//!
+//! What a message costs is what those cost who want it, however many wait for something else. Whoever does not take what
+//! they are handed is let go, and finds out.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use kairo_core::ids::Name;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+/// What somebody waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Interest {
+    Everything,
+    /// What concerns an agent.
+    Agent(Name),
+    /// What comes of one thing that entered from outside.
+    Correlation(Uuid),
+}
+
+/// Where subscribers are found by their interest.
+#[derive(Debug)]
+pub struct Dispatcher<T> {
+    /// Items that may wait for one subscriber.
+    waiting: usize,
+    index: Arc<Mutex<Index<T>>>,
+}
+
+#[derive(Debug)]
+struct Index<T> {
+    /// Of the last item that was dispatched.
+    position: u64,
+    /// Subscribers so far.
+    number: u64,
+    subscribers: HashMap<Interest, Vec<Subscriber<T>>>,
+    /// Interests among them that are correlations.
+    correlations: usize,
+}
+
+#[derive(Debug)]
+struct Subscriber<T> {
+    number: u64,
+    queue: mpsc::Sender<T>,
+}
+
+impl<T> Clone for Dispatcher<T> {
+    fn clone(&self) -> Self {
+        Self { waiting: self.waiting, index: self.index.clone() }
+    }
+}
+
+impl<T: Clone> Dispatcher<T> {
+    /// `position` is that of the last item that nobody will be handed, and `waiting` how many may wait for one
+    /// subscriber.
+    pub fn new(position: u64, waiting: usize) -> Self {
+        let index = Index { position, number: 0, subscribers: HashMap::new(), correlations: 0 };
+        Self { waiting, index: Arc::new(Mutex::new(index)) }
+    }
+
+    fn index(&self) -> MutexGuard<'_, Index<T>> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on: everything of that interest behind the position that the subscription names.
+    pub fn subscribe(&self, interest: Interest) -> Subscription<T> {
+        let (queue, items) = mpsc::channel(self.waiting);
+        let mut index = self.index();
+        index.number += 1;
+        let (number, position) = (index.number, index.position);
+        let subscribers = index.subscribers.entry(interest.clone()).or_default();
+        subscribers.push(Subscriber { number, queue });
+        if subscribers.len() == 1 && matches!(interest, Interest::Correlation(_)) {
+            index.correlations += 1;
+        }
+        drop(index);
+        Subscription { position, items, interest, number, dispatcher: self.clone() }
+    }
+
+    /// Passes over an item if nobody wants it, which is worth finding out before it is read. `of_many` says that it may
+    /// hold something of other correlations, too. Only one at a time may dispatch.
+    pub fn pass_over(&self, position: u64, interests: &[Interest], of_many: bool) -> bool {
+        let mut index = self.index();
+        let wanted = interests.iter().any(|interest| index.subscribers.contains_key(interest));
+        if wanted || of_many && index.correlations > 0 {
+            return false;
+        }
+        index.position = position;
+        true
+    }
+
+    /// Hands out an item to all who have one of these interests, of which none may be named twice.
+    pub fn dispatch(&self, position: u64, interests: &[Interest], item: &T) {
+        let mut index = self.index();
+        index.position = position;
+        for interest in interests {
+            let Some(subscribers) = index.subscribers.get_mut(interest) else { continue };
+            subscribers.retain(|subscriber| subscriber.queue.try_send(item.clone()).is_ok());
+            if subscribers.is_empty() {
+                index.forget(interest);
+            }
+        }
+    }
+
+    /// Whether nobody waits for anything.
+    pub fn is_idle(&self) -> bool {
+        self.index().subscribers.is_empty()
+    }
+}
+
+impl<T> Index<T> {
+    fn forget(&mut self, interest: &Interest) {
+        if self.subscribers.remove(interest).is_some() && matches!(interest, Interest::Correlation(_)) {
+            self.correlations -= 1;
+        }
+    }
+}
+
+/// Dropping it ends it.
+#[derive(Debug)]
+pub struct Subscription<T> {
+    /// What lies behind this position is handed over.
+    pub position: u64,
+    items: mpsc::Receiver<T>,
+    interest: Interest,
+    number: u64,
+    dispatcher: Dispatcher<T>,
+}
+
+impl<T> Subscription<T> {
+    /// The next item; none when some could not be handed over because too many waited.
+    pub async fn next(&mut self) -> Option<T> {
+        self.items.recv().await
+    }
+}
+
+impl<T> Drop for Subscription<T> {
+    fn drop(&mut self) {
+        let mut index = self.dispatcher.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(subscribers) = index.subscribers.get_mut(&self.interest) else { return };
+        subscribers.retain(|subscriber| subscriber.number != self.number);
+        if subscribers.is_empty() {
+            index.forget(&self.interest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(number: u128) -> Interest {
+        Interest::Correlation(Uuid::from_u128(number))
+    }
+
+    fn agent(name: &str) -> Interest {
+        Interest::Agent(Name::parse(name).unwrap())
+    }
+
+    fn received(subscription: &mut Subscription<u64>) -> Vec<u64> {
+        std::iter::from_fn(|| subscription.items.try_recv().ok()).collect()
+    }
+
+    #[test]
+    fn everybody_is_handed_what_they_want_and_nothing_else() {
+        let dispatcher = Dispatcher::new(0, 9);
+        let mut all = dispatcher.subscribe(Interest::Everything);
+        let mut bob = dispatcher.subscribe(agent("bob"));
+        let [mut one, mut again, mut two] = [1, 1, 2].map(|number| dispatcher.subscribe(turn(number)));
+        for (item, about, number) in [(1, "bob", 1), (2, "joe", 2), (3, "bob", 3)] {
+            dispatcher.dispatch(item, &[Interest::Everything, agent(about), turn(number)], &item);
+        }
+        assert_eq!((received(&mut all), received(&mut bob)), (vec![1, 2, 3], vec![1, 3]));
+        assert_eq!([&mut one, &mut again, &mut two].map(received), [vec![1], vec![1], vec![2]]);
+        drop(one);
+        dispatcher.dispatch(4, &[turn(1)], &4);
+        assert_eq!(received(&mut again), [4]);
+    }
+
+    #[test]
+    fn what_nobody_wants_is_passed_over() {
+        let dispatcher = Dispatcher::<u64>::new(0, 9);
+        assert!(dispatcher.is_idle() && dispatcher.pass_over(1, &[Interest::Everything, turn(1)], true));
+        let one = dispatcher.subscribe(turn(1));
+        assert_eq!(one.position, 1);
+        // A message may be of many turns: what it holds of others shows only when it is read.
+        assert!(!dispatcher.pass_over(2, &[turn(1)], false) && !dispatcher.pass_over(2, &[turn(2)], true));
+        assert!(dispatcher.pass_over(2, &[turn(2), agent("bob")], false));
+        drop(one);
+        assert!(dispatcher.pass_over(3, &[turn(1)], true) && dispatcher.is_idle());
+    }
+
+    #[tokio::test]
+    async fn whoever_does_not_take_what_they_are_handed_is_let_go_and_finds_out() {
+        let dispatcher = Dispatcher::new(0, 2);
+        let mut slow = dispatcher.subscribe(turn(1));
+        for item in 1..=4 {
+            dispatcher.dispatch(item, &[turn(1)], &item);
+        }
+        assert!(dispatcher.is_idle());
+        // It comes back while it is still reading what it has.
+        let mut again = dispatcher.subscribe(turn(1));
+        dispatcher.dispatch(5, &[turn(1)], &5);
+        assert_eq!((slow.next().await, slow.next().await, slow.next().await), (Some(1), Some(2), None));
+        drop(slow);
+        assert_eq!((again.position, again.next().await), (4, Some(5)));
+    }
+}

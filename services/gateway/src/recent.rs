@@ -1,0 +1,207 @@
+//! Which messages were said of late, so that one that is said again is known without asking anybody.
+//!
+//! The tail of the log tells it as they are written, and the log itself once, when the gateway starts. What is older, or
+//! more than fits, is forgotten, and known to be: then the read model has to be asked.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use kairo_core::{bus::Bus, record::Raw, subjects::USER_MESSAGE};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::follow::Follower;
+
+/// How far the clocks of the servers and of the gateways may lie apart.
+const CLOCKS: Duration = Duration::from_secs(60);
+
+/// Whether a message was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It stands at this sequence.
+    At(u64),
+    Never,
+    /// It may have been said longer ago than is remembered.
+    Unknown,
+}
+
+#[derive(Clone)]
+pub struct Recent {
+    bus: Bus,
+    /// How long a message is remembered at least, as long as there is room.
+    span: SignedDuration,
+    remembered: Arc<Mutex<Remembered>>,
+}
+
+impl Recent {
+    /// Remembers messages for `span`, up to `capacity` of them.
+    pub fn new(bus: &Bus, span: Duration, capacity: usize) -> Self {
+        let span = SignedDuration::try_from(span + 2 * CLOCKS).unwrap_or(SignedDuration::MAX);
+        let remembered = Remembered::new(span, capacity);
+        Self { bus: bus.clone(), span, remembered: Arc::new(Mutex::new(remembered)) }
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the message of this event id was said, which cannot have been before `since`; none if it can have been at
+    /// any time.
+    pub fn find(&self, event_id: Uuid, since: Option<Timestamp>) -> Found {
+        let since = since.and_then(|since| since.checked_sub(CLOCKS).ok());
+        self.remembered().find(event_id, since)
+    }
+
+    /// Takes in a message of the log, if a user said it.
+    pub fn witness(&self, message: &Raw) {
+        if USER_MESSAGE.is(&message.subject)
+            && let Some((event_id, _)) = message.ids()
+        {
+            self.remembered().put(event_id, message.sequence, message.stored);
+        }
+    }
+
+    /// Reads what was said before the tail begins. Until that is done, only what is found is certain.
+    pub fn look_back(&self, buffer: usize, shutdown: CancellationToken) {
+        let recent = self.clone();
+        let since = Timestamp::now().checked_sub(self.span).unwrap_or(Timestamp::MIN);
+        let looking_back = async move {
+            let mut said = Follower::of_headers(&recent.bus, USER_MESSAGE.stored_filter(), since, buffer);
+            while let Some(message) = said.next_pending().await {
+                recent.witness(&message);
+            }
+            recent.remembered().complete(since);
+        };
+        tokio::spawn(async move { shutdown.run_until_cancelled(looking_back).await });
+    }
+}
+
+/// Two generations: when the younger one is long or full enough, the older one is forgotten.
+#[derive(Debug)]
+struct Remembered {
+    span: SignedDuration,
+    /// Messages of one generation at most.
+    capacity: usize,
+    young: Generation,
+    old: Generation,
+    /// Everything behind this time is remembered; none while that is not certain.
+    complete_since: Option<Timestamp>,
+    /// Something of this time was forgotten.
+    forgotten: Timestamp,
+}
+
+#[derive(Debug, Default)]
+struct Generation {
+    sequences: HashMap<Uuid, u64>,
+    begun: Option<Timestamp>,
+    newest: Timestamp,
+}
+
+impl Remembered {
+    fn new(span: SignedDuration, capacity: usize) -> Self {
+        let (young, old) = (Generation::default(), Generation::default());
+        let forgotten = Timestamp::MIN;
+        Self { span, capacity: (capacity / 2).max(1), young, old, complete_since: None, forgotten }
+    }
+
+    fn put(&mut self, event_id: Uuid, sequence: u64, stored: Timestamp) {
+        let is_long = self.young.begun.is_some_and(|begun| stored.duration_since(begun) > self.span);
+        if is_long || self.young.sequences.len() >= self.capacity {
+            let forgotten = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
+            if !forgotten.sequences.is_empty() {
+                self.forgotten = self.forgotten.max(forgotten.newest);
+            }
+        }
+        // Written twice after the stream's duplicate window: the first time counts.
+        if self.old.sequences.contains_key(&event_id) {
+            return;
+        }
+        self.young.begun.get_or_insert(stored);
+        self.young.newest = self.young.newest.max(stored);
+        self.young.sequences.entry(event_id).and_modify(|known| *known = sequence.min(*known)).or_insert(sequence);
+    }
+
+    fn complete(&mut self, since: Timestamp) {
+        self.complete_since = Some(since);
+    }
+
+    fn find(&self, event_id: Uuid, since: Option<Timestamp>) -> Found {
+        let known = self.young.sequences.get(&event_id).or_else(|| self.old.sequences.get(&event_id));
+        match (known, since, self.complete_since) {
+            (Some(sequence), ..) => Found::At(*sequence),
+            (None, Some(since), Some(complete)) if complete <= since && self.forgotten < since => Found::Never,
+            _ => Found::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn remembered(capacity: usize) -> Remembered {
+        Remembered::new(SignedDuration::from_secs(100), capacity)
+    }
+
+    fn find(remembered: &Remembered, id: u128, since: i64) -> Found {
+        remembered.find(Uuid::from_u128(id), Some(at(since)))
+    }
+
+    #[test]
+    fn what_is_not_remembered_was_never_said_only_where_everything_is() {
+        let mut remembered = remembered(100);
+        remembered.put(Uuid::from_u128(1), 7, at(1_000));
+        assert_eq!((find(&remembered, 1, 999), find(&remembered, 2, 999)), (Found::At(7), Found::Unknown));
+        remembered.complete(at(900));
+        assert_eq!((find(&remembered, 2, 999), find(&remembered, 2, 899)), (Found::Never, Found::Unknown));
+        assert_eq!(remembered.find(Uuid::from_u128(2), None), Found::Unknown);
+    }
+
+    #[test]
+    fn a_message_is_remembered_for_its_span_and_forgotten_after_twice_as_long() {
+        let mut remembered = remembered(1_000);
+        remembered.complete(at(0));
+        for second in 0..=250 {
+            remembered.put(Uuid::from_u128(1 + second), second as u64, at(second as i64));
+        }
+        for second in 150..=250 {
+            assert_eq!(find(&remembered, 1 + second as u128, 150), Found::At(second));
+        }
+        assert_eq!((find(&remembered, 9_999, 150), find(&remembered, 1, 0)), (Found::Never, Found::Unknown));
+        assert!(remembered.young.sequences.len() + remembered.old.sequences.len() <= 202);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_known_to_be_forgotten() {
+        let mut remembered = remembered(10);
+        remembered.complete(at(0));
+        for second in 0..100 {
+            remembered.put(Uuid::from_u128(1 + second), second as u64, at(second as i64));
+        }
+        assert!(remembered.young.sequences.len() + remembered.old.sequences.len() <= 10);
+        assert_eq!((find(&remembered, 99, 50), find(&remembered, 1, 50)), (Found::At(98), Found::Unknown));
+        assert_eq!(find(&remembered, 9_999, 95), Found::Never);
+    }
+
+    #[test]
+    fn what_is_written_twice_stands_where_it_was_written_first() {
+        let mut remembered = remembered(4);
+        remembered.put(Uuid::from_u128(1), 7, at(1));
+        remembered.put(Uuid::from_u128(1), 9, at(2));
+        // Looking back comes later than the tail.
+        remembered.put(Uuid::from_u128(1), 3, at(0));
+        assert_eq!(find(&remembered, 1, 0), Found::At(3));
+        remembered.put(Uuid::from_u128(2), 10, at(3));
+        remembered.put(Uuid::from_u128(3), 11, at(4));
+        remembered.put(Uuid::from_u128(1), 12, at(5));
+        assert_eq!(find(&remembered, 1, 0), Found::At(3));
+    }
+}

@@ -1,0 +1,146 @@
+//! Where guards come from.
+//!
+//! What a supervisor needs of the machine to run a program stands here, behind [`Launch`]: folders, processes, and a
+//! clock that they share. What it says to a guard and hears of it ([`crate::protocol`]) needs none of that, so a
+//! simulation can speak the guard's side.
+
+mod orphans;
+mod workplace;
+
+use std::{
+    fmt::Debug,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use kairo_core::ids::Name;
+use nix::{
+    sys::signal::{Signal, killpg},
+    unistd::Pid,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    process::{Child, Command},
+};
+
+use self::orphans::{Known, Orphans};
+pub use self::workplace::WorkplaceError;
+use crate::{clock, guarded::GuardedError};
+
+/// Starts guards.
+pub trait Launch: Debug + Send + Sync {
+    /// Makes sure that there is a folder of `agent` in `root` for its processes to start in.
+    fn workplace<'a>(&'a self, root: &'a Path, agent: &'a Name) -> BoxFuture<'a, Result<PathBuf, WorkplaceError>>;
+
+    /// Starts a guard. What it is to run, it is told.
+    ///
+    /// # Errors
+    /// When there is none; nothing of it is left then.
+    fn start(&self) -> Result<Launched, GuardedError>;
+
+    /// The clock by which supervisor and guards tell how old a beat is.
+    fn now(&self) -> Duration;
+}
+
+/// A guard that was started.
+pub struct Launched {
+    /// What it reads. When this is dropped, it kills what it guards.
+    pub commands: Box<dyn AsyncWrite + Send + Unpin>,
+    /// What it writes.
+    pub reports: Box<dyn AsyncRead + Send + Unpin>,
+    pub clear_up: ClearUp,
+}
+
+/// Sees to what is left of a guard after its last report; when that is done, nothing is. If it went without saying how
+/// its process ended, it is given the process group of that.
+pub type ClearUp = Box<dyn FnOnce(Option<u32>) -> BoxFuture<'static, ()> + Send>;
+
+/// Starts guards as processes of this machine.
+#[derive(Debug)]
+pub struct Launcher {
+    program: PathBuf,
+    orphans: Arc<Orphans>,
+}
+
+impl Default for Launcher {
+    /// Guards of the running binary, also when a new version has taken its place.
+    fn default() -> Self {
+        Self::of("/proc/self/exe")
+    }
+}
+
+impl Launcher {
+    /// Guards of another binary: that of this crate, which `program` names.
+    pub fn of(program: impl AsRef<Path>) -> Self {
+        Self { program: program.as_ref().to_owned(), orphans: Arc::default() }
+    }
+
+    /// Kills also what is left by a guard that was itself killed. For a process that starts nothing but guards:
+    /// whatever else becomes a child of it counts as left by one.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn adopting_orphans(mut self) -> nix::Result<Self> {
+        let mut orphans = Orphans::default();
+        orphans.adopt()?;
+        self.orphans = Arc::new(orphans);
+        Ok(self)
+    }
+}
+
+impl Launch for Launcher {
+    fn workplace<'a>(&'a self, root: &'a Path, agent: &'a Name) -> BoxFuture<'a, Result<PathBuf, WorkplaceError>> {
+        workplace::prepare(root, agent).boxed()
+    }
+
+    fn start(&self) -> Result<Launched, GuardedError> {
+        let start = |source| GuardedError::Start { program: self.program.display().to_string(), source };
+        // Never `kill_on_drop`: it is the guard that kills, and it does so when the pipe closes.
+        let mut command = Command::new(&self.program);
+        command.arg0(env!("CARGO_PKG_NAME")).arg("guard").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let (mut guard, known) = self.orphans.start(&mut command).map_err(start)?;
+        let commands = guard.stdin.take().ok_or(GuardedError::Lost)?;
+        let reports = guard.stdout.take().ok_or(GuardedError::Lost)?;
+        let orphans = self.orphans.clone();
+        Ok(Launched {
+            commands: Box::new(commands),
+            reports: Box::new(reports),
+            clear_up: Box::new(move |lost| clear_up(guard, known, orphans, lost).boxed()),
+        })
+    }
+
+    fn now(&self) -> Duration {
+        clock::now()
+    }
+}
+
+async fn clear_up(guard: Child, known: Known, orphans: Arc<Orphans>, lost: Option<u32>) {
+    if let Some(group) = lost {
+        kill_group(group);
+    }
+    reap(guard).await;
+    drop(known);
+    if lost.is_some()
+        && let Err(error) = orphans.kill().await
+    {
+        tracing::error!(%error, "not all that a killed guard left behind could be killed");
+    }
+}
+
+/// A guard that is gone took its process along; this is for the rest of the group.
+fn kill_group(pid: u32) {
+    if let Ok(group) = i32::try_from(pid) {
+        killpg(Pid::from_raw(group), Signal::SIGKILL).ok();
+    }
+}
+
+async fn reap(mut guard: Child) {
+    match guard.wait().await {
+        Ok(status) if status.success() => {}
+        Ok(status) => tracing::error!(%status, "a guard failed"),
+        Err(error) => tracing::error!(%error, "a guard could not be waited for"),
+    }
+}

@@ -1,0 +1,73 @@
+//! How long the others waited, as a table for people and as JSON.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{Flood, Waits};
+use crate::{arguments::Fair, load::percentile, report::milliseconds};
+
+/// What is aimed at: the others' p99 under a flood, as a multiple of that without.
+const RATIO: f64 = 1.5;
+
+#[derive(Debug, Serialize)]
+pub struct Report {
+    agents: u64,
+    replicas: u8,
+    alone: Figures,
+    flooded: Figures,
+    p99_ratio: f64,
+    flood: Flood,
+}
+
+#[derive(Debug, Serialize)]
+struct Figures {
+    replies: usize,
+    unanswered: u64,
+    p50_ms: f64,
+    p99_ms: f64,
+    longest_ms: f64,
+}
+
+impl Report {
+    pub fn new(wanted: &Fair, alone: &Waits, flooded: &Waits, flood: Flood) -> Self {
+        let (alone, flooded) = (Figures::of(alone), Figures::of(flooded));
+        let p99_ratio = flooded.p99_ms / alone.p99_ms;
+        Self { agents: wanted.agents, replicas: wanted.replicas, alone, flooded, p99_ratio, flood }
+    }
+}
+
+impl Figures {
+    fn of(waits: &Waits) -> Self {
+        let at = |share| milliseconds(percentile(&waits.replies, share));
+        Self {
+            replies: waits.replies.len(),
+            unanswered: waits.unanswered,
+            p50_ms: at(0.5),
+            p99_ms: at(0.99),
+            longest_ms: at(1.0),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Flood { wanted, accepted, refused, answered, seconds } = self.flood;
+        writeln!(f, "\n{} agents with one message at a time, {} replicas\n", self.agents, self.replicas)?;
+        writeln!(
+            f,
+            "{:24}{:>10}{:>12}{:>10}{:>10}{:>12}",
+            "", "replies", "unanswered", "p50 ms", "p99 ms", "longest ms"
+        )?;
+        for (name, figures) in [("alone", &self.alone), ("another is flooded", &self.flooded)] {
+            let Figures { replies, unanswered, p50_ms, p99_ms, longest_ms } = figures;
+            writeln!(f, "{name:24}{replies:>10}{unanswered:>12}{p50_ms:>10.1}{p99_ms:>10.1}{longest_ms:>12.1}")?;
+        }
+        writeln!(f, "\np99 {:.2} x alone; aim <= {RATIO}", self.p99_ratio)?;
+        writeln!(
+            f,
+            "the flood: {accepted} of {wanted} accepted, {refused} times refused with 429, {answered} answered, in \
+             {seconds:.1} s"
+        )
+    }
+}

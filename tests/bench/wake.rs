@@ -1,0 +1,222 @@
+//! How long agents need that have been idle, among very many: from a message to the first decision, one agent after the
+//! other; what publishing takes meanwhile; memory; and how long those wait whose replica is killed.
+//!
+//! The log is filled directly ([`fill`]): every agent had one turn, and nothing is left to do. Decisions are seen as
+//! agent-runtime publishes them, over core NATS, so that watching costs the server next to nothing.
+
+mod fill;
+mod report;
+mod watch;
+
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt, stream};
+use kairo_cli::local::Service;
+use tokio::{task::JoinHandle, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Outcome,
+    agents::{REFUSED_PAUSE, Said, Sender},
+    arguments::{Flushing, Wake},
+    cpu,
+    machine::{Fleet, Machine},
+    probe::Probe,
+    projection::connect,
+    rounds::progress,
+};
+pub use report::Report;
+use watch::{Seen, Watch};
+
+/// Between two publishes that are measured.
+const TICK: Duration = Duration::from_millis(10);
+/// How long publishing is measured while nothing else happens.
+const QUIET: Duration = Duration::from_secs(5);
+/// The longest that a decision is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What replicas are given to share their work after one has joined.
+const SHARING: Duration = Duration::from_secs(8);
+/// Messages to orphans that are under way at once.
+const AT_ONCE: usize = 16;
+
+/// What was measured.
+#[derive(Default)]
+pub struct Measured {
+    /// Messages in the log, and how long writing them took.
+    filled: (u64, Duration),
+    /// From the start of agent-runtime until it was ready.
+    ready: Duration,
+    /// Agents that decided, shortest wait first: from sending the message, and from its delivery to the agent.
+    whole: Vec<Duration>,
+    awake: Vec<Duration>,
+    unanswered: usize,
+    /// Acknowledged publishes into the log, before and while agents were woken.
+    publish_quiet: Vec<Duration>,
+    publish_waking: Vec<Duration>,
+    /// Resident, in bytes, before and after agents were woken.
+    nats: [u64; 2],
+    agent_runtime: [u64; 2],
+    /// Of agents written to around a kill, from the kill or the message, whichever was later.
+    orphans: Vec<Duration>,
+    orphans_unanswered: usize,
+}
+
+pub async fn measure(wanted: &Wake) -> Outcome<Report> {
+    let mut measured = Measured::default();
+    let mut machine = Machine::servers(Flushing::Default).await?;
+    machine.start_services(&Fleet::single(fill::SCENARIO)).await?;
+    progress("recording one turn");
+    let turn = fill::record(&machine).await?;
+    machine.stack.stop().await?;
+    progress(&format!("writing a turn of each of {} agents", wanted.agents));
+    let begun = Instant::now();
+    measured.filled = (fill::fill(&machine.nats.url(), &turn, wanted.agents).await?, begun.elapsed());
+    progress("starting every service on that log");
+    machine.start_services(&Fleet::single(fill::SCENARIO)).await?;
+    Probe::open(&machine).await?.settled().await?;
+    // What reading all of the log for the first time has left in memory is not what agents wake from.
+    let begun = Instant::now();
+    machine.restart_agent_runtime(0).await?;
+    measured.ready = begun.elapsed();
+    measured.waking(&machine, wanted).await?;
+    progress("a second replica, and then kill -9 of the first");
+    machine.start_agent_runtime().await?;
+    sleep(SHARING).await;
+    measured.takeover(&machine, wanted).await?;
+    machine.stop().await?;
+    Ok(Report::new(wanted, &measured))
+}
+
+impl Measured {
+    async fn waking(&mut self, machine: &Machine, wanted: &Wake) -> Outcome<()> {
+        let mut watch = Watch::open(&machine.nats.url()).await?;
+        progress("publishing, while all are idle");
+        let ticks = Ticks::start(machine).await?;
+        sleep(QUIET).await;
+        self.publish_quiet = ticks.stop().await?;
+        (self.nats[0], self.agent_runtime[0]) = memory(machine)?;
+        progress(&format!("waking {} agents", wanted.wakes));
+        let ticks = Ticks::start(machine).await?;
+        for agent in chosen(wanted.agents, 0, wanted.wakes) {
+            let sent = Instant::now();
+            let agent = say_to(machine, agent).await?;
+            match watch.decision(&agent, PATIENCE).await {
+                Some(Seen { message, decision }) => {
+                    self.whole.push(decision - sent);
+                    self.awake.push(decision.saturating_duration_since(message));
+                }
+                None => self.unanswered += 1,
+            }
+        }
+        self.publish_waking = ticks.stop().await?;
+        (self.nats[1], self.agent_runtime[1]) = memory(machine)?;
+        self.whole.sort_unstable();
+        self.awake.sort_unstable();
+        Ok(())
+    }
+
+    async fn takeover(&mut self, machine: &Machine, wanted: &Wake) -> Outcome<()> {
+        let mut watch = Watch::open(&machine.nats.url()).await?;
+        let orphans = chosen(wanted.agents, wanted.wakes, wanted.orphans);
+        let (before, after) = orphans.split_at(orphans.len() / 2);
+        let mut sent = say_to_all(machine, before).await?;
+        machine.stack.kill9(Service::AgentRuntime, 0).await?;
+        let killed = Instant::now();
+        sent.extend(say_to_all(machine, after).await?);
+        let deadline = killed + PATIENCE;
+        for (agent, at) in sent {
+            let within = deadline.saturating_duration_since(Instant::now());
+            match watch.decision(&agent, within).await {
+                Some(Seen { decision, .. }) => self.orphans.push(decision.saturating_duration_since(at.max(killed))),
+                None => self.orphans_unanswered += 1,
+            }
+        }
+        self.orphans.sort_unstable();
+        Ok(())
+    }
+}
+
+/// So many agents, spread over all of them; other ones for another `from`.
+fn chosen(agents: u32, from: u32, count: u32) -> Vec<u32> {
+    // An odd stride that is a prime is coprime to nearly every number of agents: none is chosen twice.
+    const STRIDE: u64 = 7_919;
+    let place = |number: u32| u32::try_from(u64::from(number) * STRIDE % u64::from(agents)).unwrap_or(0) + 1;
+    (from..from.saturating_add(count).min(agents)).map(place).collect()
+}
+
+async fn say_to_all(machine: &Machine, agents: &[u32]) -> Outcome<Vec<(String, Instant)>> {
+    let saying = stream::iter(agents).map(|agent| async move {
+        let name = say_to(machine, *agent).await?;
+        Outcome::Ok((name, Instant::now()))
+    });
+    saying.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await.into_iter().collect()
+}
+
+/// Says something to the agent of this number, and returns its name.
+async fn say_to(machine: &Machine, number: u32) -> Outcome<String> {
+    let agent = fill::agent(number);
+    let url = machine.stack.url(Service::Gateway).unwrap_or_default().to_owned();
+    let sender = Sender { agent: agent.clone(), http: machine.http.clone(), url };
+    // An agent that is known but not yet to the router's server is refused for a moment.
+    while let Said::Refused = sender.try_say("Are you awake?").await? {
+        sleep(REFUSED_PAUSE).await;
+    }
+    Ok(agent)
+}
+
+/// Resident bytes of nats-server and of the first agent-runtime.
+fn memory(machine: &Machine) -> Outcome<(u64, u64)> {
+    let agent_runtime = machine.stack.replica(Service::AgentRuntime, 0)?.process().pid();
+    Ok((cpu::resident(machine.nats.process().pid())?, cpu::resident(agent_runtime)?))
+}
+
+/// Acknowledged publishes into the log at a steady pace.
+struct Ticks {
+    over: CancellationToken,
+    running: JoinHandle<Outcome<Vec<Duration>>>,
+}
+
+impl Ticks {
+    async fn start(machine: &Machine) -> Outcome<Self> {
+        let bus = connect(&machine.nats.url()).await?;
+        let over = CancellationToken::new();
+        let ended = over.clone();
+        let running = tokio::spawn(async move {
+            let mut latencies = Vec::new();
+            while !ended.is_cancelled() {
+                let begun = Instant::now();
+                // What another system says, which no hook waits for.
+                bus.nats()?.jetstream.publish("kairo.system.bench.tick", "{}".into()).await?.await?;
+                latencies.push(begun.elapsed());
+                sleep(TICK).await;
+            }
+            latencies.sort_unstable();
+            Ok(latencies)
+        });
+        Ok(Self { over, running })
+    }
+
+    /// Latencies, shortest first.
+    async fn stop(self) -> Outcome<Vec<Duration>> {
+        self.over.cancel();
+        self.running.await?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn nobody_is_woken_twice() {
+        for agents in [1, 10, 1_000, 100_000] {
+            let (wakes, orphans) = (chosen(agents, 0, 500), chosen(agents, 500, 200));
+            let all: BTreeSet<u32> = wakes.iter().chain(&orphans).copied().collect();
+            assert_eq!(all.len(), wakes.len() + orphans.len(), "{agents}");
+            assert_eq!(all.len(), agents.min(700) as usize);
+            assert!(all.iter().all(|agent| (1..=agents).contains(agent)));
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What the model was asked for, by its own count, against what decisions were made from. Pure.
+//!
+//! Every answer says the number of its request, and a decision holds the completions it was made from: so it is known of
+//! every request whether it was needed. One that was not is excused if it was given up for a newer message, where its
+//! agent wants that. The others may be no more than were unsettled in what was killed or frozen: asked for, and in no
+//! decision yet.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use kairo_core::subjects::route;
+use kairo_proto::Body;
+use serde::Deserialize;
+
+use super::{Outcome, log::Entry};
+use crate::audit::decision;
+
+/// How long an answer may wait for its decision: for a further answer, and until the log takes the decision.
+const UNSETTLED: SignedDuration = SignedDuration::from_secs(8);
+/// How long a client that was killed may seem to be there.
+const UNNOTICED: SignedDuration = SignedDuration::from_millis(200);
+
+/// What findings show of a request's text, in characters.
+const TOLD_CHARS: usize = 80;
+/// How a request ended whose client did not leave.
+const ANSWERED: &str = "answered";
+
+/// A line of the simulator's journal.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Request {
+    pub number: u64,
+    /// The replica that asked.
+    pub caller: Option<String>,
+    pub text: String,
+    begun_us: i64,
+    ended_us: i64,
+    pub outcome: String,
+}
+
+/// A replica that was killed or frozen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Struck {
+    pub replica: String,
+    pub at: Timestamp,
+}
+
+/// The counts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calls {
+    pub requests: usize,
+    /// Decisions that were made from answers.
+    pub decisions: usize,
+    /// Completions in decisions: the requests that were needed.
+    pub needed: usize,
+    /// Given up for a newer message.
+    pub given_up: usize,
+    /// Neither.
+    pub extra: usize,
+    /// Requests that were unsettled in what was killed or frozen, at those instants.
+    pub in_struck: usize,
+    /// When there are more extra requests than that: those that were not themselves unsettled in it.
+    pub too_many: Vec<String>,
+}
+
+/// All that is known in the end.
+pub struct Bill<'a> {
+    pub requests: &'a [Request],
+    pub struck: &'a [Struck],
+    /// Agents that begin a decision again when a message comes.
+    pub restarting: &'a BTreeSet<String>,
+    /// Where messages went, by the id that requests about them name.
+    pub agents: &'a BTreeMap<String, String>,
+}
+
+/// Reads what the simulator wrote down.
+pub fn read(journal: &Path) -> Outcome<Vec<Request>> {
+    let text = std::fs::read_to_string(journal)?;
+    // A line that was cut off when the simulator ended is none.
+    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+}
+
+impl Request {
+    fn begun(&self) -> Timestamp {
+        Timestamp::from_microsecond(self.begun_us).unwrap_or_default()
+    }
+
+    fn ended(&self) -> Timestamp {
+        Timestamp::from_microsecond(self.ended_us).unwrap_or_default()
+    }
+
+    /// Until when nobody knows whether it was of use, if no decision says that it was.
+    fn unsettled_until(&self) -> Timestamp {
+        self.ended() + if self.outcome == ANSWERED { UNSETTLED } else { UNNOTICED }
+    }
+
+    /// The first word of its text that is the id of a message.
+    fn agent<'a>(&self, agents: &'a BTreeMap<String, String>) -> Option<&'a String> {
+        self.text.split(|letter: char| !letter.is_ascii_alphanumeric()).find_map(|word| agents.get(word))
+    }
+}
+
+impl Bill<'_> {
+    pub fn judge<'e>(&self, entries: impl Iterator<Item = &'e Entry>) -> Calls {
+        let (mut settled, mut messages) =
+            (BTreeMap::<u64, Timestamp>::new(), BTreeMap::<String, Vec<Timestamp>>::new());
+        let mut calls = Calls { requests: self.requests.len(), ..Calls::default() };
+        for entry in entries {
+            let owner = route(&entry.record.subject).map(|(_, owner)| owner.to_string());
+            if let Some(decision) = decision(&entry.record) {
+                calls.decisions += usize::from(!decision.completions.is_empty());
+                calls.needed += decision.completions.len();
+                let numbers = decision.completions.iter().filter_map(|completion| number(&completion.model));
+                settled.extend(numbers.map(|number| (number, entry.stored)));
+            } else if let (Body::AgentMessage(_), Some(agent)) = (&entry.record.body, owner) {
+                messages.entry(agent).or_default().push(entry.stored);
+            }
+        }
+        let in_struck = |request: &Request| {
+            let until = settled.get(&request.number).copied().unwrap_or_else(|| request.unsettled_until());
+            let was = |struck: &Struck| request.begun() <= struck.at && struck.at <= until;
+            self.struck.iter().filter(|struck| Some(&struck.replica) == request.caller.as_ref()).any(was)
+        };
+        let mut strangers = Vec::new();
+        for request in self.requests {
+            let is_struck = in_struck(request);
+            calls.in_struck += usize::from(is_struck);
+            if settled.contains_key(&request.number) {
+                continue;
+            }
+            if self.is_given_up(request, &messages) {
+                calls.given_up += 1;
+                continue;
+            }
+            calls.extra += 1;
+            if !is_struck {
+                strangers.push(told(request));
+            }
+        }
+        if calls.extra > calls.in_struck {
+            calls.too_many = strangers;
+        }
+        calls
+    }
+
+    /// Whether a message came for its agent while it was unsettled, and the agent wants to begin again then.
+    fn is_given_up(&self, request: &Request, messages: &BTreeMap<String, Vec<Timestamp>>) -> bool {
+        let (begun, until) = (request.begun(), request.unsettled_until());
+        let came = |agent: &String| {
+            let came = messages.get(agent).into_iter().flatten();
+            came.into_iter().any(|at| begun <= *at && *at <= until)
+        };
+        match request.agent(self.agents) {
+            Some(agent) => self.restarting.contains(agent) && came(agent),
+            None => self.restarting.iter().any(came),
+        }
+    }
+}
+
+/// The number in the name that an answer gives its model.
+fn number(model: &str) -> Option<u64> {
+    model.rsplit_once('#')?.1.parse().ok()
+}
+
+fn told(request: &Request) -> String {
+    let Request { number, caller, text, outcome, .. } = request;
+    let took = request.ended().duration_since(request.begun());
+    let took = Duration::try_from(took).unwrap_or_default();
+    let caller = caller.as_deref().unwrap_or("somebody");
+    let text: String = text.lines().next().unwrap_or_default().chars().take(TOLD_CHARS).collect();
+    format!("request {number} by {caller} at {}, {outcome} after {took:.1?}: {text}", request.begun())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! What chat completions cost, and that they miss nothing, however many wait at once.
+
+use std::{collections::BTreeSet, net::TcpListener};
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use kairo_cli::local::Service;
+use kairo_core::{
+    bus::append::Outgoing,
+    envelope::{Envelope, Origin},
+    ids,
+    subjects::{Service as Core, USER_MESSAGE},
+};
+use kairo_proto::v1::UserMessage;
+use serde_json::{Value, json};
+use tokio::{task::JoinHandle, time::timeout};
+
+use crate::world::{DEADLINE, Wanted, World, agent, scenario::USUAL};
+
+/// What a gateway takes for Postgres.
+struct Nobody(TcpListener);
+
+impl Nobody {
+    fn listen() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        Self(listener)
+    }
+
+    fn url(&self) -> String {
+        format!("postgres://nobody@{}/nothing", self.0.local_addr().unwrap())
+    }
+
+    /// Whether anybody connected since it was looked last.
+    fn was_asked(&self) -> bool {
+        let asked = self.0.accept().is_ok();
+        while self.0.accept().is_ok() {}
+        asked
+    }
+
+    /// Waits until the gateway has looked back at what was said before it started; till then it asks what it cannot know.
+    async fn is_left_alone(&self, world: &World, agent: &str) {
+        let looked_back = async {
+            for chat in 0.. {
+                replied(ask(world, agent, &format!("before-{chat}"), "the time please").await.unwrap());
+                if !self.was_asked() {
+                    return;
+                }
+            }
+        };
+        timeout(DEADLINE, looked_back).await.expect("Postgres is asked for ever");
+    }
+}
+
+/// A chat's first message. Chats with the same words are the same, unless they are in different threads.
+fn ask(world: &World, agent: &str, thread: &str, words: &str) -> JoinHandle<(u16, Value)> {
+    let body = json!({ "model": agent, "messages": [{ "role": "user", "content": words }] });
+    let request = world.http.post(world.url("/v1/chat/completions")).header("kairo-thread", thread).json(&body);
+    tokio::spawn(async move {
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap_or_default())
+    })
+}
+
+fn replied((status, answer): (u16, Value)) -> String {
+    assert_eq!(status, 200, "{answer}");
+    answer["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+}
+
+/// Messages that the gateway has sent to nats so far.
+async fn sent_by_gateway(world: &World) -> u64 {
+    let page = format!("{}/connz", world.nats.monitor_url().unwrap());
+    let page: Value = world.http.get(page).send().await.unwrap().json().await.unwrap();
+    let connections = page["connections"].as_array().unwrap();
+    let of_gateway = connections.iter().filter(|one| {
+        one["name"].as_str().is_some_and(|name| name.starts_with("kairo-gateway-") && !name.contains("test"))
+    });
+    of_gateway.map(|connection| connection["in_msgs"].as_u64().unwrap()).sum()
+}
+
+#[tokio::test]
+async fn a_chat_costs_one_message_and_no_query() {
+    const CHATS: u64 = 40;
+    let postgres = Nobody::listen();
+    let world = Wanted::new(USUAL).monitored().env(Service::Gateway, "KAIRO_POSTGRES__URL", postgres.url());
+    let world = world.start().await;
+    world.define("coach").await;
+    postgres.is_left_alone(&world, "coach").await;
+    let sent = sent_by_gateway(&world).await;
+    for chat in 0..CHATS {
+        let reply = replied(ask(&world, "coach", &format!("t-{chat}"), "the time please").await.unwrap());
+        assert!(reply.starts_with("It is 2"), "{reply}");
+    }
+    // Beside it only the tail's pulls, of many messages each, and a look at the bucket of congestion now and then.
+    let sent = sent_by_gateway(&world).await - sent;
+    assert!((CHATS..2 * CHATS).contains(&sent), "{sent} messages for {CHATS} chats");
+    assert!(!postgres.was_asked(), "Postgres was asked");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn every_chat_gets_its_own_answer_and_the_same_chat_the_same() {
+    let world = Wanted::new(USUAL).start().await;
+    let agents: Vec<String> = (0..8).map(|number| format!("a-{number}")).collect();
+    join_all(agents.iter().map(|agent| world.define(agent))).await;
+    let chats = (0..64_usize).map(|number| {
+        let words = format!("number {number}");
+        let agent = agents[number % agents.len()].clone();
+        // Twice at once, of which one says it and both wait for the answer.
+        let both = [0, 1].map(|_| ask(&world, &agent, &format!("t-{number}"), &words));
+        async move {
+            let answers = join_all(both).await.into_iter().map(Result::unwrap).collect::<Vec<_>>();
+            let ids: BTreeSet<String> = answers.iter().map(|(_, answer)| answer["id"].to_string()).collect();
+            assert_eq!(ids.len(), 1, "{answers:?}");
+            for answer in answers {
+                assert_eq!(replied(answer), format!("You said: {words}"));
+            }
+        }
+    });
+    join_all(chats).await;
+    let all = world.log.now(&world.bus).await;
+    assert_eq!(all.iter().filter(|event| event.type_name == "kairo.user.message.v1").count(), 64);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_chat_that_is_answered_together_with_another_is_answered() {
+    let world = Wanted::new(USUAL).start().await;
+    let profile = json!({ "agent": "joins", "prompt": "Be brief.", "interjection": "join" });
+    assert_eq!(world.post("/v1/agents", &profile).await.0, 201);
+    world.stack.freeze(Service::AgentRuntime, 0).unwrap();
+    let mut chats = Vec::new();
+    // The answer is not in the decision that says they are one: the agent looks at the clock first.
+    for (number, words) in ["one", "two", "the time please"].into_iter().enumerate() {
+        chats.push(ask(&world, "joins", "kitchen", words));
+        world.log.wait_for(number + 1, |event| event.subject == "kairo.agent.joins.message").await;
+    }
+    world.stack.thaw(Service::AgentRuntime, 0).unwrap();
+    let replies: BTreeSet<String> = join_all(chats).await.into_iter().map(|chat| replied(chat.unwrap())).collect();
+    assert_eq!(replies.len(), 1, "{replies:?}");
+    assert!(replies.first().unwrap().starts_with("It is 2"), "{replies:?}");
+    let all = world.log.now(&world.bus).await;
+    assert_eq!(all.iter().filter(|event| event.type_name == "kairo.agent.joined.v1").count(), 2);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_was_said_before_is_known_to_a_gateway_that_started_later_and_to_one_that_ran() {
+    const WINDOW_MS: u64 = 86_400_000;
+    let postgres = Nobody::listen();
+    let wanted = Wanted::new(USUAL).env(Service::Gateway, "KAIRO_POSTGRES__URL", postgres.url());
+    let mut world = wanted.env(Service::Gateway, "KAIRO_GATEWAY__OPENAI_RETRY_MS", WINDOW_MS.to_string()).start().await;
+    world.define("coach").await;
+    let mut answers = Vec::new();
+    for words in ["early", "late"] {
+        // Said as in the window before this one, by another gateway.
+        let said = said_before(&world, "coach", "kitchen", words, WINDOW_MS).await;
+        if words == "early" {
+            world.stack.restart(Service::Gateway, 0).await.unwrap();
+            postgres.is_left_alone(&world, "coach").await;
+        }
+        answers.push((said, words));
+    }
+    for (said, words) in answers {
+        // The log has it, and so has the tail by the time that another message was answered.
+        replied(ask(&world, "coach", &format!("beside-{words}"), "hello").await.unwrap());
+        let answer = ask(&world, "coach", "kitchen", words).await.unwrap();
+        assert_eq!((&answer.1["id"], replied(answer.clone())), (&json!(said), format!("You said: {words}")));
+    }
+    assert!(!postgres.was_asked(), "Postgres was asked");
+    world.end().await;
+}
+
+/// Says words as a chat's first, a window ago. Returns what an answer to it is called.
+async fn said_before(world: &World, to: &str, thread: &str, words: &str, window_ms: u64) -> String {
+    let user = agent("openai");
+    let window = u64::try_from(Timestamp::now().as_millisecond()).unwrap() / window_ms - 1;
+    let said = ids::named("openai-said", &[words]).to_string();
+    let message_id = ids::named("openai-message", &[to, thread, &said, &window.to_string()]).to_string();
+    let event_id = ids::named("message", &[user.as_str(), &message_id]);
+    let envelope = Envelope::entering(event_id, Core::Gateway, Origin::User, Timestamp::now()).in_thread(thread);
+    let (agent, text) = (to.to_owned(), words.to_owned());
+    let message = UserMessage {
+        message_id,
+        user: user.to_string(),
+        agent,
+        text,
+        thread_id: thread.to_owned(),
+        parts: Vec::new(),
+    };
+    world.bus.publish(&Outgoing::new(&USER_MESSAGE, &user, envelope, message)).await.unwrap();
+    format!("chatcmpl-{event_id}")
+}
+
+#[tokio::test]
+async fn where_nobody_is_asked_for_a_key_an_unknown_path_is_not_found() {
+    let world = Wanted::new(USUAL).start().await;
+    for key in [None, Some("Bearer sk-of-another-api"), Some("Basic YW5uOng=")] {
+        let request = world.http.get(world.url("/v1/embeddings"));
+        let request = if let Some(key) = key { request.header("authorization", key) } else { request };
+        let answer = request.send().await.unwrap();
+        assert_eq!((answer.status().as_u16(), key), (404, key));
+        assert_eq!(answer.headers()["content-type"], "application/problem+json");
+        assert_eq!(answer.json::<Value>().await.unwrap()["type"], "urn:kairo:problem:unknown-path");
+    }
+    // A ticket that stands for nothing neither.
+    assert_eq!(world.get("/v1/embeddings?ticket=x").await.0, 404);
+    // Where something is, a key that is not in force is refused.
+    let wrong = world.http.get(world.url("/v1/agents")).bearer_auth("sk-of-another-api").send().await.unwrap();
+    assert_eq!(wrong.status(), 401);
+    world.end().await;
+}

@@ -1,0 +1,111 @@
+//! The port of the bus, on a real nats-server: what the services take for granted of it, and the simulation's server
+//! imitates.
+
+use async_nats::jetstream::stream::{Config, DiscardPolicy};
+use kairo_core::bus::{
+    Bus,
+    port::{Asked, Headers, Message, Start, StoreError, Streams, Tail},
+};
+
+use crate::bus::Server;
+
+const STREAM: &str = "SMALL";
+
+/// A stream of three messages that takes no more, besides those of Kairo.
+async fn small(bus: &Bus) {
+    let config = Config {
+        name: STREAM.to_owned(),
+        subjects: vec!["small.>".to_owned()],
+        max_messages: 3,
+        discard: DiscardPolicy::New,
+        allow_direct: true,
+        ..Default::default()
+    };
+    bus.nats().unwrap().jetstream.create_stream(config).await.unwrap();
+}
+
+fn message(subject: &str, text: &'static str) -> Message {
+    Message::new(subject, Headers::new(), text)
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    small(&bus).await;
+    let nats = bus.nats().unwrap();
+    let first = nats.publish(message("small.a", "1").guarded(0).once("one")).await.unwrap();
+    let again = nats.publish(message("small.a", "1").once("one")).await.unwrap();
+    assert_eq!((again.sequence, again.duplicate), (first.sequence, true));
+    let error = nats.publish(message("small.a", "2").guarded(0)).await.unwrap_err();
+    assert!(matches!(error, StoreError::WrongLastSequence), "{error}");
+    for text in ["2", "3"] {
+        nats.publish(message("small.a", text)).await.unwrap();
+    }
+    let error = nats.publish(message("small.a", "4")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Full(_)), "{error}");
+    let error = nats.publish(Message::new("small.a", Headers::new(), vec![0; 9 << 20])).await.unwrap_err();
+    assert!(matches!(error, StoreError::TooLarge), "{error}");
+    let error = nats.publish(message("nowhere.a", "1")).await.unwrap_err();
+    assert!(matches!(error, StoreError::NoStream), "{error}");
+    let last = nats.last(STREAM, "small.*", Asked::Leader).await.unwrap();
+    assert_eq!(last.unwrap().payload, "3", "of all that is named");
+    for asked in [Asked::Any, Asked::Leader] {
+        assert!(nats.last(STREAM, "small.b", asked).await.unwrap().is_none());
+        assert!(nats.at(STREAM, 9, asked).await.unwrap().is_none());
+        assert_eq!(nats.last(STREAM, "small.a", asked).await.unwrap().unwrap().payload, "3");
+        assert_eq!(nats.at(STREAM, 2, asked).await.unwrap().unwrap().payload, "2");
+        let error = nats.last("NOWHERE", "small.a", asked).await.unwrap_err();
+        assert!(matches!(error, StoreError::NoStream), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_of_each_subject_is_read_at_once_and_one_message_is_deleted() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    small(&bus).await;
+    let nats = bus.nats().unwrap();
+    for (subject, text) in [("small.a", "1"), ("small.b", "2"), ("small.a", "3")] {
+        nats.publish(message(subject, text)).await.unwrap();
+    }
+    let mut last = nats.last_of_each(STREAM, &["small.a".to_owned(), "small.b".to_owned()]).await.unwrap();
+    last.sort_by_key(|raw| raw.sequence);
+    assert_eq!(last.iter().map(|raw| &raw.payload[..]).collect::<Vec<_>>(), [b"2", b"3"]);
+    assert!(nats.last_of_each(STREAM, &["nothing.>".to_owned()]).await.unwrap().is_empty());
+    assert!(nats.delete(STREAM, 3).await.unwrap());
+    assert!(!nats.delete(STREAM, 3).await.unwrap(), "it is gone");
+    assert_eq!(nats.next_at_leader(STREAM, "small.a", 0).await.unwrap().unwrap().sequence, 1);
+    assert!(nats.next_at_leader(STREAM, "small.a", 1).await.unwrap().is_none());
+    let state = nats.state(STREAM).await.unwrap();
+    assert_eq!((state.first_sequence, state.last_sequence), (1, 3));
+}
+
+#[tokio::test]
+async fn a_tail_says_what_was_there_and_goes_on() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    small(&bus).await;
+    let nats = bus.nats().unwrap();
+    for text in ["1", "2"] {
+        nats.publish(message("small.a", text)).await.unwrap();
+    }
+    let mut whole = nats.tail(STREAM, &["small.>".to_owned()], Start::After(0)).await.unwrap();
+    let mut rest = nats.tail(STREAM, &["small.a".to_owned()], Start::After(1)).await.unwrap();
+    let mut newest = nats.tail(STREAM, &["small.a".to_owned()], Start::LastOfEach).await.unwrap();
+    assert_eq!((whole.pending(), rest.pending(), newest.pending()), (2, 1, 1));
+    nats.publish(message("small.a", "3")).await.unwrap();
+    assert_eq!(read(&mut *whole, 3).await, ["1", "2", "3"]);
+    assert_eq!(read(&mut *rest, 2).await, ["2", "3"]);
+    assert_eq!(read(&mut *newest, 2).await, ["2", "3"]);
+}
+
+/// The bodies of the next messages.
+async fn read(tail: &mut dyn Tail, count: usize) -> Vec<String> {
+    let mut bodies = Vec::new();
+    while bodies.len() < count {
+        let batch = tail.next().await.unwrap();
+        bodies.extend(batch.iter().map(|raw| String::from_utf8_lossy(&raw.payload).into_owned()));
+    }
+    bodies
+}

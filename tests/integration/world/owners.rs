@@ -1,0 +1,65 @@
+//! The owners of partitions, as they say of themselves where they are.
+
+use std::time::Duration;
+
+use futures::{StreamExt, future::join_all};
+use kairo_core::subjects::{EVENTS_STREAM, STATUS_PING, Service};
+use kairo_proto::{
+    Body, ContentType,
+    v1::{OwnedPartition, ServiceStatus},
+};
+
+use super::{DEADLINE, World};
+
+/// How long a replica may take to answer.
+const ANSWER: Duration = Duration::from_millis(150);
+
+impl World {
+    /// Waits until every partition has an owner that has read all of it and has nothing waiting.
+    pub async fn owners_at_rest(&self) {
+        let partitions: Vec<u32> = self.bus.log().unwrap().partitions.all().collect();
+        let at_rest = async {
+            let services = [(Service::Router, "user"), (Service::AgentRuntime, "*")];
+            let all =
+                services.iter().flat_map(|service| partitions.iter().map(move |partition| (*service, *partition)));
+            let ends = all.map(async |((service, noun), partition)| {
+                (service, partition, self.end_of(&format!("kairo.{noun}.*.*.{partition}")).await)
+            });
+            let ends = join_all(ends).await;
+            // Nobody says when: asking is all there is.
+            loop {
+                let replicas = self.replicas_there().await;
+                if ends.iter().all(|(service, partition, end)| rests(&replicas, *service, *partition, *end)) {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(DEADLINE, at_rest).await.expect("the owners of partitions never came to rest");
+    }
+
+    /// What every replica that answers says of itself.
+    pub async fn replicas_there(&self) -> Vec<ServiceStatus> {
+        let client = &self.bus.nats().unwrap().client;
+        let inbox = client.new_inbox();
+        let answers = client.subscribe(inbox.clone()).await.unwrap();
+        client.publish_with_reply(STATUS_PING, inbox, "".into()).await.unwrap();
+        let answers = answers.filter_map(async |answer| {
+            match Body::decode("kairo.live.status.v1", ContentType::Protobuf, &answer.payload) {
+                Ok(Body::ServiceStatus(status)) => Some(status),
+                _ => None,
+            }
+        });
+        answers.take_until(tokio::time::sleep(ANSWER)).collect().await
+    }
+
+    async fn end_of(&self, filter: &str) -> u64 {
+        let stream = self.bus.nats().unwrap().jetstream.get_stream_no_info(EVENTS_STREAM).await.unwrap();
+        stream.get_last_raw_message_by_subject(filter).await.map_or(0, |last| last.sequence)
+    }
+}
+
+/// Whether somebody owns the partition, has read up to there and has nothing waiting.
+fn rests(replicas: &[ServiceStatus], service: Service, partition: u32, end: u64) -> bool {
+    let rests = |owned: &OwnedPartition| owned.partition == partition && owned.read >= end && owned.waiting == 0;
+    replicas.iter().any(|replica| replica.service == service.name() && replica.partitions.iter().any(rests))
+}

@@ -1,0 +1,121 @@
+//! Durable consumers: what is out, with whom, and until when.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use kairo_core::bus::port::{Delivered, Settlement};
+use tokio::{sync::mpsc, time::Instant};
+
+/// A message on its way through a consumer.
+#[derive(Debug)]
+struct Item {
+    attempts: u64,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    /// It waits to be delivered, until then at the least.
+    Waits(Instant),
+    /// It is with somebody, who must be heard of before then.
+    Out { replica: usize, until: Instant },
+}
+
+/// Somebody's share in a consumer.
+#[derive(Debug)]
+pub struct Share {
+    pub replica: usize,
+    pub messages: mpsc::UnboundedSender<Delivered>,
+    /// What is there and not taken yet.
+    pub waiting: Arc<AtomicUsize>,
+}
+
+/// What one share may have there that it has not taken.
+const BATCH: usize = 64;
+
+#[derive(Debug)]
+pub struct Durable {
+    pub filters: Vec<String>,
+    pub ack_wait: Duration,
+    items: BTreeMap<u64, Item>,
+    pub shares: Vec<Share>,
+    turn: usize,
+}
+
+impl Durable {
+    pub fn new(filters: Vec<String>, ack_wait: Duration) -> Self {
+        Self { filters, ack_wait, items: BTreeMap::new(), shares: Vec::new(), turn: 0 }
+    }
+
+    pub fn add(&mut self, sequence: u64) {
+        self.items.insert(sequence, Item { attempts: 0, place: Place::Waits(Instant::now()) });
+    }
+
+    /// What is to be delivered now, and to whom: the share's place, and how often it was delivered.
+    pub fn next(&mut self) -> Option<(u64, u64, usize)> {
+        let now = Instant::now();
+        self.shares.retain(|share| !share.messages.is_closed());
+        let free = |share: &Share| share.waiting.load(Ordering::Relaxed) < BATCH;
+        let turns = (0..self.shares.len()).map(|step| (self.turn + step) % self.shares.len());
+        let share = turns.into_iter().find(|at| free(&self.shares[*at]))?;
+        let ready = |item: &&mut Item| match item.place {
+            Place::Waits(from) => from <= now,
+            Place::Out { until, .. } => until <= now,
+        };
+        let (sequence, item) =
+            self.items.iter_mut().map(|(sequence, item)| (*sequence, item)).find(|(_, it)| ready(it))?;
+        item.attempts += 1;
+        item.place = Place::Out { replica: self.shares[share].replica, until: now + self.ack_wait };
+        self.turn = share + 1;
+        Some((sequence, item.attempts, share))
+    }
+
+    /// What came of a delivery, unless it was delivered again since.
+    pub fn settle(&mut self, sequence: u64, attempt: u64, settlement: Settlement) {
+        let now = Instant::now();
+        let Some(item) = self.items.get_mut(&sequence) else { return };
+        match settlement {
+            // Done is done, whoever says so.
+            Settlement::Done | Settlement::GivenUp => _ = self.items.remove(&sequence),
+            _ if item.attempts != attempt => {}
+            Settlement::Again(delay) => item.place = Place::Waits(now + delay),
+            Settlement::InProgress => {
+                if let Place::Out { until, .. } = &mut item.place {
+                    *until = now + self.ack_wait;
+                }
+            }
+        }
+    }
+
+    /// Something that is out comes again.
+    pub fn again(&mut self, which: usize) -> bool {
+        let mut out = self.items.values_mut().filter(|item| matches!(item.place, Place::Out { .. }));
+        let Some(item) = out.nth(which) else { return false };
+        item.place = Place::Waits(Instant::now());
+        true
+    }
+
+    pub fn out(&self) -> usize {
+        self.items.values().filter(|item| matches!(item.place, Place::Out { .. })).count()
+    }
+
+    pub fn is_settled(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// What is in hand, for whoever wonders.
+    pub fn left(&self) -> Vec<(u64, u64)> {
+        self.items.iter().map(|(sequence, item)| (*sequence, item.attempts)).collect()
+    }
+
+    /// A replica's shares end with its connection.
+    pub fn leave(&mut self, replica: usize) {
+        self.shares.retain(|share| share.replica != replica);
+    }
+}

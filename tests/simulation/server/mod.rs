@@ -1,0 +1,300 @@
+//! The server: a nats-server with JetStream, as far as Kairo uses it, behaving as measured on real ones.
+//!
+//! What it stores it stores at once and in one order; what makes life hard is between it and the replicas ([`crate::port`])
+//! and in what it answers: from a server that lags behind, that another guarded write is in process, that a stream has
+//! no leader, or not at all.
+
+mod durable;
+mod stream;
+mod timers;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use kairo_core::{
+    bus::port::{Delivered, Headers, Heard, Message, Settlement, Start, StoreError, Written},
+    partition::Partitions,
+    record::{Raw, Record},
+    subjects::{
+        CONGESTION_BUCKET, Consumer, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_STREAM, MEMBERS_BUCKET,
+        OWNERS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM, TIMERS_SUBJECTS,
+    },
+};
+use tokio::{sync::mpsc, time::Instant};
+use uuid::Uuid;
+
+use self::durable::{Durable, Share};
+pub use self::stream::{Stream, View, matches};
+use crate::chance::Chance;
+
+/// How long a member is listed that says nothing any more.
+const MEMBERS_LIFETIME: Duration = Duration::from_secs(120);
+/// Far above any body of a run.
+const MAX_BODY: usize = 1 << 20;
+
+/// A stream that is read in order by somebody.
+pub struct Reader {
+    pub replica: usize,
+    pub stream: String,
+    pub filters: Vec<String>,
+    /// What was sent last.
+    pub after: u64,
+    pub messages: mpsc::UnboundedSender<Raw>,
+}
+
+/// Somebody who hears what is said.
+pub struct Listener {
+    pub replica: usize,
+    pub subject: String,
+    pub group: Option<String>,
+    pub heard: mpsc::UnboundedSender<Heard>,
+}
+
+/// What is on its way to a replica.
+pub enum Parcel {
+    /// For a reader, by its number.
+    Read(u64, Raw),
+    Delivery(mpsc::UnboundedSender<Delivered>, Delivered),
+    Heard(mpsc::UnboundedSender<Heard>, Heard),
+}
+
+#[derive(Default)]
+pub struct Server {
+    pub streams: BTreeMap<String, Stream>,
+    pub durables: BTreeMap<Consumer, Durable>,
+    pub readers: BTreeMap<u64, Reader>,
+    pub listeners: Vec<Listener>,
+    /// The log, read: what could not be read is in no place of it.
+    pub records: Vec<Record>,
+    numbers: u64,
+}
+
+impl Server {
+    /// Makes what is missing: all of it at first, what was only in memory after a restart.
+    pub fn provision(&mut self, log: Uuid, partitions: Partitions, ack_wait: Duration, now: Timestamp) {
+        let mut events = Stream::new(EVENTS_STREAM, &EVENTS_SUBJECTS, now);
+        let metadata = [("kairo-log", log.to_string()), ("kairo-partitions", partitions.count().to_string())];
+        events.metadata = metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let streams =
+            [events, Stream::new(TIMERS_STREAM, &TIMERS_SUBJECTS, now), Stream::new(DLQ_STREAM, &["kairo.dlq.>"], now)];
+        let buckets = [SNAPSHOTS_BUCKET, MEMBERS_BUCKET, OWNERS_BUCKET, CONGESTION_BUCKET].map(|it| format!("KV_{it}"));
+        let buckets = buckets.iter().map(String::as_str).chain([HOOKS_STREAM]).map(|name| Stream::bucket(name, now));
+        for stream in streams.into_iter().chain(buckets) {
+            self.streams.entry(stream.name.clone()).or_insert(stream);
+        }
+        for consumer in Consumer::DURABLE {
+            if self.durables.contains_key(&consumer) {
+                continue;
+            }
+            let mut durable = Durable::new(consumer.filters(), ack_wait);
+            let stream = &self.streams[consumer.stream()];
+            let there: Vec<Raw> = stream.named(&consumer.filters(), 0, Instant::now()).collect();
+            there.iter().for_each(|raw| durable.add(raw.sequence));
+            self.durables.insert(consumer, durable);
+        }
+    }
+
+    /// Memory is lost, and everybody who reads is cut off.
+    pub fn restart(&mut self) {
+        for bucket in [MEMBERS_BUCKET, OWNERS_BUCKET, CONGESTION_BUCKET] {
+            self.streams.remove(&format!("KV_{bucket}"));
+        }
+        self.readers.clear();
+        self.durables.values_mut().for_each(|durable| durable.shares.clear());
+    }
+
+    /// A replica's connection is gone. What it heard on it, it hears on the next one again, unless it is dead.
+    pub fn cut(&mut self, replica: usize, dead: bool) {
+        self.readers.retain(|_, reader| reader.replica != replica);
+        self.durables.values_mut().for_each(|durable| durable.leave(replica));
+        if dead {
+            self.listeners.retain(|listener| listener.replica != replica);
+        }
+    }
+
+    pub fn stream(&mut self, name: &str) -> Result<&mut Stream, StoreError> {
+        self.streams.get_mut(name).ok_or(StoreError::NoStream)
+    }
+
+    /// Stores a message in the stream that takes its subject, and sends it to whoever reads there.
+    pub fn store(
+        &mut self,
+        mut message: Message,
+        time: Timestamp,
+        in_process: u64,
+        chance: &mut Chance,
+    ) -> Result<Written, StoreError> {
+        let lifetime = message.subject.starts_with(&format!("$KV.{MEMBERS_BUCKET}.")).then_some(MEMBERS_LIFETIME);
+        message.lifetime = message.lifetime.or(lifetime);
+        let stream = self.streams.values_mut().find(|stream| stream.takes(&message.subject));
+        let stream = stream.ok_or(StoreError::NoStream)?;
+        let is_log = stream.name == EVENTS_STREAM;
+        if is_log && message.subject.split('.').count() == 4 && message.subject.starts_with("kairo.system.") {
+            let partitions = stream.metadata["kairo-partitions"].parse().ok().and_then(Partitions::new);
+            message.subject = partitions.expect("as it was made").stored(&message.subject);
+        }
+        let written = stream.store(message, time, in_process, chance)?;
+        if !written.duplicate {
+            let name = stream.name.clone();
+            self.stored(&name, written.sequence);
+        }
+        Ok(written)
+    }
+
+    /// Stores a message in the log past every guard.
+    pub fn write(&mut self, message: Message, time: Timestamp) -> u64 {
+        let sequence = self.streams.get_mut(EVENTS_STREAM).expect("a log").write(message, time);
+        self.stored(EVENTS_STREAM, sequence);
+        sequence
+    }
+
+    fn stored(&mut self, name: &str, sequence: u64) {
+        let raw = self.streams[name].raw(sequence);
+        let subject = &self.streams[name].messages[sequence as usize - 1].subject;
+        for (consumer, durable) in &mut self.durables {
+            if consumer.stream() == name && durable.filters.iter().any(|filter| matches(filter, subject)) {
+                durable.add(sequence);
+            }
+        }
+        if name == EVENTS_STREAM
+            && let Ok(record) = raw.read(MAX_BODY)
+        {
+            self.records.push(record);
+        }
+    }
+
+    /// Somebody begins to read: the reader's number, and how much there was already for a server with this view.
+    pub fn read(
+        &mut self,
+        replica: usize,
+        stream: &str,
+        filters: &[String],
+        start: Start,
+        view: View,
+        messages: mpsc::UnboundedSender<Raw>,
+    ) -> Result<(u64, u64), StoreError> {
+        let source = self.stream(stream)?;
+        let after = match start {
+            Start::After(sequence) => sequence,
+            Start::LastOfEach => {
+                let last = source.last_of_each(filters, view);
+                last.iter().for_each(|raw| _ = messages.send(raw.clone()));
+                last.last().map_or(0, |raw| raw.sequence)
+            }
+        };
+        let pending = source.named(filters, after, view).count() as u64;
+        self.numbers += 1;
+        let (stream, filters) = (stream.to_owned(), filters.to_vec());
+        self.readers.insert(self.numbers, Reader { replica, stream, filters, after, messages });
+        Ok((self.numbers, pending))
+    }
+
+    pub fn share(
+        &mut self,
+        replica: usize,
+        consumer: Consumer,
+        messages: mpsc::UnboundedSender<Delivered>,
+        waiting: Arc<AtomicUsize>,
+    ) -> Result<(), StoreError> {
+        let durable = self.durables.get_mut(&consumer).ok_or(StoreError::NoStream)?;
+        durable.shares.push(Share { replica, messages, waiting });
+        Ok(())
+    }
+
+    pub fn settle(&mut self, receipt: &str, settlement: Settlement) {
+        let mut tokens = receipt.split('/');
+        let (name, sequence, attempt) = (tokens.next(), tokens.next(), tokens.next());
+        let consumer = Consumer::DURABLE.into_iter().find(|consumer| Some(consumer.name()) == name);
+        let (Some(consumer), Some(Ok(sequence)), Some(Ok(attempt))) =
+            (consumer, sequence.map(str::parse), attempt.map(str::parse))
+        else {
+            return;
+        };
+        if let Some(durable) = self.durables.get_mut(&consumer) {
+            durable.settle(sequence, attempt, settlement);
+        }
+    }
+
+    /// Everything that is to go out now, and to whom.
+    pub fn outgoing(&mut self) -> Vec<(usize, Parcel)> {
+        let mut parcels = Vec::new();
+        let now = Instant::now();
+        self.readers.retain(|_, reader| !reader.messages.is_closed());
+        for (number, reader) in &mut self.readers {
+            let Some(stream) = self.streams.get(&reader.stream) else { continue };
+            for raw in stream.named(&reader.filters, reader.after, now) {
+                reader.after = raw.sequence;
+                parcels.push((reader.replica, Parcel::Read(*number, raw)));
+            }
+            reader.after = reader.after.max(stream.last_sequence());
+        }
+        for (consumer, durable) in &mut self.durables {
+            let Some(stream) = self.streams.get(consumer.stream()) else { continue };
+            while let Some((sequence, attempt, share)) = durable.next() {
+                let share = &durable.shares[share];
+                share.waiting.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let receipt = format!("{}/{sequence}/{attempt}", consumer.name());
+                let delivered = Delivered { raw: stream.raw(sequence), attempt, receipt };
+                parcels.push((share.replica, Parcel::Delivery(share.messages.clone(), delivered)));
+            }
+        }
+        parcels
+    }
+
+    /// Who hears what is said on a subject: everybody, and of each group one.
+    pub fn say(
+        &mut self,
+        subject: &str,
+        reply: Option<&str>,
+        headers: &Headers,
+        payload: &Bytes,
+        chance: &mut Chance,
+    ) -> Vec<(usize, Parcel)> {
+        self.listeners.retain(|listener| !listener.heard.is_closed());
+        let hearing: Vec<&Listener> = self.listeners.iter().filter(|it| matches(&it.subject, subject)).collect();
+        let mut groups: BTreeMap<&str, Vec<&Listener>> = BTreeMap::new();
+        let mut chosen: Vec<&Listener> = Vec::new();
+        for listener in hearing {
+            match &listener.group {
+                Some(group) => groups.entry(group).or_default().push(listener),
+                None => chosen.push(listener),
+            }
+        }
+        chosen.extend(groups.values().map(|members| members[chance.below(members.len())]));
+        let heard = || Heard {
+            subject: subject.to_owned(),
+            reply: reply.map(str::to_owned),
+            headers: headers.clone(),
+            payload: payload.clone(),
+        };
+        chosen.into_iter().map(|it| (it.replica, Parcel::Heard(it.heard.clone(), heard()))).collect()
+    }
+
+    /// Whether nothing is left to be delivered.
+    pub fn is_settled(&self) -> bool {
+        self.durables.values().all(Durable::is_settled)
+    }
+
+    /// A record of the log by its sequence.
+    pub fn record(&self, sequence: u64) -> Option<&Record> {
+        let at = self.records.binary_search_by_key(&sequence, |record| record.sequence).ok()?;
+        self.records.get(at)
+    }
+
+    /// Every message of the log as it lies in the stream: subject, headers and body.
+    pub fn bytes(&self) -> Vec<Vec<u8>> {
+        let stored = self.streams.get(EVENTS_STREAM).into_iter().flat_map(|stream| &stream.messages);
+        let bytes = stored.map(|stored| {
+            let mut headers: Vec<String> =
+                stored.headers.iter().map(|(name, values)| format!("{name}: {values:?}")).collect();
+            headers.sort();
+            [stored.subject.clone().into_bytes(), headers.join("\n").into_bytes(), stored.payload.to_vec()].concat()
+        });
+        bytes.collect()
+    }
+}
