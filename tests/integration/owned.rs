@@ -2,14 +2,14 @@
 //! they come and go; a user's messages are decided on in the order in which they were acknowledged; nothing is asked of a
 //! model whose answer could not be kept; and an agent with too much before it is left alone.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::join_all;
 use kairo_cli::local::Service;
 use kairo_core::subjects::EVENTS_STREAM;
 use kairo_proto::Body;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     faults::audit,
@@ -23,6 +23,8 @@ rules:
     when: {}
     reply: { text: "You said: {{ user }}", delay_ms: 400 }
 "#;
+/// Half of what the model takes.
+const NOW_AND_THEN: Duration = Duration::from_millis(200);
 const AGENTS: usize = 6;
 const MESSAGES: usize = 6;
 
@@ -186,6 +188,7 @@ async fn an_agent_with_too_much_before_it_takes_no_messages_until_it_has_dealt_w
     world.define("other").await;
     let message = json!({ "user": "ann", "agent": "flooded", "text": "more" });
     let mut accepted = 0;
+    // Many at once, and then one now and then: what is taken has to be decided on before this test ends.
     let flood = async {
         loop {
             let (status, answer) = world.post("/v1/messages", &message).await;
@@ -194,13 +197,20 @@ async fn an_agent_with_too_much_before_it_takes_no_messages_until_it_has_dealt_w
                 429 => return answer,
                 _ => panic!("{status} {answer}"),
             }
+            if accepted >= 30 {
+                sleep(NOW_AND_THEN).await;
+            }
         }
     };
     let refused = timeout(DEADLINE, flood).await.expect("everything was taken");
     assert!(refused["detail"].as_str().unwrap().contains("flooded"), "{refused}");
     assert_eq!(world.ask("other", "hello").await, "You said: hello");
     // What was taken is decided on, and then there is room again.
-    let again = async { while world.post("/v1/messages", &message).await.0 != 202 {} };
+    let again = async {
+        while world.post("/v1/messages", &message).await.0 != 202 {
+            sleep(NOW_AND_THEN).await;
+        }
+    };
     timeout(DEADLINE, again).await.expect("it never takes messages again");
     let subject = format!("kairo.agent.{}.decision", agent("flooded"));
     world.log.wait_for(accepted + 1, |event| event.subject == subject && event.is_final_reply()).await;
