@@ -6,6 +6,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use futures::FutureExt;
+use jiff::Timestamp;
 use tokio::{sync::Semaphore, time::MissedTickBehavior};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
@@ -272,7 +273,7 @@ async fn settle<W: Work>(
     };
     let outcome = tokio::select! {
         biased;
-        outcome = alive(bus, &receipt, work) => outcome,
+        outcome = alive(bus, &receipt, delivery.raw.stored, work) => outcome,
         () = halt.cancelled() => Outcome::Handled(Ok(Settled::Later(Duration::ZERO))),
     };
     let raw = delivery.raw;
@@ -363,9 +364,13 @@ where
     }
 }
 
-/// Runs `work`, telling the server every third of the ack wait that it is still going on.
-async fn alive<T>(bus: &Bus, receipt: &str, work: impl Future<Output = T>) -> T {
+/// Runs `work`, telling the server every third of the ack wait that it is still going on; and first of all where the
+/// delivery may have waited here for so long, behind others or while this replica was frozen.
+async fn alive<T>(bus: &Bus, receipt: &str, stored: Timestamp, work: impl Future<Output = T>) -> T {
     let every = Duration::from_millis((bus.limits.ack_wait_ms / 3).max(50));
+    if bus.now().duration_since(stored).unsigned_abs() >= every {
+        let _ = bus.port.settle(receipt, Settlement::InProgress).await;
+    }
     let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     tokio::pin!(work);

@@ -13,10 +13,13 @@ use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Bus, BusError, contact::Contact};
+use super::{Bus, BusError, contact::Contact, port::NoAnswer};
 
-/// How long a replica that is connected may take to answer; one that takes longer is frozen and counts as gone.
+/// How long a replica that is connected may take to answer.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How often one is asked that does not answer: a question or an answer may get lost, and a machine may be busy. One that
+/// is silent to the last is frozen and counts as gone.
+const TRIES: usize = 3;
 
 /// The actions this replica works on.
 #[derive(Clone)]
@@ -70,7 +73,19 @@ impl Holding {
         if instance == bus.instance.as_str() {
             return self.answer(action, false);
         }
-        self.contact.is_young() || self.ask(bus, instance, action, Question::Held).await
+        if self.contact.is_young() {
+            return true;
+        }
+        for _ in 0..TRIES {
+            match self.ask(bus, instance, action, Question::Held).await {
+                Ok(held) => return held,
+                Err(NoAnswer::Nobody) => return false,
+                Err(NoAnswer::Silence) => {}
+                // Who is cut off knows nothing of others.
+                Err(NoAnswer::Unavailable(_)) => return true,
+            }
+        }
+        false
     }
 
     /// Asks the replica named `instance` to stop working on `action`; whether it did and was told. How the action ends
@@ -78,13 +93,13 @@ impl Holding {
     pub async fn stop(&self, bus: &Bus, instance: &str, action: Uuid) -> bool {
         match instance == bus.instance.as_str() {
             true => self.answer(action, true),
-            false => self.ask(bus, instance, action, Question::Stop).await,
+            false => self.ask(bus, instance, action, Question::Stop).await.unwrap_or(false),
         }
     }
 
-    async fn ask(&self, bus: &Bus, instance: &str, action: Uuid, question: Question) -> bool {
-        let answer = bus.request(subject(instance, question.token()), action.as_bytes().to_vec(), PATIENCE).await;
-        answer.is_ok_and(|answer| answer.as_ref() == b"yes")
+    async fn ask(&self, bus: &Bus, instance: &str, action: Uuid, question: Question) -> Result<bool, NoAnswer> {
+        let answer = bus.request(subject(instance, question.token()), action.as_bytes().to_vec(), PATIENCE).await?;
+        Ok(answer.as_ref() == b"yes")
     }
 
     fn answer(&self, action: Uuid, stop: bool) -> bool {
