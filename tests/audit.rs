@@ -120,16 +120,21 @@ fn decisions(records: &[Record]) -> Vec<String> {
     let inputs: BTreeMap<u64, String> =
         records.iter().map(|record| (record.sequence, record.envelope.id.to_string())).collect();
     let mut cursors: BTreeMap<Option<String>, u64> = BTreeMap::new();
+    let mut on = BTreeSet::new();
     let mut decided = BTreeSet::new();
     let mut joined = BTreeSet::new();
     for (record, decision) in records.iter().filter_map(|record| Some((record, decision(record)?))) {
         let agent = route(&record.subject).map(|(_, agent)| agent.to_string());
         let before = cursors.insert(agent, decision.cursor);
-        if before.is_some_and(|before| before >= decision.cursor) {
+        let goes_back = |before| before > decision.cursor || before == decision.cursor && decision.overtaking == 0;
+        if before.is_some_and(goes_back) {
             wrong.push(format!("the decision at {} goes back to {}", record.sequence, decision.cursor));
         }
-        if inputs.get(&decision.cursor) != Some(&decision.input_id) {
+        if inputs.get(&decision.decided_on()) != Some(&decision.input_id) {
             wrong.push(format!("the decision at {} is on something else than its cursor", record.sequence));
+        }
+        if !on.insert(decision.decided_on()) {
+            wrong.push(format!("{} was decided on twice", decision.decided_on()));
         }
         decided.insert(decision.input_id.clone());
         let joins = decision.events.iter().filter(|event| matches!(event.event, Some(Event::Joined(_))));

@@ -18,3 +18,10 @@ pub mod v1 {
     include!("generated/kairo.v1.rs");
     include!("generated/kairo.v1.serde.rs");
 }
+
+impl v1::AgentDecision {
+    /// Stream sequence of the input that was decided on.
+    pub fn decided_on(&self) -> u64 {
+        if self.overtaking == 0 { self.cursor } else { self.overtaking }
+    }
+}

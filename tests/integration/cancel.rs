@@ -37,6 +37,7 @@ fn scenario(tool: &str, arguments: &Value) -> Value {
             "reply": "{{ results[-1].value.status }}",
         },
         { "name": "nothing", "when": { "user_contains": "stop it" }, "reply": "nothing to stop" },
+        { "name": "slow", "when": { "user_contains": "think" }, "reply": { "text": "I have thought", "delay_ms": 3000 } },
     ] })
 }
 
@@ -116,6 +117,35 @@ async fn a_request_in_flight_is_given_up() {
     let _asked = site.asked().await;
     assert_stopped(&world, &sent).await;
     assert_eq!(world.ask(AGENT, "stop it").await, "nothing to stop", "it is no longer among the facts");
+    audit::passes(&world).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_order_to_stop_is_obeyed_before_the_messages_that_wait() {
+    let (site, world) = Site::start().await;
+    let sent = world.send(AGENT, "do it").await;
+    let _asked = site.asked().await;
+    let action = of_type(&world, &sent, "kairo.tool.invoke.v1").await.payload["action_id"].clone();
+    let mut waiting = Vec::new();
+    for number in 0..5 {
+        waiting.push(world.send(AGENT, &format!("think of {number}")).await);
+    }
+    let order = json!({ "user": "ann", "agent": AGENT, "command": "cancel", "action_id": action });
+    let (status, answer) = world.post("/v1/commands", &order).await;
+    assert_eq!(status, 202, "{answer}");
+    of_type(&world, &sent, "kairo.tool.result.v1").await;
+    // In the log, the agent's answer to the order stands before that to the last message.
+    let decided = |of: &Value| {
+        let of = of.clone();
+        move |event: &EventJson| json!(event.correlation_id) == of && event.subject.ends_with(".decision")
+    };
+    let obeyed = world.log.wait(decided(&answer["event_id"])).await;
+    for sent in &waiting {
+        assert_eq!(world.reply(sent).await, "I have thought");
+    }
+    let last = world.log.wait(decided(&json!(waiting.last().unwrap().event_id))).await;
+    assert!(obeyed.sequence < last.sequence, "{}", world.log.text());
     audit::passes(&world).await;
     world.end().await;
 }

@@ -195,7 +195,9 @@ fn minds(world: &World, agent: &Name) -> Vec<String> {
         loop {
             match log.next_input() {
                 Some(Ready::Missing(missing)) => supply(&mut log, missing),
-                Some(Ready::Input(input)) => return Err(format!("{agent:?} has not decided on {}", input.sequence)),
+                Some(Ready::Input(input)) => {
+                    return Err(format!("{agent:?} has not decided on {}", input.record.sequence));
+                }
                 None => return Ok(log),
             }
         }

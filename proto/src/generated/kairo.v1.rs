@@ -230,7 +230,8 @@ pub struct AgentCommand {
 /// Type kairo.agent.decision.v1 on kairo.agent.<agent>.decision, emitted by agent-runtime under the guard of that subject.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AgentDecision {
-    /// Stream sequence of the last input dealt with. Everything the agent knew has a sequence up to this one.
+    /// Stream sequence of the last input dealt with. Everything the agent knew has a sequence up to this one, but for an
+    /// order that overtook others.
     #[prost(uint64, tag = "1")]
     pub cursor: u64,
     /// Id of the event decided on.
@@ -246,6 +247,10 @@ pub struct AgentDecision {
     pub profile_sequence: u64,
     #[prost(string, tag = "6")]
     pub catalogue_version: ::prost::alloc::string::String,
+    /// Stream sequence of the order to stop that was decided on before inputs that stand between it and the cursor; 0 where
+    /// the input decided on is the one at the cursor.
+    #[prost(uint64, tag = "7")]
+    pub overtaking: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DecidedEvent {

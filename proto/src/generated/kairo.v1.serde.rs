@@ -1182,6 +1182,9 @@ impl serde::Serialize for AgentDecision {
         if !self.catalogue_version.is_empty() {
             len += 1;
         }
+        if self.overtaking != 0 {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentDecision", len)?;
         if self.cursor != 0 {
             #[allow(clippy::needless_borrow)]
@@ -1205,6 +1208,11 @@ impl serde::Serialize for AgentDecision {
         if !self.catalogue_version.is_empty() {
             struct_ser.serialize_field("catalogue_version", &self.catalogue_version)?;
         }
+        if self.overtaking != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("overtaking", ToString::to_string(&self.overtaking).as_str())?;
+        }
         struct_ser.end()
     }
 }
@@ -1224,6 +1232,7 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
             "profileSequence",
             "catalogue_version",
             "catalogueVersion",
+            "overtaking",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -1234,6 +1243,7 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
             Completions,
             ProfileSequence,
             CatalogueVersion,
+            Overtaking,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -1262,6 +1272,7 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
                             "completions" => Ok(GeneratedField::Completions),
                             "profileSequence" | "profile_sequence" => Ok(GeneratedField::ProfileSequence),
                             "catalogueVersion" | "catalogue_version" => Ok(GeneratedField::CatalogueVersion),
+                            "overtaking" => Ok(GeneratedField::Overtaking),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -1287,6 +1298,7 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
                 let mut completions__ = None;
                 let mut profile_sequence__ = None;
                 let mut catalogue_version__ = None;
+                let mut overtaking__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Cursor => {
@@ -1329,6 +1341,14 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
                             }
                             catalogue_version__ = Some(map_.next_value()?);
                         }
+                        GeneratedField::Overtaking => {
+                            if overtaking__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("overtaking"));
+                            }
+                            overtaking__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -1341,6 +1361,7 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
                     completions: completions__.unwrap_or_default(),
                     profile_sequence: profile_sequence__.unwrap_or_default(),
                     catalogue_version: catalogue_version__.unwrap_or_default(),
+                    overtaking: overtaking__.unwrap_or_default(),
                 })
             }
         }

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     mind::{
-        log::{HELD, Log, Ready, Snapshot},
+        log::{Diverged, HELD, Log, Pushed, Ready, Snapshot},
         state::Interjection,
     },
     snapshots::Loaded,
@@ -164,25 +164,25 @@ impl Resident {
             }
         };
         self.dirty = true;
-        let is_decision = matches!(record.body, Body::AgentDecision(_));
         let is_message = matches!(record.body, Body::AgentMessage(_));
-        let before = (log.state.cursor, log.state.decided);
-        let outcome = log.push(record);
-        let after = (log.state.cursor, log.state.decided);
-        if is_decision && before.0 != after.0 {
-            // One's own whose acknowledgement is late, or somebody else's: either way this one is over.
-            if self.running.as_ref().is_some_and(|running| running.input == after.0) {
-                bus.standing.count_decision();
+        match log.push(record) {
+            Ok(Pushed::Decided(input)) => {
+                // One's own whose acknowledgement is late, or somebody else's: either way this one is over.
+                if self.running.as_ref().is_some_and(|running| running.input == input) {
+                    bus.standing.count_decision();
+                }
+                self.interrupt();
+                self.has_decided(input);
             }
-            self.interrupt();
-            self.next_one();
-        } else if is_decision && before.1 != after.1 {
-            self.guard_moved();
-        } else if is_message && self.wants_restart() {
-            self.restarts += 1;
-            self.interrupt();
+            Ok(Pushed::Guarded) => self.guard_moved(),
+            Ok(Pushed::Ahead) if is_message && self.wants_restart() => {
+                self.restarts += 1;
+                self.interrupt();
+            }
+            Ok(Pushed::Ahead) => {}
+            Err(Diverged) => return Taken::Diverged,
         }
-        if outcome.is_err() { Taken::Diverged } else { Taken::Well }
+        Taken::Well
     }
 
     /// Whether a decision on the way is to begin again for a message that has come.
@@ -242,16 +242,20 @@ impl Resident {
     pub fn decided(&mut self, record: Record) -> Taken {
         self.touched = Instant::now();
         self.dirty = true;
-        self.next_one();
         match self.log.as_mut().map(|log| log.decided(record)) {
-            Some(Err(_)) => Taken::Diverged,
-            _ => Taken::Well,
+            Some(Ok(Pushed::Decided(input))) => self.has_decided(input),
+            Some(Err(Diverged)) => return Taken::Diverged,
+            Some(Ok(_)) | None => {}
         }
+        Taken::Well
     }
 
-    fn next_one(&mut self) {
-        self.paid = Paid::default();
-        self.restarts = 0;
+    /// What was asked for the sake of an input is of no use behind it. An order that overtook it leaves it to be decided on.
+    fn has_decided(&mut self, input: u64) {
+        if self.log.as_ref().is_some_and(|log| input <= log.state.cursor) {
+            self.paid = Paid::default();
+            self.restarts = 0;
+        }
     }
 
     /// The guard did not hold: somebody wrote on the decision subject, which the tail has brought or will bring.

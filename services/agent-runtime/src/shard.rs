@@ -24,7 +24,7 @@ use kairo_core::{
         tail::{self, Tailed},
     },
     partition::everything_in,
-    record::{Raw, Record},
+    record::Raw,
     subjects::{self, Consumer},
 };
 use tokio::{
@@ -37,7 +37,7 @@ use tracing::Instrument;
 use self::saving::Saved;
 use crate::{
     config::AgentRuntimeConfig,
-    mind::log::Ready,
+    mind::log::{Input, Ready},
     resident::{Resident, Taken},
     snapshots::{self, Absent, Loaded},
     thinking::{Thinker, Thought},
@@ -323,18 +323,18 @@ impl Shard {
                 resident.fetching = true;
                 self.fetch(agent, sequences);
             }
-            Some(Ready::Input(input)) => self.think(agent, *input),
+            Some(Ready::Input(input)) => self.think(agent, input),
         }
     }
 
-    fn think(&mut self, agent: &Name, input: Record) {
+    fn think(&mut self, agent: &Name, input: Input) {
         let Some(resident) = self.agents.get_mut(agent) else { return };
         let Some(log) = &resident.log else { return };
         let (state, paid) = (log.state.clone(), resident.paid.clone());
         let (shards, lease, told) = (self.shards.clone(), self.lease.clone(), self.told.clone());
-        let (name, sequence) = (agent.clone(), input.sequence);
+        let (name, sequence) = (agent.clone(), input.record.sequence);
         // It belongs to the trace of the input.
-        let span = consume::span(Consumer::AgentRuntime, &input);
+        let span = consume::span(Consumer::AgentRuntime, &input.record);
         let begun = Arc::new(AtomicBool::new(false));
         let turn = begun.clone();
         let thinking = async move {

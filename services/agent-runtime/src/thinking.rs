@@ -27,6 +27,7 @@ use crate::{
     live::Live,
     mind::{
         deliberation::{Deliberation, Limits, Next, Question, decision_id},
+        log::Input,
         request::ModelRequest,
         state::AgentState,
     },
@@ -96,7 +97,7 @@ impl Thinker {
         &self,
         agent: &Name,
         state: Arc<AgentState>,
-        input: &Record,
+        input: &Input,
         paid: Paid,
         lease: &Lease,
         begun: &AtomicBool,
@@ -115,7 +116,7 @@ impl Thinker {
                 Next::Commit(decision) => break decision,
                 Next::Ask(questions) => {
                     let thread_id = deliberation.thread_id();
-                    let asked = questions.iter().map(|it| self.ask(agent, input, &thread_id, it, &paid, lease));
+                    let asked = questions.iter().map(|it| self.ask(agent, &input.record, &thread_id, it, &paid, lease));
                     let completions = futures::future::join_all(asked).await;
                     (deliberation, next) = deliberation.resume(completions);
                 }
@@ -124,11 +125,11 @@ impl Thinker {
         let thread_id = deliberation.thread_id();
         drop(deliberation);
         let guard = state.decided;
-        match self.commit(agent, guard, input, &thread_id, decision).await {
+        match self.commit(agent, guard, &input.record, &thread_id, decision).await {
             Err(BusError::TooLarge { .. }) => {
                 let instead = Deliberation::too_large(&state, input, &catalogue, &self.limits);
                 let Some(instead) = instead else { return Thought::Nothing };
-                told(self.commit(agent, guard, input, &thread_id, instead).await)
+                told(self.commit(agent, guard, &input.record, &thread_id, instead).await)
             }
             outcome => told(outcome),
         }

@@ -30,6 +30,7 @@ use uuid::Uuid;
 
 use self::{deciding::Deciding, planning::Planning, stepping::Completing};
 use super::{
+    log::Input,
     request::{Catalogue, Message, ModelRequest, Tool},
     state::{AgentState, Cause, Order, Turn},
 };
@@ -134,12 +135,12 @@ impl<'a> Deliberation<'a> {
     /// Begins to think about `input`; `None` when there is nothing to decide.
     pub fn begin(
         state: &'a AgentState,
-        input: &'a Record,
+        input: &'a Input,
         catalogue: &'a Catalogue,
         limits: &'a Limits,
     ) -> Option<(Self, Next)> {
         let mut this = Self::blank(state, input, catalogue, limits)?;
-        if let Some((turn_id, turn)) = state.due(input.sequence) {
+        if let Some((turn_id, turn)) = state.due(input.record.sequence) {
             match &turn.cause {
                 Cause::Message => match this.too_busy().filter(|_| turn.is_new()) {
                     None => this.work.push_back(*turn_id),
@@ -155,7 +156,8 @@ impl<'a> Deliberation<'a> {
         Some(this.go_on())
     }
 
-    fn blank(state: &'a AgentState, input: &'a Record, catalogue: &'a Catalogue, limits: &'a Limits) -> Option<Self> {
+    fn blank(state: &'a AgentState, input: &'a Input, catalogue: &'a Catalogue, limits: &'a Limits) -> Option<Self> {
+        let Input { record: input, cursor } = input;
         state.wants(input.sequence).then(|| Self {
             input,
             mind: Cow::Borrowed(state),
@@ -164,7 +166,8 @@ impl<'a> Deliberation<'a> {
             limits,
             decision_id: decision_id(input),
             decision: AgentDecision {
-                cursor: input.sequence,
+                cursor: *cursor,
+                overtaking: if *cursor < input.sequence { input.sequence } else { 0 },
                 input_id: input.envelope.id.to_string(),
                 profile_sequence: state.profile.as_ref().map_or(0, |profile| profile.sequence),
                 catalogue_version: catalogue.version.clone(),
@@ -179,12 +182,12 @@ impl<'a> Deliberation<'a> {
     /// The decision when the one that was made is too large to be written: what was to be done ends with saying so.
     pub fn too_large(
         state: &'a AgentState,
-        input: &'a Record,
+        input: &'a Input,
         catalogue: &'a Catalogue,
         limits: &'a Limits,
     ) -> Option<AgentDecision> {
         let mut instead = Self::blank(state, input, catalogue, limits)?;
-        if let Some((turn_id, turn)) = state.due(input.sequence) {
+        if let Some((turn_id, turn)) = state.due(input.record.sequence) {
             if let Some(chain) = &turn.chain {
                 instead.end_chain(*turn_id, chain.id, "failed", "what it came to is too large");
             }

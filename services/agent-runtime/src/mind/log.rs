@@ -4,13 +4,18 @@
 //! stand at 50. So inputs and facts wait until a decision's cursor passes them, and only then become part of the
 //! state; what no cursor has passed is what is left to decide on.
 //!
+//! An order to stop does not wait behind what was said before it: its decision names it and leaves the cursor where it is
+//! ([`overtaking`]).
+//!
 //! What is observed for the sake of a decision is kept apart from what stands ([`Base`]): as long as the decision is not
 //! in the log, another one may take its place, and a snapshot must hold no more than what stands.
+
+mod overtaking;
 
 use std::{collections::VecDeque, sync::Arc};
 
 use kairo_core::record::Record;
-use kairo_proto::Body;
+use kairo_proto::{Body, v1::AgentCommand};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -34,6 +39,8 @@ pub struct Log {
     held: Option<usize>,
     /// What stood before the input was observed that is being decided on.
     base: Option<Base>,
+    /// Decisions in a row that were on orders that overtook.
+    overtaken: u32,
 }
 
 /// Something that no decision has passed.
@@ -44,19 +51,55 @@ struct Ahead {
     record: Option<Record>,
 }
 
+impl Ahead {
+    fn order(&self) -> Option<&AgentCommand> {
+        match &self.record.as_ref()?.body {
+            Body::AgentCommand(order) => Some(order),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Base {
     state: Arc<AgentState>,
     observed: u64,
-    /// The input that is being decided on: the first that wants a decision, or the last that joined it.
+    /// The input that is being decided on: the first that wants a decision, the last that joined it, or an order.
     input: u64,
+    /// Whether that is an order that overtakes what is ahead.
+    overtakes: bool,
+}
+
+/// An input to decide on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    pub record: Box<Record>,
+    /// Everything up to here is known, and this input. It stands further ahead where it overtakes others.
+    pub cursor: u64,
+}
+
+impl From<Record> for Input {
+    fn from(record: Record) -> Self {
+        Self { cursor: record.sequence, record: Box::new(record) }
+    }
+}
+
+/// What became of a record that was taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pushed {
+    /// It lies ahead now, or was known.
+    Ahead,
+    /// It decides on the input at this sequence.
+    Decided(u64),
+    /// It decides nothing but counts for the guard.
+    Guarded,
 }
 
 /// What is next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ready {
     /// This wants a decision.
-    Input(Box<Record>),
+    Input(Input),
     /// What stands at these sequences is to be read first: see [`Log::supply`].
     Missing(Vec<u64>),
 }
@@ -92,6 +135,7 @@ impl Log {
             ahead: snapshot.ahead.into_iter().map(|sequence| Ahead { sequence, record: None }).collect(),
             held: None,
             base: None,
+            overtaken: 0,
         })
     }
 
@@ -106,43 +150,72 @@ impl Log {
     }
 
     /// Takes in the next record of the agent's subjects.
-    pub fn push(&mut self, record: Record) -> Result<(), Diverged> {
+    pub fn push(&mut self, record: Record) -> Result<Pushed, Diverged> {
         let known = record.sequence <= self.read;
         self.read = self.read.max(record.sequence);
         let Body::AgentDecision(decision) = &record.body else {
             if !known && record.sequence > self.observed {
-                let sequence = record.sequence;
-                let record = self.held.is_none_or(|held| self.ahead.len() < held).then_some(record);
-                self.ahead.push_back(Ahead { sequence, record });
+                self.keep(record);
             }
-            return Ok(());
+            return Ok(Pushed::Ahead);
         };
         if record.sequence <= self.state.decided {
-            return Ok(());
+            return Ok(Pushed::Ahead);
         }
-        // Every decision goes beyond the one before it, so this is a copy of one. It decides nothing, but the guard
-        // counts it.
-        if decision.cursor <= self.state.cursor {
+        // Every decision goes beyond the one before it or takes an order out of what is ahead, so this is a copy of one. It
+        // decides nothing, but the guard counts it.
+        let overtakes = decision.overtaking != 0;
+        let is_new = if overtakes { self.is_ahead(decision.overtaking) } else { decision.cursor > self.state.cursor };
+        if !is_new {
             self.guarded_by(record.sequence);
-            return Ok(());
+            return Ok(Pushed::Guarded);
         }
-        if decision.cursor < self.observed {
+        if decision.cursor < self.observed || self.base.as_ref().is_some_and(|base| base.overtakes) {
             self.go_back(decision.cursor)?;
         }
         while let Some(passed) = self.ahead.pop_front_if(|next| next.sequence <= decision.cursor) {
-            if passed.sequence > self.observed {
-                // What cannot be observed any more was not read in time: whoever decided knew it.
-                Arc::make_mut(&mut self.state).observe(passed.record.as_ref().ok_or(Diverged)?);
-            }
+            self.pass(&passed)?;
         }
+        if overtakes {
+            let order = self.at(decision.overtaking).and_then(|at| self.ahead.remove(at)).ok_or(Diverged)?;
+            self.pass(&order)?;
+        }
+        self.overtaken = if overtakes { self.overtaken.saturating_add(1) } else { 0 };
         self.base = None;
         self.observed = decision.cursor;
         Arc::make_mut(&mut self.state).commit(&record, decision);
+        Ok(Pushed::Decided(decision.decided_on()))
+    }
+
+    fn keep(&mut self, record: Record) {
+        let (sequence, is_order) = (record.sequence, matches!(record.body, Body::AgentCommand(_)));
+        // Orders may overtake what is before them, so they are at hand wherever they stand.
+        let orders = || self.ahead.iter().filter(|ahead| ahead.order().is_some()).count();
+        let has_room = |held| self.ahead.len() < held || is_order && orders() < held;
+        let record = self.held.is_none_or(has_room).then_some(record);
+        self.ahead.push_back(Ahead { sequence, record });
+    }
+
+    /// What a decision passes becomes part of the state.
+    fn pass(&mut self, passed: &Ahead) -> Result<(), Diverged> {
+        if passed.sequence > self.observed {
+            // What cannot be observed any more was not read in time: whoever decided knew it.
+            Arc::make_mut(&mut self.state).observe(passed.record.as_ref().ok_or(Diverged)?);
+        }
         Ok(())
     }
 
+    /// Where what stands at this sequence is among what is ahead.
+    fn at(&self, sequence: u64) -> Option<usize> {
+        self.ahead.binary_search_by_key(&sequence, |ahead| ahead.sequence).ok()
+    }
+
+    fn is_ahead(&self, sequence: u64) -> bool {
+        self.at(sequence).is_some()
+    }
+
     /// Takes in the decision that this replica has just committed. What was written before it is still to be read.
-    pub fn decided(&mut self, record: Record) -> Result<(), Diverged> {
+    pub fn decided(&mut self, record: Record) -> Result<Pushed, Diverged> {
         let read = self.read;
         let outcome = self.push(record);
         self.read = read;
@@ -176,6 +249,9 @@ impl Log {
     /// Observes up to the next input that wants a decision.
     pub fn next_input(&mut self) -> Option<Ready> {
         loop {
+            if let Some(order) = self.overtake() {
+                return Some(Ready::Input(order));
+            }
             let next = self.ahead.front()?;
             let Some(record) = &next.record else { return Some(self.missing()) };
             if next.sequence > self.observed {
@@ -184,7 +260,11 @@ impl Log {
                 Arc::make_mut(&mut self.state).observe(record);
                 self.observed = next.sequence;
                 let wanted = before.filter(|_| self.state.wants(next.sequence));
-                self.base = wanted.map(|(state, observed)| Base { state, observed, input: next.sequence });
+                let base = |(state, observed)| Base { state, observed, input: next.sequence, overtakes: false };
+                self.base = wanted.map(base);
+                if self.base.is_some() {
+                    continue;
+                }
             }
             if let Some(base) = &self.base {
                 let input = base.input;
@@ -217,13 +297,14 @@ impl Log {
         if record.sequence <= self.state.decided {
             return Vec::new();
         }
-        let passed = self.ahead.iter().take_while(|ahead| ahead.sequence <= decision.cursor);
+        let is_passed = |at: u64| at <= decision.cursor || at == decision.overtaking;
+        let passed = self.ahead.iter().filter(|ahead| is_passed(ahead.sequence));
         passed.filter(|ahead| ahead.record.is_none()).map(|ahead| ahead.sequence).collect()
     }
 
     /// Takes in what was read of what was missing; none for what nobody can read.
     pub fn supply(&mut self, sequence: u64, record: Option<Record>) {
-        if let Ok(at) = self.ahead.binary_search_by_key(&sequence, |ahead| ahead.sequence) {
+        if let Some(at) = self.at(sequence) {
             match (record, self.ahead.get_mut(at)) {
                 (Some(record), Some(ahead)) => ahead.record = Some(record),
                 _ => _ = self.ahead.remove(at),
@@ -251,7 +332,7 @@ impl Log {
         if let Some(base) = &mut self.base {
             base.input = last.sequence;
         }
-        last.record.clone().map(|record| Ready::Input(Box::new(record)))
+        last.record.clone().map(|record| Ready::Input(record.into()))
     }
 
     /// Where the next message of the same thread and user is, if only facts stand before it.

@@ -191,7 +191,7 @@ impl AgentState {
 
     /// Takes in a decision, after all that it was decided on.
     pub fn commit(&mut self, record: &Record, decision: &AgentDecision) {
-        let decided = self.due(decision.cursor).map(|(id, _)| *id);
+        let decided = self.due(decision.decided_on()).map(|(id, _)| *id);
         for event in &decision.events {
             self.happen(record, decision, event);
         }

@@ -30,7 +30,7 @@ use uuid::Uuid;
 
 use super::{
     deliberation::{Deliberation, Limits, Next, Question},
-    log::{Diverged, HELD, Log, Ready, Snapshot},
+    log::{Diverged, HELD, Input, Log, Ready, Snapshot},
     request::{Catalogue, Message, ModelRequest, Tool},
 };
 
@@ -134,10 +134,10 @@ impl Agent {
     }
 
     /// The next input, read from the log where it is no longer at hand.
-    fn next_input(&mut self) -> Option<Record> {
+    fn next_input(&mut self) -> Option<Input> {
         loop {
             match self.mind.next_input()? {
-                Ready::Input(record) => return Some(*record),
+                Ready::Input(input) => return Some(input),
                 Ready::Missing(sequences) => {
                     for sequence in sequences {
                         self.mind.supply(sequence, self.log.get(usize::try_from(sequence).unwrap() - 1).cloned());
@@ -174,7 +174,7 @@ impl Agent {
                 }
             }
         };
-        Some(self.write(&AGENT_DECISION, Some(&input.envelope), decision))
+        Some(self.write(&AGENT_DECISION, Some(&input.record.envelope), decision))
     }
 }
 
@@ -291,7 +291,7 @@ fn a_decision_too_large_to_be_written_ends_the_turn_all_the_same() {
     let input = agent.next_input().unwrap();
     let (limits, catalogue) = (limits(), catalogue());
     let instead = Deliberation::too_large(&agent.mind.state, &input, &catalogue, &limits).unwrap();
-    let decided = agent.write(&AGENT_DECISION, Some(&input.envelope), instead);
+    let decided = agent.write(&AGENT_DECISION, Some(&input.record.envelope), instead);
     assert_eq!(acts(&decided)[0], "malformed_answer?");
     assert!(agent.mind.state.turns.is_empty());
     assert!(agent.decides(&[]).is_none());
@@ -340,7 +340,7 @@ fn an_input_behind_the_cursor_is_not_known_to_the_decision_before_it() {
     let (thought, _) = Deliberation::begin(&agent.mind.state, &input, &catalogue, &limits).unwrap();
     let (_, Next::Commit(first)) = thought.resume(vec![says("one")]) else { panic!("no decision") };
     agent.hears("m2", "second");
-    agent.write(&AGENT_DECISION, Some(&input.envelope), first);
+    agent.write(&AGENT_DECISION, Some(&input.record.envelope), first);
     agent.decides(&[says("two")]).unwrap();
     let shown = |request: &ModelRequest| format!("{:?}", request.messages);
     assert!(shown(&agent.asked[0]).contains("second"));
@@ -389,6 +389,7 @@ fn users_choose_their_message_ids_without_knowing_of_each_other() {
 enum Happening {
     Hear(u8),
     Result(usize),
+    Order(usize),
     Decide(bool),
 }
 
@@ -396,6 +397,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
         (0..12u8).prop_map(Happening::Hear),
         (0..8usize).prop_map(Happening::Result),
+        (0..8usize).prop_map(Happening::Order),
         any::<bool>().prop_map(Happening::Decide),
         any::<bool>().prop_map(Happening::Decide),
     ]
@@ -411,14 +413,19 @@ fn live(happenings: &[Happening]) -> Agent {
                 let (decision, action) = asked[which % asked.len()].clone();
                 agent.learns(&decision, &action, "{}");
             }
-            Happening::Result(_) => {}
+            Happening::Order(which) if !asked.is_empty() => {
+                let (_, action) = &asked[which % asked.len()];
+                agent.is_ordered(&format!("c{}", agent.log.len() / 2), action);
+            }
+            Happening::Result(_) | Happening::Order(_) => {}
             Happening::Decide(call) => {
                 // On the last step no tool may be called, and the model would be asked again.
                 let Some(input) = agent.next_input() else { continue };
-                let (_, turn) = agent.mind.state.due(input.sequence).unwrap();
+                let (_, turn) = agent.mind.state.due(input.record.sequence).unwrap();
                 let answer =
                     if *call && turn.steps + 1 < limits().max_steps { calls(&["tools.now"]) } else { says("hi") };
-                let decided = agent.decides(&[answer]).unwrap();
+                // Orders are obeyed without asking.
+                let decided = agent.decides_with(|_| answer.clone()).unwrap();
                 asked.extend(actions(&decided).into_iter().map(|action| (decided.clone(), action)));
             }
         }
@@ -435,7 +442,7 @@ proptest! {
     #[test]
     fn folding_again_gives_the_same_bytes(happenings in prop::collection::vec(happening(), 0..60), cut in 0..60usize) {
         let mut agent = live(&happenings);
-        while agent.decides(&[says("done")]).is_some() {}
+        while agent.decides_with(|_| says("done")).is_some() {}
         let mut again = Log::default();
         let mut saved = None;
         for (position, record) in agent.log.iter().enumerate() {
@@ -467,7 +474,7 @@ proptest! {
     fn every_message_is_answered_exactly_once(happenings in prop::collection::vec(happening(), 0..60)) {
         let mut agent = live(&happenings);
         loop {
-            while agent.decides(&[says("done")]).is_some() {}
+            while agent.decides_with(|_| says("done")).is_some() {}
             let Some((action, known)) = agent.mind.state.in_flight.iter().next().map(|(id, known)| (*id, known.clone()))
             else { break };
             let decided = agent.log.iter().find(|record| {
@@ -498,7 +505,7 @@ fn what_a_decision_passes_can_be_read_before_it_is_taken_in() {
     let mut agent = Agent::new();
     let input = agent.hears("m1", "hello");
     let mut log = Log::default();
-    agent.log.iter().for_each(|record| log.push(record.clone()).unwrap());
+    agent.log.iter().for_each(|record| _ = log.push(record.clone()).unwrap());
     let before = log.snapshot(LOG);
     let decided = agent.decides(&[says("hi")]).unwrap();
     let mut resumed = Log::resume(before.clone(), LOG).unwrap();

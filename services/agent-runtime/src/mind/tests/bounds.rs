@@ -17,7 +17,7 @@ impl Agent {
     }
 
     /// Whether folding the whole log again comes to the same.
-    fn is_what_the_log_says(&self) -> bool {
+    pub(super) fn is_what_the_log_says(&self) -> bool {
         let mut again = Log::default();
         for record in &self.log {
             again.push(record.clone()).unwrap();
@@ -225,7 +225,7 @@ fn what_is_joined_to_a_decision_too_large_is_over_with_it() {
     agent.hears("m2", "two");
     let input = agent.next_input().unwrap();
     let instead = Deliberation::too_large(&agent.mind.state, &input, &catalogue(), &limits()).unwrap();
-    agent.write(&AGENT_DECISION, Some(&input.envelope), instead);
+    agent.write(&AGENT_DECISION, Some(&input.record.envelope), instead);
     assert!(agent.mind.state.turns.is_empty());
 }
 

@@ -101,8 +101,8 @@ fn a_decision_begun_again_takes_in_what_came_meanwhile() {
     // The model is being asked about it when the second comes.
     let first = agent.next_input().unwrap();
     let second = agent.hears("m2", "no, two");
-    assert_eq!(agent.next_input().unwrap(), second);
-    assert_ne!(first, second);
+    assert_eq!(agent.next_input().unwrap(), second.clone().into());
+    assert_ne!(first, second.into());
     assert_eq!(joined(&agent.decides(&[says("two")]).unwrap()), [pair("m1", "m2")]);
 }
 
@@ -121,7 +121,7 @@ fn whoever_observed_more_than_was_decided_on_goes_back_to_what_stands() {
     other.push(record.clone()).unwrap();
     let mut cold = Log::default();
     agent.log.push(record);
-    agent.log.iter().for_each(|record| cold.push(record.clone()).unwrap());
+    agent.log.iter().for_each(|record| _ = cold.push(record.clone()).unwrap());
     assert_eq!((&other.state, other.observed), (&cold.state, first.sequence));
     assert_eq!(other.next_input(), Some(Ready::Input(second.into())));
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 
 impl Agent {
-    fn is_ordered(&mut self, command_id: &str, action: &str) -> Record {
+    pub(super) fn is_ordered(&mut self, command_id: &str, action: &str) -> Record {
         let command = AgentCommand {
             command_id: command_id.into(),
             user: "ann".into(),
@@ -63,6 +63,105 @@ fn an_order_to_stop_is_obeyed_without_asking_a_model() {
     assert!(agent.decides(&[]).is_none(), "whoever ordered it reads the result");
     assert_eq!(agent.mind.state.turns.len(), 1, "the turn that waits for the tool");
     assert!(agent.mind.state.in_flight.keys().all(|id| id.to_string() == action));
+}
+
+/// What was decided on, and the cursor.
+fn place(decided: &Record) -> (u64, u64) {
+    let decision = decision(decided);
+    (decision.decided_on(), decision.cursor)
+}
+
+#[test]
+fn an_order_to_stop_overtakes_what_waits() {
+    let (mut agent, decided, action) = in_flight();
+    let first = agent.hears("m2", "and then?");
+    agent.hears("m3", "and after that?");
+    // It is being decided on when the order comes.
+    assert_eq!(agent.next_input(), Some(first.clone().into()));
+    let order = agent.is_ordered("c1", &action);
+    let stop = agent.decides(&[]).unwrap();
+    assert_eq!(
+        (acts(&stop), place(&stop)),
+        (vec!["action.cancel!".into()], (order.sequence, decision(&decided).cursor))
+    );
+    assert!(agent.is_what_the_log_says());
+    let cancel = actions(&stop).remove(0);
+    agent.learns(&stop, &cancel, r#"{"status": "canceled"}"#);
+    let second = agent.decides(&[says("one")]).unwrap();
+    assert_eq!(place(&second), (first.sequence, first.sequence));
+    assert_eq!(acts(&agent.decides(&[says("two")]).unwrap()), ["two"]);
+    assert!(agent.is_what_the_log_says() && agent.decides(&[]).is_none());
+}
+
+#[test]
+fn an_order_that_overtook_is_not_obeyed_again_by_whoever_reads_on() {
+    let (mut agent, _, action) = in_flight();
+    agent.hears("m2", "and then?");
+    agent.is_ordered("c1", &action);
+    let snapshot = agent.mind.snapshot(LOG);
+    let stop = agent.decides(&[]).unwrap();
+    // A copy of it decides nothing.
+    agent.write(&AGENT_DECISION, Some(&stop.envelope), decision(&stop).clone());
+    let mut resumed = Log::resume(snapshot, LOG).unwrap();
+    for sequence in resumed.lacking(&stop) {
+        resumed.supply(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
+    }
+    resumed.push(stop).unwrap();
+    resumed.push(agent.log.last().unwrap().clone()).unwrap();
+    assert_eq!(resumed.state, agent.mind.snapshot(LOG).state);
+    assert_eq!((acts(&agent.decides(&[says("so")]).unwrap()), agent.next_input()), (vec!["so".into()], None));
+}
+
+#[test]
+fn an_order_waits_behind_another_one_of_its_user_and_behind_messages_where_it_does_not_stop_anything() {
+    let (mut agent, _, action) = in_flight();
+    let message = agent.hears("m2", "and then?");
+    let command = |command: &str, id: &str, user: &str| AgentCommand {
+        command_id: id.into(),
+        user: user.into(),
+        command: command.into(),
+        action_id: action.clone(),
+        ..Default::default()
+    };
+    agent.write(&AGENT_COMMAND, None, command("resume", "c1", "ann"));
+    agent.write(&AGENT_COMMAND, None, command("cancel", "c2", "ann"));
+    assert_eq!(agent.next_input().unwrap().record.sequence, message.sequence);
+    let other = agent.write(&AGENT_COMMAND, None, command("cancel", "c1", "bob"));
+    assert_eq!(place(&agent.decides(&[]).unwrap()).0, other.sequence);
+    assert_eq!(place(&agent.decides(&[says("one")]).unwrap()).0, message.sequence);
+}
+
+#[test]
+fn whoever_gives_orders_without_end_holds_nobody_up() {
+    let (mut agent, _, action) = in_flight();
+    let message = agent.hears("m2", "and then?");
+    for number in 0..100 {
+        let command = AgentCommand {
+            command_id: number.to_string(),
+            user: format!("user-{number}"),
+            command: "cancel".into(),
+            action_id: action.clone(),
+            ..Default::default()
+        };
+        agent.write(&AGENT_COMMAND, None, command);
+    }
+    let mut before = 0;
+    while place(&agent.decides_with(|_| says("one")).unwrap()).0 != message.sequence {
+        before += 1;
+    }
+    assert_eq!(before, 16);
+}
+
+#[test]
+fn an_order_overtakes_however_much_waits() {
+    let (mut agent, _, action) = in_flight();
+    agent.mind.hold_at_most(HELD);
+    for number in 0..2 * HELD {
+        agent.hears(&number.to_string(), "more");
+    }
+    let order = agent.is_ordered("c1", &action);
+    assert_eq!(place(&agent.decides(&[]).unwrap()).0, order.sequence);
+    assert!(agent.is_what_the_log_says());
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn the_same_log_asks_the_same_of_models_and_other_bytes_ask_something_else() {
 
     // Another replica, which reads the log, and one that goes on from a snapshot.
     let mut read = Log::default();
-    agent.log.iter().for_each(|record| read.push(record.clone()).unwrap());
+    agent.log.iter().for_each(|record| _ = read.push(record.clone()).unwrap());
     assert_eq!(read.state, agent.mind.state);
     let snapshot = serde_json::to_vec(&agent.mind.snapshot(LOG)).unwrap();
     let resumed = Log::resume(serde_json::from_slice::<Snapshot>(&snapshot).unwrap(), LOG).unwrap();
