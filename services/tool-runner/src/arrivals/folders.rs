@@ -68,13 +68,20 @@ impl Mailboxes {
     /// Reads a mail.
     pub async fn read(&self, agent: &Name, entry: Entry, whole: bool) -> Result<Found, FolderError> {
         let (root, agent) = (self.root.clone(), agent.clone());
-        let (max, max_text) = (self.max_file_bytes, self.max_text_bytes);
+        let (max, max_text, max_files) = (self.max_file_bytes, self.max_text_bytes, self.max_files);
         blocking(move || {
             let Some(mailbox) = mailbox(&root, &agent)? else { return Ok(Found::Nothing) };
-            let Some(file) = mailbox.find("new")?.map(|new| new.read(entry.file_name(), max)).transpose()?.flatten()
-            else {
-                return Ok(Found::Nothing);
+            let read = |folder: &str, name: &str| {
+                mailbox.find(folder)?.map(|folder| folder.read(name, max)).transpose().map(Option::flatten)
             };
+            let mut file = read("new", entry.file_name())?;
+            if file.is_none()
+                // A mail program has been faster.
+                && let Some(moved) = mail::moved(&mailbox, &entry.id, max_files)?
+            {
+                file = read("cur", moved.file_name())?;
+            }
+            let Some(file) = file else { return Ok(Found::Nothing) };
             if !whole && !is_settled(file.modified, Timestamp::now()) {
                 return Ok(Found::Unfinished);
             }
@@ -105,7 +112,24 @@ async fn blocking<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::DirBuilderExt as _;
+
     use super::*;
+    use crate::builtin::mail::arriving;
+
+    #[tokio::test]
+    async fn what_a_mail_program_has_moved_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let cur = root.path().join("ann/mail/cur");
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&cur).unwrap();
+        std::fs::write(cur.join("7.host:2,S"), "Subject: Hello\r\n\r\nYou.\r\n").unwrap();
+        let mailboxes = Mailboxes::new(root.path(), &ToolsConfig::default());
+        let agent = Name::parse("ann").unwrap();
+        let found = mailboxes.read(&agent, arriving("7.host").unwrap(), true).await.unwrap();
+        assert!(matches!(found, Found::Mail(arrival) if arrival.body.subject == "Hello"));
+        let gone = mailboxes.read(&agent, arriving("8.host").unwrap(), true).await.unwrap();
+        assert!(matches!(gone, Found::Nothing));
+    }
 
     #[test]
     fn a_file_is_left_alone_until_nobody_writes_to_it() {

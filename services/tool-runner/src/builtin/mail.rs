@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 pub use self::config::MailConfig;
 use self::filter::Filter;
-pub use self::maildir::{Entry, arrived, arriving, entries};
+pub use self::maildir::{Entry, arrived, arriving, entries, moved};
 pub use self::message::{Mail, Person};
 pub use self::send::EmailSend;
 use super::now::rfc3339;

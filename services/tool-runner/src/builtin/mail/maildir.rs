@@ -37,6 +37,13 @@ pub fn arrived(mailbox: &Folder, max: usize) -> Result<(Vec<Entry>, bool), Folde
     Ok((names.into_iter().map(|name| Entry::new("new", name)).collect(), more))
 }
 
+/// The message that was moved to those that somebody has looked at; none if it is not among the first `max` of them.
+pub fn moved(mailbox: &Folder, id: &str, max: usize) -> Result<Option<Entry>, FolderError> {
+    let Some(folder) = mailbox.find("cur")? else { return Ok(None) };
+    let (names, _) = folder.names(max)?;
+    Ok(names.into_iter().map(|name| Entry::new("cur", name)).find(|entry| entry.id == id))
+}
+
 impl Entry {
     fn new(folder: &'static str, name: String) -> Self {
         let (id, flags) = name.split_once(":2,").unwrap_or((&name, ""));
