@@ -41,6 +41,11 @@ impl Router {
         }
     }
 
+    /// The agent that what a user said is for; none if that cannot be read.
+    pub fn address(&self, record: &Record) -> Option<Name> {
+        inputs::read(&record.body, record.envelope.id, &self.default_agent)?.to.ok()
+    }
+
     /// Tells the agent it is for what a user said, or the user why no agent can be told.
     pub async fn route(&self, record: &Record) -> Routed {
         let Some(input) = inputs::read(&record.body, record.envelope.id, &self.default_agent) else {

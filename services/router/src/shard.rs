@@ -1,5 +1,5 @@
-//! One partition of users: what each says is handed on in the order in which it stands in the log, which is the order in
-//! which the gateway acknowledged it; what different users say, at once.
+//! One partition of users: what each says to an agent is handed on in the order in which it stands in the log, which is the
+//! order in which the gateway acknowledged it; what different users say, or one says to different agents, at once.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -67,9 +67,12 @@ impl Work for Shards {
     }
 }
 
+/// What is handed on one after the other: what a user says to an agent, or to none that can be read.
+type Line = (Name, Option<Name>);
+
 enum Told {
     /// The message at this sequence was dealt with.
-    Done(Name, u64),
+    Done(Line, u64),
     Saved(Box<Checkpoints>, bool),
 }
 
@@ -78,8 +81,8 @@ struct Shard {
     shards: Arc<Shards>,
     partition: u32,
     lease: Lease,
-    /// What each user said and is still to be handed on; the first is on its way.
-    users: BTreeMap<Name, VecDeque<Raw>>,
+    /// What was said and is still to be handed on; the first of each line is on its way.
+    lines: BTreeMap<Line, VecDeque<Raw>>,
     /// Sequences of all of that.
     in_hand: BTreeSet<u64>,
     told: mpsc::UnboundedSender<Told>,
@@ -100,7 +103,7 @@ impl Shard {
             shards,
             partition: tenure.partition,
             lease: tenure.lease.clone(),
-            users: BTreeMap::new(),
+            lines: BTreeMap::new(),
             in_hand: BTreeSet::new(),
             told,
             tasks: JoinSet::new(),
@@ -142,37 +145,40 @@ impl Shard {
             return;
         }
         self.in_hand.insert(raw.sequence);
-        let waiting = self.users.entry(user.clone()).or_default();
+        let Shards { bus, router } = &*self.shards;
+        let agent = raw.read(bus.limits.max_body_bytes).ok().and_then(|record| router.address(&record));
+        let line = (user, agent);
+        let waiting = self.lines.entry(line.clone()).or_default();
         waiting.push_back(raw);
         if waiting.len() == 1 {
-            self.hand_on(&user);
+            self.hand_on(line);
         }
     }
 
-    /// Hands on the first that a user said.
-    fn hand_on(&mut self, user: &Name) {
-        let Some(raw) = self.users.get(user).and_then(VecDeque::front).cloned() else {
-            self.users.remove(user);
+    /// Hands on the first of a line.
+    fn hand_on(&mut self, line: Line) {
+        let Some(raw) = self.lines.get(&line).and_then(VecDeque::front).cloned() else {
+            self.lines.remove(&line);
             return;
         };
-        let (shards, lease, told, user) = (self.shards.clone(), self.lease.clone(), self.told.clone(), user.clone());
+        let (shards, lease, told) = (self.shards.clone(), self.lease.clone(), self.told.clone());
         self.spawn(async move {
             let sequence = raw.sequence;
             deal_with(&shards, &lease, &raw).await;
-            let _ = told.send(Told::Done(user, sequence));
+            let _ = told.send(Told::Done(line, sequence));
         });
     }
 
     fn hear(&mut self, told: Told) {
         match told {
-            Told::Done(user, sequence) => {
+            Told::Done(line, sequence) => {
                 self.in_hand.remove(&sequence);
-                if let Some(waiting) = self.users.get_mut(&user) {
+                if let Some(waiting) = self.lines.get_mut(&line) {
                     waiting.pop_front();
                 }
                 match self.releasing {
-                    true => _ = self.users.remove(&user),
-                    false => self.hand_on(&user),
+                    true => _ = self.lines.remove(&line),
+                    false => self.hand_on(line),
                 }
             }
             Told::Saved(checkpoints, last) => {
@@ -195,7 +201,7 @@ impl Shard {
     /// Writes down how far everything was dealt with.
     fn save(&mut self) {
         let through = self.in_hand.first().map_or(self.read, |first| first - 1);
-        let last = self.releasing && self.users.is_empty();
+        let last = self.releasing && self.lines.is_empty();
         let Some(mut checkpoints) = self.checkpoints.take() else { return };
         self.saved = Instant::now();
         if checkpoints.last.through == through {
@@ -216,12 +222,12 @@ impl Shard {
     /// From here on nothing is begun; what is on its way may arrive.
     fn release(&mut self) {
         self.releasing = true;
-        self.users.values_mut().for_each(|waiting| waiting.truncate(1));
+        self.lines.values_mut().for_each(|waiting| waiting.truncate(1));
         self.save();
     }
 
     fn is_handed_over(&self) -> bool {
-        self.releasing && self.all_saved && self.users.is_empty()
+        self.releasing && self.all_saved && self.lines.is_empty()
     }
 }
 
