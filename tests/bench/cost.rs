@@ -34,6 +34,8 @@ rules:
   - name: answer
     reply: "It is late."
 "#;
+/// What replicas are given to share their work after they have started.
+const SHARING: Duration = Duration::from_secs(8);
 /// How long traffic without any work is watched.
 const IDLE: Duration = Duration::from_secs(3);
 /// What a case may take beyond three times what the model needs: a takeover, and what a busy machine adds.
@@ -110,6 +112,7 @@ async fn case(
     let (mut agents, replies) = agents::define(gateway, names, HISTORY).await?;
     let listening = replies.listen().await?;
     let meter = Meter::of(&machine)?;
+    tokio::time::sleep(SHARING).await;
     let before = meter.read().await?;
     tokio::time::sleep(IDLE).await;
     let idle = meter.read().await?;

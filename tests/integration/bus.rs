@@ -13,7 +13,7 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     ownership::checkpoint::Checkpoints,
-    subjects::{AGENT_DECISION, AGENT_MESSAGE, Service, TOOL_RESULT},
+    subjects::{self, AGENT_DECISION, AGENT_MESSAGE, Service, TOOL_RESULT},
 };
 use kairo_proto::v1::{AgentDecision, AgentMessage, ToolResult};
 use tempfile::TempDir;
@@ -111,6 +111,27 @@ async fn a_stretch_of_one_agents_log_is_read_in_pages_and_in_order() {
     assert!(bus.read("kairo.*.nobody.>", 0).await.unwrap().messages.is_empty());
     assert_eq!(bus.last("kairo.agent.a.message").await.unwrap().unwrap().sequence, expected[599]);
     assert!(bus.last("kairo.agent.nobody.message").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn subjects_are_read_together_in_the_order_of_the_log() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    let (a, b) = (agent("a"), agent("b"));
+    let mut expected = Vec::new();
+    for number in 0..700 {
+        // Of one subject there are several pages, of the other a few messages among them.
+        let event = if number % 70 == 0 { decision(&a, ids::entering()) } else { message(&a, &number.to_string()) };
+        expected.push(bus.publish(&event).await.unwrap().sequence);
+        bus.publish(&message(&b, "other")).await.unwrap();
+    }
+    let subjects = subjects::subjects_of(&a);
+    for from in [0, 1, 300, 699, 700] {
+        let after = if from == 0 { 0 } else { expected[from - 1] };
+        let mut read = Vec::new();
+        let through = bus.read_together(&subjects, after, |raw| read.push(raw.sequence)).await.unwrap();
+        assert_eq!((read.as_slice(), through), (&expected[from..], expected[699]), "from {from}");
+    }
 }
 
 #[tokio::test]

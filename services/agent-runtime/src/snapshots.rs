@@ -10,11 +10,10 @@ use std::{
 
 use bytes::Bytes;
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
-use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 use kairo_core::{
     bus::{Bus, BusError},
     ids::Name,
-    ownership::tail,
     record::Raw,
     subjects::{self, AGENT_DECISION, AGENT_DEFINED, SNAPSHOTS_BUCKET},
 };
@@ -103,25 +102,16 @@ pub async fn load_again(bus: &Bus, agent: &Name) -> Result<Loaded, BusError> {
     Ok(Loaded { log: fold(bus, agent, log).await?, revision })
 }
 
-/// Reads on, as far as the log goes now; an error while the server that answers is behind the leader. The agent's subjects
-/// are named one by one: a filter with wildcards that begins in the past makes the server look at everything since.
+/// Reads on, as far as the log goes now; an error while the server that answers is behind the leader.
 async fn fold(bus: &Bus, agent: &Name, log: Log) -> Result<Log, BusError> {
-    let subjects = subjects::subjects_of(agent);
-    let last = try_join_all(subjects.iter().map(|subject| bus.last_at_leader(subject))).await?;
-    let end = last.into_iter().max().unwrap_or(0);
-    let filters: Vec<String> = subjects.iter().map(|subject| bus.stored(subject)).collect();
     let mut folded = log;
-    let mut diverged = false;
-    tail::read_up_to_now(bus, filters, folded.read, |raw| diverged |= !push(bus, &mut folded, agent, raw)).await;
+    let (mut diverged, after) = (false, folded.read);
+    let each = |raw| diverged |= !push(bus, &mut folded, agent, raw);
+    bus.read_together(&subjects::subjects_of(agent), after, each).await?;
     if diverged {
         tracing::error!(%agent, "decisions of the log do not follow from each other");
     }
-    match folded.read >= end {
-        true => Ok(folded),
-        false => {
-            Err(BusError::Unavailable { doing: "reading an agent's log", source: "the server lags behind".into() })
-        }
-    }
+    Ok(folded)
 }
 
 /// Takes in a message of the log; false if it does not fit what was taken in before.

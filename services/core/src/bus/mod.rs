@@ -23,6 +23,7 @@ pub mod port;
 pub mod provision;
 pub mod read;
 pub mod timers;
+mod together;
 pub mod writes;
 
 use std::{

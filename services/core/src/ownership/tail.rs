@@ -22,23 +22,6 @@ pub enum Tailed {
     Messages(Vec<Raw>),
 }
 
-/// Reads everything that one of the filters names behind the message at `after`, as far as it goes now.
-pub async fn read_up_to_now(bus: &Bus, filters: Vec<String>, after: u64, mut each: impl FnMut(Raw)) {
-    let mut tail = follow(bus, filters, after);
-    let mut left = None;
-    while left != Some(0) {
-        match tail.recv().await {
-            Some(Tailed::Began { pending }) => left = Some(pending),
-            Some(Tailed::Messages(messages)) => {
-                left = left.map(|left| left.saturating_sub(messages.len() as u64));
-                messages.into_iter().for_each(&mut each);
-            }
-            // It never ends while it is listened to.
-            None => return,
-        }
-    }
-}
-
 /// Batches that wait to be taken, at most.
 const BATCHES: usize = 16;
 
