@@ -23,7 +23,7 @@ use crate::{
 };
 use queries::Asking;
 use rebuild::Registry;
-pub use record::connect;
+pub use record::{connect, connect_as};
 pub use report::Report;
 
 /// Builds the log, and measures.

@@ -62,9 +62,14 @@ pub async fn run() -> Outcome<Vec<Raw>> {
 }
 
 pub async fn connect(url: &str) -> Outcome<Bus> {
+    connect_as(Core::Gateway, url).await
+}
+
+/// The bus as a service sees it.
+pub async fn connect_as(service: Core, url: &str) -> Outcome<Bus> {
     let nats = NatsConfig { url: url.to_owned(), ..Default::default() };
     let instance = Name::parse(&format!("bench-{}", ids::entering().simple()))?;
-    let bus = Bus::connect(Core::Gateway, instance, &nats, &BusConfig::default()).await?;
+    let bus = Bus::connect(service, instance, &nats, &BusConfig::default()).await?;
     bus.provision().await?;
     Ok(bus)
 }

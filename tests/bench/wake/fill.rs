@@ -10,8 +10,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kairo_cli::local::Service;
 use kairo_core::{
     bus::{Bus, append::Outgoing},
+    ownership::checkpoint::Checkpoints,
     record::{Raw, Record},
-    subjects::{Consumer, EVENTS_STREAM},
+    subjects::{Consumer, EVENTS_STREAM, Service as Core},
 };
 use kairo_proto::Body;
 use kairo_tests::multiply::{AGENT, Pattern, USER};
@@ -22,7 +23,7 @@ use crate::{
     agents::{Said, Sender, define_one},
     machine::Machine,
     probe::Probe,
-    projection::connect,
+    projection::{connect, connect_as},
 };
 
 pub const SCENARIO: &str = r#"
@@ -66,6 +67,7 @@ pub async fn fill(url: &str, turn: &[Raw], agents: u32) -> Outcome<u64> {
     let writing = stream::iter(1..=agents).map(|number| Outcome::Ok(write(bus, patterns, number)));
     writing.try_buffer_unordered(AT_ONCE).try_collect::<()>().await?;
     pass_over(bus).await?;
+    pass_over_users(url).await?;
     Ok(u64::from(agents) * patterns.len() as u64)
 }
 
@@ -84,6 +86,16 @@ async fn write(bus: &Bus, patterns: &[Pattern], number: u32) -> Outcome<()> {
         if is_input {
             input = written.sequence;
         }
+    }
+    Ok(())
+}
+
+/// The router goes on behind what was written, too.
+async fn pass_over_users(url: &str) -> Outcome<()> {
+    let bus = connect_as(Core::Router, url).await?;
+    let end = bus.nats()?.jetstream.get_stream(EVENTS_STREAM).await?.cached_info().state.last_sequence;
+    for partition in bus.log()?.partitions.all() {
+        Checkpoints::open(&bus, partition).await?.write(end, Vec::new()).await?;
     }
     Ok(())
 }
