@@ -5,20 +5,8 @@ use std::path::{Path, PathBuf};
 /// Decisions: synchronous functions of state and event.
 const PURE: &[&str] = &[
     "proto/src/body.rs",
-    "services/core/src/address.rs",
-    "services/core/src/dates",
-    "services/core/src/dates.rs",
-    "services/core/src/decider.rs",
-    "services/core/src/envelope.rs",
-    "services/core/src/event_json.rs",
-    "services/core/src/schema.rs",
-    "services/core/src/sealing.rs",
-    "services/core/src/event_json/words.rs",
-    "services/core/src/hooks.rs",
-    "services/core/src/media.rs",
-    "services/core/src/subjects.rs",
+    "services/events/src",
     "services/core/src/ownership/roster.rs",
-    "services/core/src/partition.rs",
     "services/gateway/src/concern.rs",
     "services/gateway/src/grpc/status.rs",
     "services/gateway/src/grpc/transcode.rs",
@@ -115,6 +103,7 @@ const IMPURE: &[&str] = &[
 
 /// What runs in the simulation, too: it asks the world for something through the port of the bus, or not at all.
 const SIMULATED: &[&str] = &[
+    "services/events/src",
     "services/core/src/bus",
     "services/core/src/ownership",
     "services/core/src/slots.rs",

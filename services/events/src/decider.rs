@@ -23,7 +23,7 @@ pub trait Decider {
 /// Given these facts, when this comes, then that is decided.
 ///
 /// ```
-/// # use kairo_core::decider::{Decider, Given};
+/// # use kairo_events::decider::{Decider, Given};
 /// # struct Doorman;
 /// # impl Decider for Doorman {
 /// #     type State = u32; type Fact = (); type Input = (); type Outcome = bool;

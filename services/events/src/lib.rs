@@ -1,0 +1,26 @@
+//! What the log says, and how it is written: for the mind, and for whoever else reads the log. Pure: no IO, no clock, no
+//! chance.
+//!
+//! * [`subjects`]: the map, every subject with its emitter and its consumers; [`partition`] how they are shared out
+//! * [`record`]: a message that was read, its [`envelope`] and its body; [`header_lines`] headers as text
+//! * [`event_json`]: events as people and clients see them
+//! * [`ids`], [`address`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
+//! * [`sealing`]: secrets within events; [`schema`] how large a tool's JSON Schema is
+//! * [`decider`]: the shape of what decides on events
+//!
+//! The bus, which brings messages and takes them, is in `kairo-core`.
+
+pub mod address;
+pub mod dates;
+pub mod decider;
+pub mod envelope;
+pub mod event_json;
+pub mod header_lines;
+pub mod hooks;
+pub mod ids;
+pub mod media;
+pub mod partition;
+pub mod record;
+pub mod schema;
+pub mod sealing;
+pub mod subjects;
