@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 const PURE: &[&str] = &[
     "proto/src/body.rs",
     "services/events/src",
+    "services/mind/src",
     "services/core/src/ownership/roster.rs",
     "services/gateway/src/concern.rs",
     "services/gateway/src/grpc/status.rs",
@@ -21,7 +22,6 @@ const PURE: &[&str] = &[
     "services/router/src/inputs.rs",
     "services/router/src/outside.rs",
     "services/agent-runtime/src/effects/plan.rs",
-    "services/agent-runtime/src/mind",
     "services/agent-runtime/src/models/parts.rs",
     "services/agent-runtime/src/models/thinking.rs",
     "services/agent-runtime/src/models/wire.rs",
@@ -104,6 +104,7 @@ const IMPURE: &[&str] = &[
 /// What runs in the simulation, too: it asks the world for something through the port of the bus, or not at all.
 const SIMULATED: &[&str] = &[
     "services/events/src",
+    "services/mind/src",
     "services/core/src/bus",
     "services/core/src/ownership",
     "services/core/src/slots.rs",

@@ -7,15 +7,13 @@ mod tasks;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use kairo_agent_runtime::{
-    decode_snapshot,
-    mind::log::{Log, Ready, Snapshot},
-};
+use kairo_agent_runtime::decode_snapshot;
 use kairo_core::{
     ids::Name,
     record::Record,
     subjects::{DLQ_STREAM, PROCESS_SPAWNED, SNAPSHOTS_BUCKET},
 };
+use kairo_mind::log::{Log, Ready, Snapshot};
 use kairo_proto::{Body, ContentType, v1::ToolResult};
 use kairo_tool_runner::plan::NOBODY;
 use uuid::Uuid;

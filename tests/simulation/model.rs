@@ -1,7 +1,7 @@
 //! The tools there are, and the models. What a model answers follows from the request and the seed alone; what that is,
 //! by the step of the mind that asks, says [`script`](crate::script).
 
-use kairo_agent_runtime::mind::request::ModelRequest;
+use kairo_mind::request::ModelRequest;
 use kairo_proto::v1::{Completion, CompletionError};
 use uuid::Uuid;
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kairo_agent_runtime::{Answers, Live, mind::request::ModelRequest};
+use kairo_agent_runtime::{Answers, Live};
+use kairo_mind::request::ModelRequest;
 use kairo_proto::v1::Completion;
 
 use crate::{model, world::Shared};

@@ -1,12 +1,12 @@
 //! What users say that is not words: verdicts, choices and orders about what there is by then.
 
-use kairo_agent_runtime::mind::{chain::StepState, log::Log, tasks::Status};
 use kairo_core::{
     bus::append::Outgoing,
     ids::Name,
     record::Record,
     subjects::{USER_APPROVAL, USER_CHOICE, USER_COMMAND},
 };
+use kairo_mind::{chain::StepState, log::Log, tasks::Status};
 use kairo_proto::{
     Body,
     v1::{AgentAction, UserApproval, UserChoice, UserCommand, agent_action::Action, decided_event::Event},

@@ -8,11 +8,10 @@ use kairo_core::{
     record::Record,
     subjects::{CATALOGUE, Service},
 };
+use kairo_mind::request::{Catalogue, Tool};
 use kairo_proto::{Body, v1::ToolCatalogue};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-
-use crate::mind::request::{Catalogue, Tool};
 
 pub struct CatalogueInForce {
     newest: Newest,

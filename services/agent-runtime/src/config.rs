@@ -6,9 +6,8 @@ use kairo_core::{
     service::section,
     service_config,
 };
+use kairo_mind::deliberation::Limits;
 use serde::{Deserialize, Serialize};
-
-use crate::mind::deliberation::Limits;
 
 service_config! {
     /// Everything agent-runtime is configured with.

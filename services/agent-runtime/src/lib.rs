@@ -2,7 +2,7 @@
 //!
 //! Each agent is in a partition of the log, and each partition is owned by one replica ([`shard`]), which keeps its agents
 //! in memory ([`resident`]), from their snapshots or from the log ([`snapshots`]). What the log brings is folded into their
-//! states; when it is an agent's move, the pure core decides what to do ([`mind`]), asking models on the way
+//! states; when it is an agent's move, the pure core decides what to do ([`kairo_mind`]), asking models on the way
 //! ([`models`], [`thinking`]), and the decision is committed under the guard of its subject. What others are to do at its
 //! word is done only then ([`effects`]).
 
@@ -10,7 +10,6 @@ mod catalogue;
 mod config;
 pub mod effects;
 mod live;
-pub mod mind;
 mod models;
 mod resident;
 mod shard;

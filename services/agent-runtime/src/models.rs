@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_openai::{Client, config::OpenAIConfig, error::OpenAIError, middleware::ReqwestService};
 use futures::{FutureExt, Stream, StreamExt, future::BoxFuture};
 use kairo_core::bus::objects::Objects;
+use kairo_mind::request::ModelRequest;
 use kairo_proto::v1::{Completion, CompletionError};
 use serde_json::Value;
 use tokio::{
@@ -24,7 +25,6 @@ use self::{
 use crate::{
     config::{ModelConfig, ModelsConfig},
     live::Live,
-    mind::request::ModelRequest,
 };
 
 /// Whoever answers what the mind asks.

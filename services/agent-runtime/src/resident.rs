@@ -14,18 +14,15 @@ use kairo_core::{
     record::{Raw, Record},
     subjects::AGENT_DECISION,
 };
+use kairo_mind::{
+    log::{Diverged, HELD, Log, Pushed, Ready, Snapshot},
+    state::Interjection,
+};
 use kairo_proto::Body;
 use tokio::{task::AbortHandle, time::Instant};
 use uuid::Uuid;
 
-use crate::{
-    mind::{
-        log::{Diverged, HELD, Log, Pushed, Ready, Snapshot},
-        state::Interjection,
-    },
-    snapshots::Loaded,
-    thinking::Paid,
-};
+use crate::{snapshots::Loaded, thinking::Paid};
 
 /// How long it may take until a conflict is explained by what the tail brings; then the log is asked.
 const EXPLAINED_WITHIN: Duration = Duration::from_secs(2);

@@ -27,6 +27,7 @@ use kairo_core::{
     record::Raw,
     subjects::{self, Consumer},
 };
+use kairo_mind::log::{Input, Ready};
 use tokio::{
     sync::{Semaphore, mpsc},
     task::{AbortHandle, JoinSet},
@@ -37,7 +38,6 @@ use tracing::Instrument;
 use self::saving::Saved;
 use crate::{
     config::AgentRuntimeConfig,
-    mind::log::{Input, Ready},
     resident::{Resident, Taken},
     snapshots::{self, Absent, Loaded},
     thinking::{Thinker, Thought},

@@ -17,10 +17,9 @@ use kairo_core::{
     record::Raw,
     subjects::{self, AGENT_DECISION, AGENT_DEFINED, SNAPSHOTS_BUCKET},
 };
+use kairo_mind::log::{Log, Snapshot};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
-
-use crate::mind::log::{Log, Snapshot};
 
 /// What is written as one entry, in bytes: nats takes a megabyte by default, headers included.
 const PART: usize = 700_000;

@@ -18,21 +18,16 @@ use kairo_core::{
     record::Record,
     subjects::{AGENT_DECISION, Service},
 };
+use kairo_mind::{
+    deliberation::{Deliberation, Limits, Next, Question, decision_id},
+    log::Input,
+    request::ModelRequest,
+    state::AgentState,
+};
 use kairo_proto::v1::{AgentDecision, Completion};
 use tokio::sync::Semaphore;
 
-use crate::{
-    catalogue::CatalogueInForce,
-    config::Config,
-    live::Live,
-    mind::{
-        deliberation::{Deliberation, Limits, Next, Question, decision_id},
-        log::Input,
-        request::ModelRequest,
-        state::AgentState,
-    },
-    models::Answers,
-};
+use crate::{catalogue::CatalogueInForce, config::Config, live::Live, models::Answers};
 
 /// What all agents of this replica think with.
 pub struct Thinker {

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kairo_agent_runtime::mind::{
-    log::Log,
-    tasks::{Status, Task, What},
-};
 use kairo_core::{
     bus::hooks::Change,
     hooks::{Registration, State},
     ids::Name,
     record::Record,
     subjects::HOOKS_STREAM,
+};
+use kairo_mind::{
+    log::Log,
+    tasks::{Status, Task, What},
 };
 use kairo_proto::{Body, v1::decided_event::Event};
 use tokio::time::Instant;

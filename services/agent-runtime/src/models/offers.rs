@@ -6,11 +6,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use kairo_mind::request::Tool;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::wire;
-use crate::mind::request::Tool;
 
 /// Sets of tools that are remembered, those offered last. Agents differ in what they are offered, but seldom in many ways.
 const REMEMBERED: usize = 32;

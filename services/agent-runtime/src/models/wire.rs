@@ -4,6 +4,7 @@
 
 use std::{borrow::Cow, slice::Iter};
 
+use kairo_mind::request::{Message, ModelRequest, Tool, ToolCall, add_line, in_place_of};
 use kairo_proto::v1::{Completion, CompletionToolCall, Part};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
@@ -13,10 +14,7 @@ use super::{
     parts::Shown,
     thinking::{Added, Splitter},
 };
-use crate::{
-    config::ModelConfig,
-    mind::request::{Message, ModelRequest, Tool, ToolCall, add_line, in_place_of},
-};
+use crate::config::ModelConfig;
 
 /// The body of a request. It borrows what it can: conversations and schemas are long, and every turn sends them.
 #[derive(Serialize)]

@@ -9,10 +9,11 @@ use kairo_core::{
     ids::Name,
     ownership::checkpoint::Checkpoints,
 };
+use kairo_mind::log::Snapshot;
 use tokio::time::Instant;
 
 use super::{Shard, Told};
-use crate::{mind::log::Snapshot, resident::Resident, snapshots};
+use crate::{resident::Resident, snapshots};
 
 /// Snapshots that are written at once.
 const AT_ONCE: usize = 32;

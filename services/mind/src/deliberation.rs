@@ -1,0 +1,433 @@
+//! From one input to one decision. A deliberation asks models, is given their completions, and ends in a decision; fed
+//! the completions that the log recorded, it ends in the same one.
+//!
+//! Whatever it decides on the way is folded at once into a draft of the state, by the code that folds the log, so that
+//! what it decides next rests on the same as what will be known once the decision stands in the log.
+//!
+//! * [`placing`]: which thread a message belongs to
+//! * [`thinking`]: the heavy model's answers, and what they mean
+//! * [`planning`]: from a plan to a chain
+//! * [`stepping`]: the steps of a chain; [`deciding`] completes them
+//! * [`firing`]: tasks whose time came, and hooks
+//! * [`saying`]: adding events to the decision
+//! * [`bounds`]: what may be open at once
+
+mod bounds;
+mod deciding;
+mod firing;
+mod placing;
+mod planning;
+mod saying;
+mod stepping;
+mod thinking;
+
+use std::{borrow::Cow, collections::VecDeque, sync::Arc};
+
+use kairo_events::{ids, record::Record};
+use kairo_proto::v1::{AgentDecision, Completion};
+use serde_json::Value;
+use uuid::Uuid;
+
+use self::{deciding::Deciding, planning::Planning, stepping::Completing};
+use super::{
+    log::Input,
+    request::{Catalogue, Message, ModelRequest, Tool},
+    state::{AgentState, Cause, Order, Turn},
+};
+
+/// Limits of deciding.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Answers of the heavy model in one turn when the profile does not say.
+    pub max_steps: u32,
+    /// Tries of one model call, the first included.
+    pub tries: u32,
+    /// Tools called at once.
+    pub parallel_tools: usize,
+    /// Steps a chain may have.
+    pub chain_steps: usize,
+    /// Key under which secrets are sealed.
+    pub secret_key: Option<[u8; 32]>,
+}
+
+/// What a deliberation needs next.
+#[derive(Debug)]
+pub enum Next {
+    /// Ask these models, all at once; the completions are wanted in the same order.
+    Ask(Vec<Question>),
+    Commit(AgentDecision),
+}
+
+/// A model call to be made.
+#[derive(Clone, Debug)]
+pub struct Question {
+    pub request: Arc<ModelRequest>,
+    /// Counted from 1.
+    pub attempt: u32,
+    /// Whether what the model writes is meant for the user, who may watch it being written.
+    pub speaks: bool,
+}
+
+/// Thinking about one input.
+pub struct Deliberation<'a> {
+    input: &'a Record,
+    /// With every event of the decision up to `folded`.
+    mind: Cow<'a, AgentState>,
+    folded: usize,
+    catalogue: &'a Catalogue,
+    limits: &'a Limits,
+    decision_id: Uuid,
+    decision: AgentDecision,
+    /// Turns to go on with.
+    work: VecDeque<Uuid>,
+    asked: Vec<Asked>,
+    /// Chains begun.
+    chains: u32,
+}
+
+/// A question whose answer is awaited.
+#[derive(Clone, Debug)]
+struct Asked {
+    turn: Uuid,
+    /// The chain that the turn was in.
+    chain: Option<Uuid>,
+    purpose: Purpose,
+    question: Question,
+}
+
+/// What an answer is for.
+#[derive(Clone, Debug)]
+enum Purpose {
+    /// Where the message belongs.
+    Place,
+    /// What to do; the step of the chain that asks, if one does.
+    Think {
+        step: Option<usize>,
+    },
+    Plan(Planning),
+    /// What a step lacks.
+    Decide(Deciding),
+    /// Whether the condition of a hook holds.
+    Judge(firing::Judging),
+    /// What an intrinsic asked.
+    Complete(Completing),
+    /// What the thread is about by now.
+    Summarize {
+        thread_id: String,
+    },
+}
+
+/// Why an answer cannot be used.
+struct Failure {
+    /// As in `AgentFailed.kind`.
+    kind: String,
+    message: String,
+    /// Whether the same question may have a better answer.
+    mendable: bool,
+}
+
+/// The id of the decision on an input.
+pub fn decision_id(input: &Record) -> Uuid {
+    ids::derived(input.envelope.id, "decision")
+}
+
+impl<'a> Deliberation<'a> {
+    /// Begins to think about `input`; `None` when there is nothing to decide.
+    pub fn begin(
+        state: &'a AgentState,
+        input: &'a Input,
+        catalogue: &'a Catalogue,
+        limits: &'a Limits,
+    ) -> Option<(Self, Next)> {
+        let mut this = Self::blank(state, input, catalogue, limits)?;
+        if let Some((turn_id, turn)) = state.due(input.record.sequence) {
+            match &turn.cause {
+                Cause::Message => match this.too_busy().filter(|_| turn.is_new()) {
+                    None => this.work.push_back(*turn_id),
+                    Some(reason) => this.turn_away(*turn_id, &reason),
+                },
+                Cause::Event | Cause::Task(_) => this.work.push_back(*turn_id),
+                Cause::Order(order) => this.obey(*turn_id, order),
+                Cause::Refused { kind, message } => this.refuse(*turn_id, kind, message),
+            }
+        }
+        this.fire_triggered();
+        this.keep_the_day();
+        Some(this.go_on())
+    }
+
+    fn blank(state: &'a AgentState, input: &'a Input, catalogue: &'a Catalogue, limits: &'a Limits) -> Option<Self> {
+        let Input { record: input, cursor } = input;
+        state.wants(input.sequence).then(|| Self {
+            input,
+            mind: Cow::Borrowed(state),
+            folded: 0,
+            catalogue,
+            limits,
+            decision_id: decision_id(input),
+            decision: AgentDecision {
+                cursor: *cursor,
+                overtaking: if *cursor < input.sequence { input.sequence } else { 0 },
+                input_id: input.envelope.id.to_string(),
+                profile_sequence: state.profile.as_ref().map_or(0, |profile| profile.sequence),
+                catalogue_version: catalogue.version.clone(),
+                ..Default::default()
+            },
+            work: VecDeque::new(),
+            asked: Vec::new(),
+            chains: 0,
+        })
+    }
+
+    /// The decision when the one that was made is too large to be written: what was to be done ends with saying so.
+    pub fn too_large(
+        state: &'a AgentState,
+        input: &'a Input,
+        catalogue: &'a Catalogue,
+        limits: &'a Limits,
+    ) -> Option<AgentDecision> {
+        let mut instead = Self::blank(state, input, catalogue, limits)?;
+        if let Some((turn_id, turn)) = state.due(input.record.sequence) {
+            if let Some(chain) = &turn.chain {
+                instead.end_chain(*turn_id, chain.id, "failed", "what it came to is too large");
+            }
+            instead.fail(*turn_id, "malformed_answer", "the answer was larger than an event may be", 1, false);
+            instead.join(*turn_id);
+            instead.say(
+                *turn_id,
+                "I could not finish this: my answer was too long. Please ask for a smaller piece.",
+                true,
+            );
+        }
+        instead.pass_over_triggered();
+        Some(instead.decision)
+    }
+
+    /// The thread it is about, for the envelope and for whoever watches.
+    pub fn thread_id(&self) -> String {
+        let due = self.mind.due(self.input.sequence).map(|(_, turn)| turn.thread_id.clone());
+        let event = || self.decision.events.first().map(|event| event.thread_id.clone());
+        due.filter(|thread| !thread.is_empty()).or_else(event).unwrap_or_default()
+    }
+
+    /// Goes on with what the models answered, in the order of the questions.
+    pub fn resume(mut self, completions: Vec<Completion>) -> (Self, Next) {
+        let asked = std::mem::take(&mut self.asked);
+        for (asked, completion) in asked.into_iter().zip(completions) {
+            // What was decided since it was asked may decide what an answer is worth. The first of all needs no draft.
+            self.settle();
+            self.hear(asked, completion);
+        }
+        self.go_on()
+    }
+
+    /// Works until an answer is needed or nothing is left to do.
+    fn go_on(mut self) -> (Self, Next) {
+        while let Some(turn_id) = self.work.pop_front() {
+            // Answers of the same turn are taken together: what it does next may depend on any of them.
+            if !self.asked.iter().any(|asked| asked.turn == turn_id) {
+                self.advance(turn_id);
+            }
+        }
+        if self.asked.is_empty() {
+            let decision = std::mem::take(&mut self.decision);
+            return (self, Next::Commit(decision));
+        }
+        let questions = self.asked.iter().map(|asked| asked.question.clone()).collect();
+        (self, Next::Ask(questions))
+    }
+
+    /// The next move of a turn.
+    fn advance(&mut self, turn_id: Uuid) {
+        self.settle();
+        let Some(turn) = self.mind.turns.get(&turn_id) else { return };
+        if turn.unplaced.is_some() {
+            return self.place(turn_id);
+        }
+        match &turn.chain {
+            Some(_) => self.step(turn_id),
+            None if turn.waiting.is_empty() => self.think(turn_id, None),
+            None => {}
+        }
+    }
+
+    /// Takes an answer in.
+    fn hear(&mut self, asked: Asked, completion: Completion) {
+        if !completion.reasoning.is_empty() {
+            self.thought(asked.turn, &completion.reasoning);
+        }
+        self.decision.completions.push(completion.clone());
+        if !self.is_wanted(&asked) {
+            return self.work.push_back(asked.turn);
+        }
+        let outcome = match &completion.error {
+            Some(error) => {
+                Err(Failure { kind: error.kind.clone(), message: error.message.clone(), mendable: error.transient })
+            }
+            None => self.understand(&asked, &completion),
+        };
+        let Err(failure) = outcome else { return };
+        // The user's answer neither waits for a summary nor fails with it.
+        if matches!(asked.purpose, Purpose::Summarize { .. }) {
+            return self.work.push_back(asked.turn);
+        }
+        let attempt = asked.question.attempt;
+        let again = attempt < self.limits.tries && (failure.mendable || may_be_told_in_words(&asked, &failure));
+        self.fail(asked.turn, &failure.kind, &failure.message, attempt, again);
+        match again {
+            true => self.ask_again(asked, &completion, &failure),
+            false => self.give_up(asked, &failure),
+        }
+    }
+
+    /// Whether an answer is still of use: others to the same turn, asked at once, may have ended its chain or itself.
+    fn is_wanted(&self, asked: &Asked) -> bool {
+        let there = self.turn(asked.turn).is_some();
+        match asked.purpose {
+            Purpose::Summarize { .. } => true,
+            // A hook that is about to fire has no turn yet.
+            Purpose::Judge(_) => self.chain_of(asked.turn) == asked.chain,
+            _ => there && self.chain_of(asked.turn) == asked.chain,
+        }
+    }
+
+    /// What an answer means, and what follows from it.
+    fn understand(&mut self, asked: &Asked, completion: &Completion) -> Result<(), Failure> {
+        match &asked.purpose {
+            Purpose::Place => self.placed(asked.turn, &completion.text),
+            Purpose::Think { step } => self.thought_out(asked, *step, completion),
+            Purpose::Plan(planning) => self.planned(asked.turn, planning, &completion.text),
+            Purpose::Decide(deciding) => self.decided(asked.turn, deciding, &completion.text),
+            Purpose::Judge(judging) => self.judged(asked.turn, judging, &completion.text),
+            Purpose::Complete(completing) => self.completed(asked.turn, completing, &completion.text),
+            Purpose::Summarize { thread_id } => self.summarized(asked.turn, thread_id, &completion.text),
+        }
+    }
+
+    /// What follows when there is no usable answer.
+    fn give_up(&mut self, asked: Asked, failure: &Failure) {
+        let Failure { kind, message, .. } = failure;
+        match asked.purpose {
+            Purpose::Place => self.stay(asked.turn),
+            Purpose::Think { .. } | Purpose::Plan(_) => {
+                self.settle();
+                self.close_chain(asked.turn, "failed", message);
+                let text = match kind.as_str() {
+                    "invalid_chain" => format!(
+                        "I could not finish this: my plan cannot be carried out as it is ({message}). Please put it \
+                         differently, or ask for less at once."
+                    ),
+                    _ => format!("I could not finish this: {message} ({kind}). Please try again later."),
+                };
+                self.say(asked.turn, &text, true);
+            }
+            Purpose::Decide(deciding) => {
+                self.end_step(asked.turn, deciding.step, "failed", Value::Null, message);
+                self.work.push_back(asked.turn);
+            }
+            Purpose::Complete(completing) => {
+                self.end_step(asked.turn, completing.step, "failed", Value::Null, message);
+                self.work.push_back(asked.turn);
+            }
+            Purpose::Judge(judging) => self.unclear(asked.turn, judging),
+            Purpose::Summarize { .. } => {}
+        }
+    }
+
+    /// Asks once more, showing the model its mistake where it answered at all.
+    fn ask_again(&mut self, mut asked: Asked, completion: &Completion, failure: &Failure) {
+        if may_be_told_in_words(&asked, failure) {
+            Arc::make_mut(&mut asked.question.request).put_in_words("you cannot be shown it");
+        }
+        if completion.error.is_none() {
+            let messages = &mut Arc::make_mut(&mut asked.question.request).messages;
+            messages.push(Message::Assistant { text: completion.text.trim().to_owned(), calls: Vec::new() });
+            let text = format!("That answer could not be used: {}. Try again.", failure.message);
+            messages.push(Message::said(text));
+        }
+        asked.question.attempt += 1;
+        self.asked.push(asked);
+    }
+
+    fn ask(&mut self, turn: Uuid, purpose: Purpose, request: ModelRequest) {
+        // Whoever watches sees the answer to the input, not those of tasks that run at the same time.
+        let answers = || self.mind.due(self.input.sequence).is_some_and(|(id, _)| *id == turn);
+        let speaks = matches!(purpose, Purpose::Think { .. }) && !request.analysis && answers();
+        let question = Question { request: Arc::new(request), attempt: 1, speaks };
+        let chain = self.chain_of(turn);
+        self.asked.push(Asked { turn, chain, purpose, question });
+    }
+
+    /// What was asked for cannot be done. Whoever said it in words is answered in words.
+    fn refuse(&mut self, turn_id: Uuid, kind: &str, message: &str) {
+        self.fail(turn_id, kind, message, 1, false);
+        if self.turn(turn_id).is_some_and(|turn| !turn.message_id.is_empty()) {
+            self.say(turn_id, &format!("I cannot do this: {message}."), true);
+        }
+    }
+
+    /// A direct order: no model is asked.
+    fn obey(&mut self, turn_id: Uuid, order: &Order) {
+        match super::intrinsics::named(&order.tool) {
+            None => self.call(turn_id, None, &order.tool, order.arguments.clone(), ""),
+            Some(_) => self.obey_within(turn_id, order),
+        }
+    }
+
+    /// Folds what was decided so far.
+    fn settle(&mut self) {
+        if self.folded == self.decision.events.len() {
+            return;
+        }
+        let mind = self.mind.to_mut();
+        // Behind all that is known, as the decision will be.
+        let sequence = self.input.sequence.max(mind.decided) + 1;
+        let record = Record { sequence, ..self.input.clone() };
+        let context = AgentDecision { cursor: self.decision.cursor, ..Default::default() };
+        for event in self.decision.events.iter().skip(self.folded) {
+            mind.happen(&record, &context, event);
+        }
+        self.folded = self.decision.events.len();
+    }
+
+    /// The chain a turn is in.
+    fn chain_of(&self, turn_id: Uuid) -> Option<Uuid> {
+        Some(self.turn(turn_id)?.chain.as_ref()?.id)
+    }
+
+    fn turn(&self, turn_id: Uuid) -> Option<&Turn> {
+        self.mind.turns.get(&turn_id)
+    }
+
+    /// The tool of this name, a tool-runner's or the mind's own.
+    fn tool(&self, name: &str) -> Option<&'a Tool> {
+        self.catalogue.tool(name).or_else(|| super::intrinsics::named(name).map(|intrinsic| &intrinsic.tool))
+    }
+
+    /// Whether the agent is offered a tool of this name.
+    fn knows(&self, tool: &str) -> bool {
+        self.tool(tool).is_some() && self.mind.profile.as_ref().is_none_or(|profile| profile.offers(tool))
+    }
+
+    /// Whether it needed a state of its own.
+    #[cfg(test)]
+    pub fn has_draft(&self) -> bool {
+        matches!(self.mind, Cow::Owned(_))
+    }
+
+    fn plans(&self) -> bool {
+        self.mind.profile.as_ref().is_some_and(|profile| profile.plans)
+    }
+}
+
+/// Whether the model may have refused images or audio, which words can stand for.
+fn may_be_told_in_words(asked: &Asked, failure: &Failure) -> bool {
+    failure.kind == "model_refused" && asked.question.request.parts().next().is_some()
+}
+
+impl Failure {
+    /// An answer that is not what was asked for.
+    fn malformed(message: impl Into<String>) -> Self {
+        Self { kind: "malformed_answer".to_owned(), message: message.into(), mendable: true }
+    }
+}

@@ -1,0 +1,128 @@
+//! What an agent may have open at once, and what becomes of more.
+
+use std::cmp::Reverse;
+
+use uuid::Uuid;
+
+use super::Deliberation;
+use crate::{
+    chain::{Chain, StepRun, StepState},
+    state::{Cause, Turn},
+    tasks::What,
+};
+
+/// Chains that run at once, of all users; another one is refused.
+const CHAINS: usize = 64;
+/// Runs of one task with a time at once, so that one that never ends leaves room for the others.
+const RUNS: usize = 8;
+/// Chains that one decision begins, so that tasks which run tasks come to an end.
+const BEGUN: u32 = 128;
+/// What all chains may hold when another one begins, in bytes: parameters, results and what triggered them.
+const CHAIN_BYTES: usize = 512 * 1024;
+/// Actions that wait for a human's consent at once; another one is not done.
+const CONSENTS: usize = 32;
+/// Longest arguments that a human is asked about, in bytes.
+const CONSENT_BYTES: usize = 32 * 1024;
+/// Messages of one user, and of all, that wait for the user to choose their thread; the oldest goes on in the thread the
+/// user was in.
+const OFFERS: usize = 4;
+const ALL_OFFERS: usize = 32;
+/// Turns that wait for something; beyond that no message begins another one.
+const TURNS: usize = 1_000;
+
+impl Deliberation<'_> {
+    /// Why this turn may begin no chain.
+    pub(super) fn no_room_for_a_chain(&self, turn_id: Uuid) -> Option<String> {
+        if self.chains >= BEGUN {
+            return Some(format!("more than {BEGUN} chains were to begin at once"));
+        }
+        let others = || self.mind.turns.iter().filter(|(id, _)| **id != turn_id).map(|(_, turn)| turn);
+        let running = || others().filter_map(|turn| turn.chain.as_ref()).filter(|chain| !chain.steps.is_empty());
+        if running().count() >= CHAINS {
+            return Some(format!("{CHAINS} chains run already"));
+        }
+        if running().map(Chain::size).sum::<usize>() > CHAIN_BYTES {
+            return Some("what runs already takes too much room".to_owned());
+        }
+        let task = self.turn(turn_id).and_then(Turn::task)?;
+        self.mind.tasks.get(task).filter(|task| matches!(task.what, What::Time { .. }))?;
+        let runs = others().filter(|turn| turn.task() == Some(task)).count();
+        (runs >= RUNS).then(|| format!("{runs} earlier runs of it are not over"))
+    }
+
+    /// A chain does not begin, and whoever wanted it is told.
+    pub(super) fn refuse_chain(&mut self, turn_id: Uuid, reason: &str) {
+        self.fail(turn_id, "too_many_chains", reason, 1, false);
+        if self.turn(turn_id).and_then(Turn::task).is_some() {
+            self.tell_undone(turn_id, reason);
+            return self.end_chain(turn_id, Uuid::nil(), "failed", reason);
+        }
+        let text = format!("I cannot do this now: {reason}. Please cancel something, or try again later.");
+        self.say(turn_id, &text, true);
+    }
+
+    /// Why nobody can be asked about this call.
+    pub(super) fn no_room_for_consent(&self, arguments: &str) -> Option<String> {
+        if arguments.len() > CONSENT_BYTES {
+            let (found, most) = (arguments.len(), CONSENT_BYTES / 1024);
+            return Some(format!("its arguments take {found} bytes, and at most {most} KB can be put to a human"));
+        }
+        let waits = |run: &&StepRun| matches!(run.state, StepState::Asked { .. });
+        let chains = self.mind.turns.values().filter_map(|turn| turn.chain.as_ref());
+        let waiting = chains.flat_map(|chain| &chain.steps).filter(waits).count();
+        (waiting >= CONSENTS).then(|| format!("{waiting} actions wait for a human's consent already"))
+    }
+
+    /// Sees to it that another offer to the user is not one too many.
+    pub(super) fn make_room_for_offer(&mut self, user: &str) {
+        let open = self.mind.turns.iter().filter_map(|(id, turn)| {
+            let offer = turn.offer.as_ref().filter(|offer| offer.accepted.is_none())?;
+            Some((offer.since, *id, turn.user == user, offer.current_thread_id.clone()))
+        });
+        let mut open: Vec<_> = open.collect();
+        // The last one is the oldest.
+        open.sort_by_key(|(since, id, ..)| Reverse((*since, *id)));
+        let his = open.iter().filter(|(_, _, his, _)| *his).count();
+        let oldest = match () {
+            () if his >= OFFERS => open.into_iter().rev().find(|(_, _, his, _)| *his),
+            () if open.len() >= ALL_OFFERS => open.pop(),
+            () => None,
+        };
+        if let Some((_, turn_id, _, current)) = oldest {
+            self.go_to(turn_id, &current, "continue", "too many messages waited for a choice", "only");
+        }
+    }
+
+    /// Why a message cannot be dealt with at all.
+    pub(super) fn too_busy(&self) -> Option<String> {
+        let waiting = self.mind.turns.values().filter(|turn| turn.due.is_none()).count();
+        (waiting >= TURNS).then(|| format!("{waiting} things are not finished yet"))
+    }
+
+    /// A message is answered without being thought about.
+    pub(super) fn turn_away(&mut self, turn_id: Uuid, reason: &str) {
+        self.fail(turn_id, "too_many_turns", reason, 1, false);
+        self.join(turn_id);
+        let text = format!("I cannot take this on: {reason}. Please cancel something, or try again later.");
+        self.say(turn_id, &text, true);
+    }
+
+    /// Tells the user that a task could not be done.
+    pub(super) fn tell_undone(&mut self, turn_id: Uuid, reason: &str) {
+        let Some(turn) = self.turn(turn_id).filter(|turn| !turn.user.is_empty()) else { return };
+        let task = turn.task().and_then(|task| self.mind.tasks.get(task));
+        let title = task.map(|task| task.title.as_str()).unwrap_or_default();
+        let text = format!("The task “{title}” could not be done: {reason}.");
+        self.say(turn_id, &text, false);
+    }
+}
+
+impl Turn {
+    /// The task it carries out.
+    pub(super) fn task(&self) -> Option<Uuid> {
+        match self.cause {
+            Cause::Task(task) => Some(task),
+            _ => None,
+        }
+    }
+}

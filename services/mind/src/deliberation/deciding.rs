@@ -1,0 +1,114 @@
+//! `agent.decide`: judging a step's condition and completing its parameters.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Deliberation, Failure, Purpose, stepping::Ready};
+use crate::{
+    answer::json_in,
+    chain::{Chain, StepRun},
+    prompts,
+    request::ModelRequest,
+    thread::{Entry, cut_to},
+};
+
+/// What is shown of each earlier result, in bytes.
+const RESULT_BYTES: usize = 4_096;
+/// Earlier results shown, the last ones.
+const RESULTS: usize = 8;
+
+/// A step that lacks something.
+#[derive(Clone, Debug)]
+pub(super) struct Deciding {
+    pub step: usize,
+    pub event: String,
+    pub params: Map<String, Value>,
+    pub condition: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Decided {
+    pub action: String,
+    #[serde(default)]
+    pub params: Map<String, Value>,
+}
+
+impl Deliberation<'_> {
+    pub(super) fn decide(&mut self, turn_id: Uuid, deciding: Deciding, problems: &[String]) {
+        let Some(turn) = self.turn(turn_id) else { return };
+        let tool = self.tool(&deciding.event);
+        let schema: Value = tool.and_then(|tool| serde_json::from_str(&tool.schema).ok()).unwrap_or_default();
+        let words = self.mind.threads.get(&turn.thread_id).and_then(|thread| {
+            thread.entries().rev().find_map(|entry| match entry {
+                Entry::User { words, .. } => Some(cut_to(&words.in_words(), RESULT_BYTES)),
+                _ => None,
+            })
+        });
+        let chain = turn.chain.as_ref();
+        let asked = json!({
+            "step": { "event": deciding.event, "params": deciding.params },
+            "decide": deciding.condition,
+            "problems": problems,
+            "schema": schema,
+            "context": {
+                "now": self.input.envelope.time,
+                "time_zone": self.mind.profile.as_ref().map(|profile| &profile.time_zone),
+                "message": words,
+                "event": chain.map(|chain| &chain.data).filter(|data| !data.is_null()),
+                "results": chain.map(results).unwrap_or_default(),
+            },
+        });
+        let request = ModelRequest::of("light", prompts::DECIDE, asked.to_string());
+        self.ask(turn_id, Purpose::Decide(deciding), request);
+    }
+
+    pub(super) fn decided(&mut self, turn_id: Uuid, deciding: &Deciding, text: &str) -> Result<(), Failure> {
+        let Decided { action, params } = read(text)?;
+        self.settle();
+        match action.as_str() {
+            "continue" => {
+                let mut complete = deciding.params.clone();
+                complete.extend(params);
+                let problems = self.problems(&deciding.event, &complete);
+                if !problems.is_empty() {
+                    return Err(Failure::malformed(format!(
+                        "the parameters are not complete: {}",
+                        problems.join("; ")
+                    )));
+                }
+                let ready = Ready { step: deciding.step, event: deciding.event.clone(), params: complete };
+                self.run_guarded(turn_id, ready, &BTreeMap::new());
+            }
+            "skip" => self.end_step(turn_id, deciding.step, "skipped", Value::Null, "agent.decide said skip"),
+            "break" => {
+                self.end_step(turn_id, deciding.step, "skipped", Value::Null, "agent.decide said break");
+                self.close_chain(turn_id, "broken", "agent.decide said break");
+            }
+            other => {
+                return Err(Failure::malformed(format!("the action {other:?} is none: continue, skip or break")));
+            }
+        }
+        self.work.push_back(turn_id);
+        Ok(())
+    }
+}
+
+pub(super) fn read(text: &str) -> Result<Decided, Failure> {
+    let value = json_in(text).map_err(Failure::malformed)?;
+    serde_json::from_value(value).map_err(|error| Failure::malformed(format!("expected an action: {error}")))
+}
+
+/// What the steps before came to.
+fn results(chain: &Chain) -> Vec<Value> {
+    let with_result = |run: &StepRun| {
+        let text = run.state.result()?.to_string();
+        let shown = serde_json::from_str(&text).ok().filter(|_: &Value| text.len() <= RESULT_BYTES);
+        Some(json!({ "event": run.step.event, "result": shown.unwrap_or_else(|| json!(cut_to(&text, RESULT_BYTES))) }))
+    };
+    let mut results: Vec<Value> = chain.steps.iter().rev().filter_map(with_result).take(RESULTS).collect();
+    results.reverse();
+    results
+}

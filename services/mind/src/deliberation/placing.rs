@@ -1,0 +1,204 @@
+//! Which thread a message belongs to: `thread.match`.
+
+use kairo_events::ids;
+use kairo_proto::v1::{AgentJoined, ThreadCreated, ThreadMatched, ThreadSuggested, decided_event::Event};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Deliberation, Failure, Purpose};
+use crate::{
+    answer::json_in,
+    prompts,
+    request::ModelRequest,
+    state::Turn,
+    thread::{Thread, cut_to},
+    words::Words,
+};
+
+/// Threads a model chooses from, those used last.
+const CANDIDATES: usize = 30;
+/// What it is shown of each summary, in bytes.
+const SUMMARY_BYTES: usize = 500;
+/// What is kept of a reason, in bytes.
+const REASON_BYTES: usize = 1_000;
+
+#[derive(Deserialize)]
+struct Match {
+    action: String,
+    #[serde(default)]
+    thread_id: String,
+    #[serde(default)]
+    reason: String,
+}
+
+impl Deliberation<'_> {
+    /// Finds the thread, if need be by asking a model.
+    pub(super) fn place(&mut self, turn_id: Uuid) {
+        let Some(turn) = self.turn(turn_id) else { return };
+        if let Some(offer) = &turn.offer {
+            let Some(accepted) = offer.accepted else { return };
+            let action = match (accepted, self.mind.threads.contains_key(&offer.thread_id)) {
+                (false, _) => "continue",
+                (true, true) => "switch",
+                (true, false) => "new",
+            };
+            let thread_id = if accepted { offer.thread_id.clone() } else { offer.current_thread_id.clone() };
+            return self.go_to(turn_id, &thread_id, action, "", "user");
+        }
+        let user = turn.user.clone();
+        let Some(current) = self.current(&user) else {
+            return self.go_to(turn_id, &new_thread(turn_id), "new", "", "only");
+        };
+        let joined = self.joined_with(turn_id).into_iter().map(|(_, turn)| turn);
+        let words: Vec<String> =
+            joined.chain([turn]).filter_map(|turn| turn.unplaced.as_ref()).map(Words::in_words).collect();
+        let words = words.join("\n");
+        let described = |(id, thread): (&String, &Thread)| {
+            let summary = cut_to(&about(thread), SUMMARY_BYTES);
+            json!({ "thread_id": id, "title": thread.title, "summary": summary })
+        };
+        let threads: Vec<Value> = self.threads_of(&user).into_iter().take(CANDIDATES).map(described).collect();
+        let asked = json!({ "message": words, "thread_id": current, "threads": threads });
+        self.ask(turn_id, Purpose::Place, ModelRequest::of("fast", prompts::MATCH, asked.to_string()));
+    }
+
+    /// What the model said.
+    pub(super) fn placed(&mut self, turn_id: Uuid, text: &str) -> Result<(), Failure> {
+        let found: Match = serde_json::from_value(json_in(text).map_err(Failure::malformed)?)
+            .map_err(|error| Failure::malformed(format!("expected an action and a thread_id: {error}")))?;
+        let Some(turn) = self.turn(turn_id) else { return Ok(()) };
+        let (user, message_id) = (turn.user.clone(), turn.message_id.clone());
+        let current = self.current(&user).unwrap_or_default();
+        let reason = cut_to(&found.reason, REASON_BYTES);
+        let switches = matches!(found.action.as_str(), "suggest_switch" | "switch") && found.thread_id != current;
+        let (thread_id, summary) = match found.action.as_str() {
+            "new" => {
+                self.go_to(turn_id, &new_thread(turn_id), "new", &reason, "model");
+                return Ok(());
+            }
+            "suggest_new" => (new_thread(turn_id), String::new()),
+            _ if switches => match self.mind.threads.get(&found.thread_id).filter(|thread| thread.user == user) {
+                Some(thread) => (found.thread_id.clone(), about(thread)),
+                None => {
+                    return Err(Failure::malformed(format!("there is no thread {:?} among them", found.thread_id)));
+                }
+            },
+            "continue" | "suggest_switch" | "switch" => {
+                self.go_to(turn_id, &current, "continue", &reason, "model");
+                return Ok(());
+            }
+            other => {
+                let expected = "expected continue, suggest_switch, suggest_new or new";
+                return Err(Failure::malformed(format!("the action {other:?} is none: {expected}")));
+            }
+        };
+        self.make_room_for_offer(&user);
+        let suggested = ThreadSuggested {
+            message_id,
+            user,
+            action: if switches { "suggest_switch" } else { "suggest_new" }.to_owned(),
+            thread_id,
+            current_thread_id: current.clone(),
+            reason,
+            summary,
+        };
+        let correlation = self.turn(turn_id).map_or(turn_id, |turn| turn.correlation);
+        self.add_to(turn_id, &current, correlation, Event::ThreadSuggested(suggested));
+        Ok(())
+    }
+
+    /// Without an answer the message stays where its user is.
+    pub(super) fn stay(&mut self, turn_id: Uuid) {
+        let user = self.turn(turn_id).map(|turn| turn.user.clone()).unwrap_or_default();
+        let current = self.current(&user).unwrap_or_else(|| new_thread(turn_id));
+        self.go_to(turn_id, &current, "continue", "", "only");
+    }
+
+    pub(super) fn go_to(&mut self, turn_id: Uuid, thread_id: &str, action: &str, reason: &str, by: &str) {
+        let Some(turn) = self.turn(turn_id) else { return };
+        let correlation = turn.correlation;
+        let matched = ThreadMatched {
+            message_id: turn.message_id.clone(),
+            thread_id: thread_id.to_owned(),
+            action: action.to_owned(),
+            reason: reason.to_owned(),
+            by: by.to_owned(),
+        };
+        self.add_to(turn_id, thread_id, correlation, Event::ThreadMatched(matched));
+        if by != "joined" {
+            self.work.push_back(turn_id);
+        }
+    }
+
+    /// Says that a thread has begun, the first time something is thought in it.
+    pub(super) fn announce_thread(&mut self, turn_id: Uuid) {
+        let Some(turn) = self.turn(turn_id) else { return };
+        let thread_id = turn.thread_id.clone();
+        if self.mind.threads.get(&thread_id).is_some_and(|thread| thread.announced) || thread_id.is_empty() {
+            return;
+        }
+        let (user, kind) = (turn.user.clone(), "topic".to_owned());
+        self.add(turn_id, Event::ThreadCreated(ThreadCreated { thread_id, kind, user, title: String::new() }));
+    }
+
+    /// The turns of messages that came before this one and are answered with it.
+    pub(super) fn join(&mut self, turn_id: Uuid) {
+        let Some(turn) = self.turn(turn_id) else { return };
+        let (into, into_message, thread_id) = (turn.correlation, turn.message_id.clone(), turn.thread_id.clone());
+        let joined = self.joined_with(turn_id).into_iter();
+        let joined: Vec<_> = joined.map(|(id, turn)| (id, turn.message_id.clone(), turn.unplaced.is_some())).collect();
+        for (id, message_id, unplaced) in joined {
+            // Of a turn that ends before it has a thread, they are answered where it is.
+            if unplaced && !thread_id.is_empty() {
+                // What it says must be in the thread before it is answered there.
+                self.go_to(id, &thread_id, "continue", "", "joined");
+                self.settle();
+            }
+            let event = AgentJoined {
+                message_id,
+                into_correlation_id: into.to_string(),
+                into_message_id: into_message.clone(),
+            };
+            self.add(id, Event::Joined(event));
+        }
+    }
+
+    /// The turns that are answered with this one: of the same thread or, where that is not known yet, of the same user.
+    fn joined_with(&self, turn_id: Uuid) -> Vec<(Uuid, &Turn)> {
+        let Some(own) = self.turn(turn_id) else { return Vec::new() };
+        let together = |turn: &Turn| match turn.unplaced {
+            Some(_) => turn.user == own.user,
+            None => turn.thread_id == own.thread_id,
+        };
+        let joined = self.mind.joined(self.decision.cursor).into_iter();
+        joined.filter(|(id, turn)| **id != turn_id && together(turn)).map(|(id, turn)| (*id, turn)).collect()
+    }
+
+    /// The thread a user is in: where they last said something.
+    fn current(&self, user: &str) -> Option<String> {
+        self.threads_of(user).into_iter().next().map(|(id, _)| id.clone())
+    }
+
+    /// A user's threads that are not put away, those used last first.
+    fn threads_of(&self, user: &str) -> Vec<(&String, &Thread)> {
+        let all = self.mind.threads.iter().map(|(id, thread)| (id, &**thread));
+        let his = all.filter(|(_, thread)| thread.user == user && !thread.archived);
+        let mut threads: Vec<_> = his.filter(|(_, thread)| thread.heard > 0).collect();
+        threads.sort_by_key(|(_, thread)| std::cmp::Reverse(thread.heard));
+        threads
+    }
+}
+
+/// The id of the thread that a message begins.
+fn new_thread(turn_id: Uuid) -> String {
+    ids::derived(turn_id, "thread").to_string()
+}
+
+/// What a thread is about: its summary or, before it has one, the words it began with.
+fn about(thread: &Thread) -> String {
+    match thread.summary.is_empty() {
+        false => thread.summary.clone(),
+        true => thread.first_words(),
+    }
+}

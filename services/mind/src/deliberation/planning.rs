@@ -1,0 +1,113 @@
+//! `agent.chain`: from a plan to a chain that can run.
+
+use kairo_events::ids;
+use kairo_proto::v1::{ChainStarted, ChainStep, decided_event::Event};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Deliberation, Failure, Purpose};
+use crate::{
+    chain::{Origin, Step, THINK, check, format},
+    intrinsics, prompts,
+    request::ModelRequest,
+    thread::cut_to,
+};
+
+/// Longest plan, in bytes; the end of a longer one is not compiled.
+const PLAN_BYTES: usize = 32 * 1024;
+
+/// A plan that is being compiled.
+#[derive(Clone, Debug)]
+pub(super) struct Planning {
+    pub plan: String,
+}
+
+impl Deliberation<'_> {
+    /// Has a plan compiled.
+    pub(super) fn plan(&mut self, turn_id: Uuid, planning: Planning) {
+        self.settle();
+        let Some(turn) = self.turn(turn_id) else { return };
+        let events: Vec<Value> = self.events().collect();
+        let events: Vec<String> = events.iter().map(Value::to_string).collect();
+        let system = format!("{}\n{}", prompts::CHAIN, events.join("\n"));
+        let plan = cut_to(&planning.plan, PLAN_BYTES);
+        let zone = self.mind.profile.as_ref().map_or("UTC", |profile| &profile.time_zone);
+        let user = format!("The thread is {}. Times are in {zone}. The plan:\n{plan}", turn.thread_id);
+        self.ask(turn_id, Purpose::Plan(planning), ModelRequest::of("fast", system, user));
+    }
+
+    /// Reads the chain, which begins if nothing is wrong with it.
+    pub(super) fn planned(&mut self, turn_id: Uuid, planning: &Planning, text: &str) -> Result<(), Failure> {
+        let steps = format::parse(text, self.limits.chain_steps).map_err(invalid)?;
+        let steps = format::ending_in_think(steps);
+        let thread_id = self.turn(turn_id).map(|turn| turn.thread_id.clone()).unwrap_or_default();
+        let mut mistakes = check::mistakes(&steps, |event| event == THINK || self.knows(event), &thread_id);
+        mistakes.extend(self.crowded(&steps));
+        if !mistakes.is_empty() {
+            return Err(invalid(mistakes));
+        }
+        self.start_chain(turn_id, Origin::Plan, &planning.plan, None, &steps);
+        Ok(())
+    }
+
+    pub(super) fn start_chain(
+        &mut self,
+        turn_id: Uuid,
+        origin: Origin,
+        plan: &str,
+        task: Option<Uuid>,
+        steps: &[Step],
+    ) {
+        self.settle();
+        if let Some(reason) = self.no_room_for_a_chain(turn_id) {
+            return self.refuse_chain(turn_id, &reason);
+        }
+        let step = |step: &Step| ChainStep {
+            group: step.group,
+            event: step.event.clone(),
+            params: Value::Object(step.params.clone()).to_string(),
+            decide: step.decide.clone().unwrap_or_default(),
+        };
+        let started = ChainStarted {
+            chain_id: ids::derived(self.decision_id, &format!("chain/{}", self.chains)).to_string(),
+            plan: plan.to_owned(),
+            steps: steps.iter().map(step).collect(),
+            origin: origin.as_str().to_owned(),
+            task_id: task.map(|task| task.to_string()).unwrap_or_default(),
+        };
+        self.chains += 1;
+        self.add(turn_id, Event::ChainStarted(started));
+        self.work.push_back(turn_id);
+    }
+
+    /// Groups that would call more tools at once than allowed.
+    fn crowded(&self, steps: &[Step]) -> Vec<String> {
+        let most = self.limits.parallel_tools;
+        let groups = steps.chunk_by(|one, next| one.group == next.group);
+        let crowded = groups.filter(|group| group.len() > most);
+        let mistake = |group: &[Step]| {
+            let first = group.first().map_or("", |step| step.event.as_str());
+            format!("{} steps at once, beginning with {first}: at most {most} are allowed", group.len())
+        };
+        crowded.map(mistake).collect()
+    }
+
+    /// Everything a chain may hold, with its schema.
+    fn events(&self) -> impl Iterator<Item = Value> {
+        let think = json!({
+            "event": THINK,
+            "description": "Thinks about the results so far; with a prompt it analyses, without one it answers the user.",
+            "params": {"type": "object", "properties": {"prompt": {"type": "string"}}},
+        });
+        let tools = self.catalogue.tools.iter().chain(intrinsics::all().map(|intrinsic| &intrinsic.tool));
+        let offered = tools.filter(|tool| self.knows(&tool.name)).map(|tool| {
+            let schema: Value = serde_json::from_str(&tool.schema).unwrap_or_default();
+            json!({ "event": tool.name, "description": tool.description, "params": schema })
+        });
+        offered.chain([think])
+    }
+}
+
+fn invalid(mistakes: Vec<String>) -> Failure {
+    Failure { kind: "invalid_chain".to_owned(), message: mistakes.join("; "), mendable: true }
+}

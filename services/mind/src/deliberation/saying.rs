@@ -1,0 +1,154 @@
+//! Adding events to the decision.
+
+use kairo_events::ids;
+use kairo_proto::v1::{
+    AgentAction, AgentFailed, AgentThought, ApprovalRequested, ChainEnded, ChainStepEnded, DecidedEvent, Say, ToolCall,
+    agent_action::Action, decided_event::Event,
+};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{super::target, Deliberation};
+
+/// What ended a step, kept to the letter up to this size, in bytes.
+const RESULT_BYTES: usize = 128 * 1024;
+
+impl Deliberation<'_> {
+    /// Adds an event of a turn that the draft knows.
+    pub(super) fn add(&mut self, turn_id: Uuid, event: Event) -> Uuid {
+        let known = self.mind.turns.get(&turn_id).map(|turn| (turn.thread_id.clone(), turn.correlation));
+        // A turn that has ended within this decision is no longer in the draft; what it said before shows where it was.
+        let before = || {
+            let id = turn_id.to_string();
+            let of = |event: &&DecidedEvent| event.turn_id == id || event.correlation_id == id;
+            let event = self.decision.events.iter().rev().find(of)?;
+            Some((event.thread_id.clone(), Uuid::parse_str(&event.correlation_id).ok()?))
+        };
+        let (thread_id, correlation) =
+            known.or_else(before).unwrap_or((String::new(), self.input.envelope.correlation_id));
+        self.add_to(turn_id, &thread_id, correlation, event)
+    }
+
+    pub(super) fn add_to(&mut self, turn_id: Uuid, thread_id: &str, correlation: Uuid, event: Event) -> Uuid {
+        let position = self.decision.events.len();
+        let event_id = ids::derived(self.decision_id, &position.to_string());
+        self.decision.events.push(DecidedEvent {
+            event_id: event_id.to_string(),
+            thread_id: thread_id.to_owned(),
+            correlation_id: correlation.to_string(),
+            turn_id: if turn_id == correlation { String::new() } else { turn_id.to_string() },
+            event: Some(event),
+        });
+        event_id
+    }
+
+    pub(super) fn say(&mut self, turn_id: Uuid, text: &str, last: bool) {
+        let Some(turn) = self.turn(turn_id) else { return };
+        let say =
+            Say { text: text.to_owned(), user: turn.user.clone(), message_id: turn.message_id.clone(), r#final: last };
+        self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Say(say)) }));
+    }
+
+    pub(super) fn thought(&mut self, turn_id: Uuid, text: &str) {
+        self.add(turn_id, Event::Thought(AgentThought { text: text.to_owned() }));
+    }
+
+    pub(super) fn fail(&mut self, turn_id: Uuid, kind: &str, message: &str, attempt: u32, retried: bool) {
+        let failed = AgentFailed { kind: kind.to_owned(), message: message.to_owned(), attempt, retried };
+        self.add(turn_id, Event::Failed(failed));
+    }
+
+    /// Calls a tool, as a step of a chain or by itself.
+    pub(super) fn call(
+        &mut self,
+        turn_id: Uuid,
+        step: Option<(Uuid, usize)>,
+        tool: &str,
+        arguments: String,
+        approval_id: &str,
+    ) {
+        let (action, after) = target::of(&self.mind, tool, &arguments, self.decision.cursor);
+        let call = ToolCall {
+            tool: tool.to_owned(),
+            arguments,
+            target_action_id: action.map(|action| action.to_string()).unwrap_or_default(),
+            target_after: after,
+            chain_id: step.map(|(chain, _)| chain.to_string()).unwrap_or_default(),
+            step: step.map(|(_, step)| position(step)).unwrap_or_default(),
+            approval_id: approval_id.to_owned(),
+        };
+        self.add(turn_id, Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }));
+    }
+
+    /// Asks the user whether a step may call its tool.
+    pub(super) fn request_approval(&mut self, turn_id: Uuid, chain: Uuid, step: usize, tool: &str, arguments: String) {
+        if let Some(reason) = self.no_room_for_consent(&arguments) {
+            return self.end_step(turn_id, step, "failed", Value::Null, &reason);
+        }
+        let user = self.turn(turn_id).map(|turn| turn.user.clone()).unwrap_or_default();
+        let requested = ApprovalRequested {
+            user,
+            tool: tool.to_owned(),
+            arguments,
+            chain_id: chain.to_string(),
+            step: position(step),
+        };
+        self.add(turn_id, Event::ApprovalRequested(requested));
+    }
+
+    /// A step ends without having run.
+    pub(super) fn end_step(&mut self, turn_id: Uuid, step: usize, outcome: &str, result: Value, reason: &str) {
+        self.end_step_with(turn_id, step, outcome, result, reason, String::new());
+    }
+
+    /// A step that the mind itself carried out is done.
+    pub(super) fn done_with(&mut self, turn_id: Uuid, step: usize, params: &Map<String, Value>, result: Value) {
+        self.end_step_with(turn_id, step, "done", result, "", Value::Object(params.clone()).to_string());
+    }
+
+    fn end_step_with(
+        &mut self,
+        turn_id: Uuid,
+        step: usize,
+        outcome: &str,
+        result: Value,
+        reason: &str,
+        params: String,
+    ) {
+        let Some(chain) = self.turn(turn_id).and_then(|turn| turn.chain.as_ref()) else { return };
+        // At the end of the day, one thread that cannot be written down does not keep the others from it.
+        let is_of_system =
+            chain.task.and_then(|task| self.mind.tasks.get(task)).is_some_and(|task| task.is_of_system());
+        let outcome = if outcome == "failed" && is_of_system { "skipped" } else { outcome };
+        let mut text = if result.is_null() { String::new() } else { result.to_string() };
+        if text.len() > RESULT_BYTES {
+            text = json!({ "left_out": "the result is too large" }).to_string();
+        }
+        let ended = ChainStepEnded {
+            chain_id: chain.id.to_string(),
+            step: position(step),
+            outcome: outcome.to_owned(),
+            result: text,
+            reason: reason.to_owned(),
+            params,
+        };
+        self.add(turn_id, Event::ChainStepEnded(ended));
+        self.settle();
+    }
+
+    pub(super) fn end_chain(&mut self, turn_id: Uuid, chain: Uuid, outcome: &str, reason: &str) {
+        let ended = ChainEnded { chain_id: chain.to_string(), outcome: outcome.to_owned(), reason: reason.to_owned() };
+        self.add(turn_id, Event::ChainEnded(ended));
+    }
+
+    /// Ends the chain a turn is in, if it is in one.
+    pub(super) fn close_chain(&mut self, turn_id: Uuid, outcome: &str, reason: &str) {
+        if let Some(chain) = self.turn(turn_id).and_then(|turn| turn.chain.as_ref()).map(|chain| chain.id) {
+            self.end_chain(turn_id, chain, outcome, reason);
+        }
+    }
+}
+
+pub(super) fn position(step: usize) -> u32 {
+    u32::try_from(step).unwrap_or(u32::MAX)
+}

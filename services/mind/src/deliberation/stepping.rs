@@ -1,0 +1,256 @@
+//! The steps of a chain: which start, and what each takes.
+
+use std::collections::BTreeMap;
+
+use kairo_events::ids;
+use kairo_proto::v1::decided_event::Event;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Deliberation, Failure, Purpose, deciding::Deciding};
+use crate::{
+    chain::{Chain, Move, Origin, Step, StepState, THINK, references},
+    intrinsics::{self, Begun, Context, Done},
+    schema,
+    state::{Order, Turn},
+};
+
+/// An intrinsic that waits for a model's answer.
+#[derive(Clone, Debug)]
+pub(super) struct Completing {
+    pub step: usize,
+    event: String,
+    params: Map<String, Value>,
+    /// What the ids of what it makes are derived from.
+    id: Uuid,
+}
+
+/// A step whose parameters are complete.
+#[derive(Clone, Debug)]
+pub(super) struct Ready {
+    pub step: usize,
+    pub event: String,
+    pub params: Map<String, Value>,
+}
+
+impl Deliberation<'_> {
+    /// The next move of a turn's chain.
+    pub(super) fn step(&mut self, turn_id: Uuid) {
+        let Some(chain) = self.turn(turn_id).and_then(|turn| turn.chain.as_ref()) else { return };
+        match chain.next() {
+            Move::Wait => {}
+            Move::End => self.end(turn_id),
+            Move::Start(steps) => {
+                for step in steps {
+                    self.start(turn_id, step);
+                }
+                self.work.push_back(turn_id);
+            }
+        }
+    }
+
+    /// A chain has no step left that could run.
+    fn end(&mut self, turn_id: Uuid) {
+        let Some(turn) = self.turn(turn_id) else { return };
+        let Some(chain) = &turn.chain else { return };
+        let (id, failure, is_task) = (chain.id, failure_of(chain), turn.task().is_some());
+        if let (true, Some(reason)) = (is_task, &failure) {
+            self.tell_undone(turn_id, reason);
+        }
+        match failure {
+            Some(reason) => self.end_chain(turn_id, id, "failed", &reason),
+            None => self.end_chain(turn_id, id, "done", ""),
+        }
+        // Whoever asked wants an answer, also when the chain does not end in one.
+        if !is_task {
+            self.work.push_back(turn_id);
+        }
+    }
+
+    /// Starts a step: its references are filled in, then what it lacks, and the hooks before it have their say last.
+    fn start(&mut self, turn_id: Uuid, at: usize) {
+        self.settle();
+        let Some(chain) = self.turn(turn_id).and_then(|turn| turn.chain.as_ref()) else { return };
+        let Some(run) = chain.steps.get(at) else { return };
+        let (id, origin, step) = (chain.id, chain.origin, run.step.clone());
+        if step.event == THINK {
+            return self.think(turn_id, Some(at));
+        }
+        if let StepState::Approved { request, arguments } = &run.state {
+            let (arguments, approval) = (arguments.clone(), request.to_string());
+            return self.call(turn_id, Some((id, at)), &step.event, arguments, &approval);
+        }
+        if let StepState::Rejected { reason } = &run.state {
+            let reason = reason.clone();
+            return self.end_step(turn_id, at, "stopped", Value::Null, &reason);
+        }
+        let params = match self.fill(turn_id, &step) {
+            Ok(filled) => filled,
+            Err(reason) => return self.end_step(turn_id, at, "failed", Value::Null, &reason),
+        };
+        let Step { event, decide: condition, .. } = step;
+        let problems = self.problems(&event, &params);
+        match (&condition, problems.is_empty(), origin) {
+            (None, true, _) => self.run_guarded(turn_id, Ready { step: at, event, params }, &BTreeMap::new()),
+            // The model that made the call is told, and mends it.
+            (None, false, Origin::Calls) => self.refuse_arguments(turn_id, at, &problems),
+            _ => self.decide(turn_id, Deciding { step: at, event, params, condition }, &problems),
+        }
+    }
+
+    /// Runs a step whose parameters are complete, unless a hook before it objects. `judged` is what a model said of the
+    /// conditions of such hooks.
+    pub(super) fn run_guarded(&mut self, turn_id: Uuid, ready: Ready, judged: &BTreeMap<Uuid, bool>) {
+        self.settle();
+        let Some(Ready { step, event, params }) = self.pass_hooks(turn_id, ready, judged) else { return };
+        let problems = self.problems(&event, &params);
+        match problems.is_empty() {
+            true => self.run(turn_id, step, &event, params),
+            false => self.refuse_arguments(turn_id, step, &problems),
+        }
+    }
+
+    fn refuse_arguments(&mut self, turn_id: Uuid, step: usize, problems: &[String]) {
+        let reason = format!("invalid_arguments: {}", problems.join("; "));
+        self.end_step(turn_id, step, "failed", Value::Null, &reason);
+    }
+
+    /// Parameters with their references filled in.
+    pub(super) fn fill(&self, turn_id: Uuid, step: &Step) -> Result<Map<String, Value>, String> {
+        let Some(turn) = self.turn(turn_id) else { return Err("the turn is over".to_owned()) };
+        let Some(chain) = &turn.chain else { return Err("the chain is over".to_owned()) };
+        if chain.origin == Origin::Calls {
+            return Ok(step.params.clone());
+        }
+        let thread = self.mind.threads.get(&turn.thread_id);
+        references::fill(
+            &step.params,
+            &references::Scope {
+                outcomes: &chain.results_before(step.group),
+                thread_id: &turn.thread_id,
+                analysis: thread.map_or("", |thread| &thread.analysis),
+                summary: thread.map_or("", |thread| &thread.summary),
+                event: &chain.data,
+            },
+        )
+    }
+
+    /// What is wrong with the parameters, by the event's schema.
+    pub(super) fn problems(&self, event: &str, params: &Map<String, Value>) -> Vec<String> {
+        self.tool(event).map(|tool| schema::mistakes(&tool.schema, params)).unwrap_or_default()
+    }
+
+    fn run(&mut self, turn_id: Uuid, at: usize, event: &str, params: Map<String, Value>) {
+        self.settle();
+        let Some(chain) = self.turn(turn_id).and_then(|turn| turn.chain.as_ref()).map(|chain| chain.id) else { return };
+        if !self.knows(event) {
+            return self.end_step(turn_id, at, "failed", Value::Null, &format!("there is no tool named {event:?}"));
+        }
+        if let Some(tool) = self.catalogue.tool(event) {
+            let arguments = Value::Object(params).to_string();
+            return match tool.needs_approval {
+                true => self.request_approval(turn_id, chain, at, event, arguments),
+                false => self.call(turn_id, Some((chain, at)), event, arguments, ""),
+            };
+        }
+        let id = ids::derived(self.decision_id, &format!("step/{}", self.decision.events.len()));
+        let begun = self.intrinsic(turn_id, event, id, |intrinsic, context| (intrinsic.begin)(context, &params));
+        match begun {
+            Ok(Begun::Done(done)) => self.done(turn_id, at, &params, done),
+            Ok(Begun::Ask(request)) => {
+                let completing = Completing { step: at, event: event.to_owned(), params, id };
+                self.ask(turn_id, Purpose::Complete(completing), request);
+            }
+            Err(reason) => self.end_step(turn_id, at, "failed", Value::Null, &reason),
+        }
+    }
+
+    /// An intrinsic goes on with the answer it asked for.
+    pub(super) fn completed(&mut self, turn_id: Uuid, asked: &Completing, text: &str) -> Result<(), Failure> {
+        self.settle();
+        let finish =
+            |intrinsic: &intrinsics::Intrinsic, context: &Context<'_>| (intrinsic.finish)(context, &asked.params, text);
+        let done = self.intrinsic(turn_id, &asked.event, asked.id, finish).map_err(Failure::malformed)?;
+        self.done(turn_id, asked.step, &asked.params, done);
+        self.work.push_back(turn_id);
+        Ok(())
+    }
+
+    /// A user's order that the mind carries out itself.
+    pub(super) fn obey_within(&mut self, turn_id: Uuid, order: &Order) {
+        let params: Map<String, Value> = serde_json::from_str(&order.arguments).unwrap_or_default();
+        let id = ids::derived(self.decision_id, "order");
+        let begun = self.intrinsic(turn_id, &order.tool, id, |intrinsic, context| (intrinsic.begin)(context, &params));
+        match begun {
+            Ok(Begun::Done(done)) => self.take(turn_id, done.events),
+            Ok(Begun::Ask(_)) => self.fail(turn_id, "unknown_command", "this cannot be ordered", 1, false),
+            Err(reason) => {
+                let noun = order.tool.split('.').next().unwrap_or_default();
+                self.fail(turn_id, &format!("unknown_{noun}"), &reason, 1, false);
+            }
+        }
+    }
+
+    fn intrinsic<T>(
+        &self,
+        turn_id: Uuid,
+        name: &str,
+        id: Uuid,
+        go: impl FnOnce(&intrinsics::Intrinsic, &Context<'_>) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let intrinsic = intrinsics::named(name).ok_or_else(|| format!("there is no tool named {name:?}"))?;
+        let turn = self.turn(turn_id).ok_or("the turn is over")?;
+        let known = |tool: &str| tool == THINK || self.knows(tool);
+        go(
+            intrinsic,
+            &Context {
+                state: &self.mind,
+                turn_id,
+                turn,
+                now: self.input.envelope.time,
+                id,
+                secret_key: self.limits.secret_key.as_ref(),
+                most_steps: self.limits.chain_steps,
+                known: &known,
+            },
+        )
+    }
+
+    fn done(&mut self, turn_id: Uuid, at: usize, params: &Map<String, Value>, done: Done) {
+        self.take(turn_id, done.events);
+        self.done_with(turn_id, at, params, done.result);
+    }
+
+    /// Takes in what an intrinsic did. What begins or ends a turn other than its own belongs to that one.
+    fn take(&mut self, turn_id: Uuid, events: Vec<Event>) {
+        for event in events {
+            match event {
+                Event::TaskFired(fired) => self.fire_now(turn_id, fired),
+                Event::ChainEnded(ended) => self.cancel_chain(turn_id, &ended.chain_id, &ended.reason),
+                event => _ = self.add(turn_id, event),
+            }
+        }
+        self.settle();
+    }
+
+    /// Ends another turn's chain, and what it has in flight.
+    fn cancel_chain(&mut self, turn_id: Uuid, chain_id: &str, reason: &str) {
+        let its = |chain: &Chain| chain.id.to_string() == chain_id;
+        let found = self.mind.turns.iter().find(|(_, turn)| turn.chain.as_ref().is_some_and(its));
+        let of_turn = |(id, turn): (&Uuid, &Turn)| Some((*id, turn.chain.as_ref()?.id, turn.waiting.clone()));
+        let Some((owner, chain, in_flight)) = found.and_then(of_turn) else { return };
+        for action in in_flight {
+            let arguments = json!({ "action_id": action }).to_string();
+            self.call(turn_id, None, "action.cancel", arguments, "");
+        }
+        self.end_chain(owner, chain, "canceled", reason);
+        if owner != turn_id {
+            self.say(owner, "I have stopped this, as you asked.", true);
+        }
+    }
+}
+
+/// Why a chain failed, if nobody has seen it yet.
+fn failure_of(chain: &Chain) -> Option<String> {
+    chain.failure().map(|(run, reason)| format!("{}: {reason}", run.step.event))
+}

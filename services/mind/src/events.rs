@@ -1,0 +1,292 @@
+//! Taking in what happens to an agent's actions and processes, and what users say about them that is not words.
+
+use kairo_events::record::Record;
+use kairo_proto::{
+    Body,
+    v1::{AgentApproval, AgentChoice, AgentCommand, ProcessExited, ProcessSpawned},
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{
+    chain::{StepRun, StepState},
+    in_flight::{Process, Progress, Started, Target},
+    state::{AgentState, Cause, Order, Turn},
+    thread::{Entry, cut_to},
+};
+
+/// Of each stream of a process that has ended, so much is shown to the model, in bytes; the log has more.
+const TAIL_BYTES: usize = 4_096;
+/// What is kept of a human's note, in bytes.
+const NOTE_BYTES: usize = 4_096;
+
+impl AgentState {
+    /// Takes in how an action or a process is getting on.
+    pub(super) fn notice(&mut self, record: &Record) {
+        let at = record.envelope.time;
+        match &record.body {
+            Body::ToolInvoke(invoke) => {
+                for action in invoke.actions.iter().filter_map(|action| Uuid::parse_str(&action.action_id).ok()) {
+                    if let Some(known) = self.in_flight.get_mut(&action) {
+                        known.begun = true;
+                    }
+                }
+            }
+            Body::ToolProgress(progress) => {
+                let known = Uuid::parse_str(&progress.action_id).ok().and_then(|id| self.in_flight.get_mut(&id));
+                if let Some(known) = known {
+                    known.progress = Some(Progress::of_tool(at, progress));
+                }
+            }
+            Body::ProcessSpawned(spawned) => self.spawned(record, spawned),
+            Body::ProcessProgress(progress) => {
+                let now = Some(Progress::of_process(at, progress));
+                self.on_process(&progress.process_id, &progress.action_id, |progress, _| *progress = now);
+            }
+            Body::ProcessCanceled(canceled) => {
+                self.on_process(&canceled.process_id, &canceled.action_id, |_, cancel_requested| {
+                    *cancel_requested = true;
+                });
+            }
+            Body::ProcessExited(exited) => self.exited(record, exited),
+            _ => {}
+        }
+    }
+
+    fn spawned(&mut self, record: &Record, spawned: &ProcessSpawned) {
+        let Ok(action) = Uuid::parse_str(&spawned.action_id) else { return };
+        let Some(known) = self.in_flight.get_mut(&action) else { return };
+        match spawned.background {
+            true => self.processes.spawn(spawned, known, record.envelope.time),
+            false => known.process = Started::of(spawned),
+        }
+    }
+
+    /// Changes what is known of a process, whether it runs in the background or an action waits for it.
+    fn on_process(&mut self, process_id: &str, action_id: &str, change: impl FnOnce(&mut Option<Progress>, &mut bool)) {
+        let process = Uuid::parse_str(process_id).ok().and_then(|id| self.processes.running.get_mut(&id));
+        if let Some(process) = process {
+            return change(&mut process.progress, &mut process.cancel_requested);
+        }
+        if let Some(action) = Uuid::parse_str(action_id).ok().and_then(|id| self.in_flight.get_mut(&id)) {
+            change(&mut action.progress, &mut action.cancel_requested);
+        }
+    }
+
+    /// A process in the background is over. Unless that was asked for, it is the agent's move.
+    fn exited(&mut self, record: &Record, exited: &ProcessExited) {
+        let Some(process) = self.processes.end(exited) else { return };
+        let turn = record.envelope.id;
+        let user = self.threads.get(&process.thread_id).map(|thread| thread.user.clone()).unwrap_or_default();
+        let lived = record.envelope.time.duration_since(process.since).as_secs().max(0);
+        let text = obituary(&process, exited, lived);
+        self.add(record.sequence, &process.thread_id, Entry::Notice { turn, text });
+        if !process.cancel_requested {
+            self.begin(turn, record, Cause::Event, &process.thread_id, &user);
+        }
+    }
+
+    /// A user's choice between the thread that was suggested and the one they are in.
+    pub(super) fn choose(&mut self, record: &Record, choice: &AgentChoice) {
+        if !self.seen.see(&format!("choice/{}/{}", choice.user, choice.choice_id)) {
+            return;
+        }
+        let open = |turn: &&mut Turn| {
+            turn.user == choice.user
+                && turn
+                    .offer
+                    .as_ref()
+                    .is_some_and(|offer| offer.accepted.is_none() && offer.id.to_string() == choice.offer_id)
+        };
+        let accepted = match choice.option.as_str() {
+            "accept" => true,
+            "decline" => false,
+            other => {
+                let message = format!("the option {other:?} is none; say accept or decline");
+                return self.refuse(record, "unknown_offer", message, &choice.user);
+            }
+        };
+        match self.turns.values_mut().find(open) {
+            Some(turn) => {
+                turn.due = Some(record.sequence);
+                if let Some(offer) = &mut turn.offer {
+                    offer.accepted = Some(accepted);
+                }
+            }
+            None => {
+                let message = format!("there is no offer {:?} to choose from", choice.offer_id);
+                self.refuse(record, "unknown_offer", message, &choice.user);
+            }
+        }
+    }
+
+    /// A human's verdict, on an action in doubt or on one that waits for consent.
+    pub(super) fn approve(&mut self, record: &Record, approval: &AgentApproval) {
+        if !self.seen.see(&format!("approval/{}/{}", approval.user, approval.approval_id)) {
+            return;
+        }
+        if matches!(approval.verdict.as_str(), "approved" | "rejected") {
+            return self.consent(record, approval);
+        }
+        let found = match approval.verdict.as_str() {
+            "happened" => "it did happen: do not do it again",
+            "did_not_happen" => "it did not happen: do it again if it is still wanted",
+            other => {
+                let message =
+                    format!("the verdict {other:?} is none; say happened, did_not_happen, approved or rejected");
+                return self.refuse(record, "unknown_verdict", message, &approval.user);
+            }
+        };
+        let doubt = Uuid::parse_str(&approval.action_id).ok().and_then(|action| self.doubts.resolve(action));
+        let Some(doubt) = doubt else {
+            let message = format!("no action {:?} of this agent is in doubt", approval.action_id);
+            return self.refuse(record, "not_in_doubt", message, &approval.user);
+        };
+        let note = match approval.note.as_str() {
+            "" => String::new(),
+            note => format!(" They say: {}", cut_to(note, NOTE_BYTES)),
+        };
+        let text = format!(
+            "Event: {} found out about the action {} ({} {}), which was in doubt: {found}.{note}",
+            approval.user, doubt.action, doubt.tool, doubt.arguments
+        );
+        let turn = record.envelope.id;
+        let user = self.threads.get(&doubt.thread_id).map(|thread| thread.user.clone());
+        self.add(record.sequence, &doubt.thread_id, Entry::Notice { turn, text });
+        self.begin(turn, record, Cause::Event, &doubt.thread_id, &user.unwrap_or(approval.user.clone()));
+    }
+
+    /// A step may call its tool, or may not.
+    fn consent(&mut self, record: &Record, approval: &AgentApproval) {
+        let waits = |run: &StepRun| matches!(&run.state, StepState::Asked { request, .. } if request.to_string() == approval.action_id);
+        let steps = self.turns.values_mut().filter(|turn| turn.user == approval.user).filter_map(|turn| {
+            let step = turn.chain.as_mut()?.steps.iter_mut().find(|run| waits(run))?;
+            Some((step, &mut turn.due))
+        });
+        let Some((step, due)) = steps.into_iter().next() else {
+            let message = format!("no action {:?} of this agent waits for consent", approval.action_id);
+            return self.refuse(record, "not_in_doubt", message, &approval.user);
+        };
+        if let StepState::Asked { request, arguments } = &step.state {
+            step.state = match approval.verdict.as_str() {
+                "approved" => StepState::Approved { request: *request, arguments: arguments.clone() },
+                _ => StepState::Rejected { reason: rejection(approval) },
+            };
+        }
+        *due = Some(record.sequence);
+    }
+
+    /// A direct order.
+    pub(super) fn obey(&mut self, record: &Record, command: &AgentCommand) {
+        if !self.seen.see(&format!("command/{}/{}", command.user, command.command_id)) {
+            return;
+        }
+        if let Some((order, thread_id)) = order_within(command) {
+            return self.begin(record.envelope.id, record, Cause::Order(order), &thread_id, &command.user);
+        }
+        if command.command != "cancel" {
+            let message = format!(
+                "the command {:?} is none for this; say cancel, of a task also pause, resume or run, of a thread archive \
+                 or unarchive",
+                command.command
+            );
+            return self.refuse(record, "unknown_command", message, &command.user);
+        }
+        let action = Uuid::parse_str(&command.action_id).ok();
+        let process = Uuid::parse_str(&command.process_id).ok().filter(|id| self.process_target(*id).is_some());
+        // An action that became a process in the background is over; what is meant is the process.
+        let background = |action| self.processes.running.values().find(|process| Some(process.action) == action);
+        let process = process.or_else(|| background(action).map(|process| process.started.process_id));
+        let order = match (process, action.filter(|action| self.action_target(*action).is_some())) {
+            (Some(id), _) => {
+                Order { tool: "process.cancel".into(), arguments: json!({ "process_id": id }).to_string() }
+            }
+            (None, Some(id)) => {
+                Order { tool: "action.cancel".into(), arguments: json!({ "action_id": id }).to_string() }
+            }
+            (None, None) => {
+                let message = match command.process_id.as_str() {
+                    "" => format!("no action {:?} of this agent is known", command.action_id),
+                    id => format!("no process {id:?} of this agent is known"),
+                };
+                return self.refuse(record, "unknown_action", message, &command.user);
+            }
+        };
+        let thread_id = self.thread_of_target(process, action).unwrap_or_default();
+        self.begin(record.envelope.id, record, Cause::Order(order), &thread_id, &command.user);
+    }
+
+    fn thread_of_target(&self, process: Option<Uuid>, action: Option<Uuid>) -> Option<String> {
+        let running = process.and_then(|id| self.processes.running.get(&id)).map(|process| &process.thread_id);
+        let in_flight = || Some(&self.in_flight.get(&action?)?.thread_id);
+        running.or_else(in_flight).cloned()
+    }
+
+    fn refuse(&mut self, record: &Record, kind: &str, message: String, user: &str) {
+        let cause = Cause::Refused { kind: kind.to_owned(), message };
+        self.begin(record.envelope.id, record, cause, "", user);
+    }
+
+    /// How far back to look for an action of this agent, in flight or over; `None` when it knows of none.
+    pub fn action_target(&self, action: Uuid) -> Option<Target> {
+        let in_flight = self.in_flight.get(&action).map(|known| known.after);
+        let over = || self.threads.values().find_map(|thread| thread.call(action)).map(|call| call.after);
+        in_flight.or_else(over).map(|after| Target { action, after })
+    }
+
+    /// The action that became a process of this agent, and how far back to look for it.
+    pub fn process_target(&self, process_id: Uuid) -> Option<Target> {
+        let waited_for = || {
+            let is_it = |known: &super::in_flight::InFlight| {
+                known.process.as_ref().is_some_and(|process| process.process_id == process_id)
+            };
+            let (action, known) = self.in_flight.iter().find(|(_, known)| is_it(known))?;
+            Some(Target { action: *action, after: known.after })
+        };
+        self.processes.target(process_id).or_else(waited_for)
+    }
+}
+
+/// The intrinsic that an order about a chain, a task or a thread comes to, and the thread it is about.
+fn order_within(command: &AgentCommand) -> Option<(Order, String)> {
+    let order =
+        |tool: &str, key: &str, id: &str| Order { tool: tool.to_owned(), arguments: json!({ key: id }).to_string() };
+    let AgentCommand { command, chain_id, task_id, thread_id, .. } = command;
+    Some(match command.as_str() {
+        "cancel" if !chain_id.is_empty() => (order("chain.cancel", "chain_id", chain_id), String::new()),
+        "cancel" | "pause" | "resume" | "run" if !task_id.is_empty() => {
+            (order(&format!("task.{command}"), "task_id", task_id), String::new())
+        }
+        "archive" | "unarchive" if !thread_id.is_empty() => {
+            (order(&format!("thread.{command}"), "thread_id", thread_id), thread_id.clone())
+        }
+        _ => return None,
+    })
+}
+
+fn rejection(approval: &AgentApproval) -> String {
+    match approval.note.as_str() {
+        "" => format!("{} rejected it", approval.user),
+        note => format!("{} rejected it: {}", approval.user, cut_to(note, NOTE_BYTES)),
+    }
+}
+
+/// What there is to say of a process that is over after so many seconds.
+fn obituary(process: &Process, exited: &ProcessExited, seconds: i64) -> String {
+    let how = match (exited.code, exited.signal) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("ended by signal {signal}"),
+        (None, None) => format!("{}: {}", exited.outcome, exited.reason),
+    };
+    let mut text = format!(
+        "Event: the process {} that you spawned ({}) is over after {seconds} s: {how}.",
+        process.started.process_id, process.arguments
+    );
+    for (stream, tail) in [("stdout", &exited.stdout_tail), ("stderr", &exited.stderr_tail)] {
+        if !tail.is_empty() {
+            let end = tail.get(tail.ceil_char_boundary(tail.len().saturating_sub(TAIL_BYTES))..).unwrap_or_default();
+            text.push_str(&format!(" Its {stream} ends: {end:?}."));
+        }
+    }
+    text
+}

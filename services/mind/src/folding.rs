@@ -1,0 +1,299 @@
+//! Taking in what decisions say of threads, chains, tasks and memory, and how chains' steps end.
+
+use kairo_events::record::Record;
+use kairo_proto::{
+    Body,
+    v1::{
+        self, ChainEnded, ChainStarted, ChainStepEnded, DecidedEvent, TaskFired, ThreadMatched, ToolCall, ToolResult,
+        decided_event::Event,
+    },
+};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{
+    chain::{Chain, Origin, RESULT_BYTES, Step, StepRun, StepState, THINK},
+    conditions::{self, Verdict},
+    in_flight::InFlight,
+    state::{AgentState, Cause, Offer, Turn},
+    tasks::{Trigger, What, kept},
+    thread::{Call, Entry, cut},
+};
+
+impl AgentState {
+    pub(super) fn fold(&mut self, record: &Record, event: &DecidedEvent, turn_id: Uuid, what: &Event) {
+        match what {
+            Event::ThreadMatched(matched) => self.matched(record, turn_id, matched),
+            Event::ThreadSuggested(suggested) => {
+                let id = Uuid::parse_str(&event.event_id).unwrap_or_default();
+                if let Some(turn) = self.turns.get_mut(&turn_id) {
+                    turn.offer = Some(Offer {
+                        id,
+                        since: record.sequence,
+                        thread_id: suggested.thread_id.clone(),
+                        current_thread_id: suggested.current_thread_id.clone(),
+                        accepted: None,
+                    });
+                }
+            }
+            Event::ThreadSummarized(summarized) => {
+                if let Some(thread) = self.threads.get_mut(&summarized.thread_id) {
+                    thread.summarize(&summarized.title, &summarized.summary);
+                }
+            }
+            Event::ThreadArchived(archived) => {
+                if let Some(thread) = self.threads.get_mut(&archived.thread_id) {
+                    thread.archived = archived.archived;
+                }
+            }
+            Event::ChainStarted(started) => self.chain_started(turn_id, started),
+            Event::ChainStepEnded(ended) => self.step_ended(record, event, turn_id, ended),
+            Event::ChainEnded(ended) => self.chain_ended(turn_id, ended),
+            Event::ApprovalRequested(requested) => {
+                let request = Uuid::parse_str(&event.event_id).unwrap_or_default();
+                let arguments = requested.arguments.clone();
+                self.set_step(turn_id, requested.step, StepState::Asked { request, arguments });
+            }
+            Event::TaskScheduled(scheduled) => {
+                if let Some(task) = &scheduled.task {
+                    self.tasks.schedule(record.envelope.time, task);
+                }
+            }
+            Event::TaskFired(fired) => self.fired(record, event, turn_id, fired),
+            Event::TaskChanged(changed) => self.tasks.change(changed),
+            Event::MemoryAppended(appended) => self.remembered(appended),
+            Event::Thought(_) | Event::Action(_) | Event::Failed(_) | Event::ThreadCreated(_) | Event::Joined(_) => {}
+        }
+    }
+
+    fn matched(&mut self, record: &Record, turn_id: Uuid, matched: &ThreadMatched) {
+        if let Some(turn) = self.turns.get_mut(&turn_id) {
+            turn.offer = None;
+            if turn.unplaced.is_some() {
+                self.place(record.sequence, turn_id, &matched.thread_id);
+            }
+        }
+        if let Some(thread) = self.threads.get_mut(&matched.thread_id) {
+            thread.heard = record.sequence;
+            thread.archived = false;
+        }
+    }
+
+    fn chain_started(&mut self, turn_id: Uuid, started: &ChainStarted) {
+        let step = |step: &v1::ChainStep| StepRun {
+            step: Step {
+                group: step.group,
+                event: step.event.clone(),
+                params: serde_json::from_str(&step.params).unwrap_or_default(),
+                decide: (!step.decide.is_empty()).then(|| step.decide.clone()),
+            },
+            state: StepState::Pending,
+        };
+        let Some(turn) = self.turns.get_mut(&turn_id) else { return };
+        let data = turn.chain.take().map_or(Value::Null, |before| before.data);
+        turn.chain = Some(Chain {
+            id: Uuid::parse_str(&started.chain_id).unwrap_or_default(),
+            origin: Origin::parse(&started.origin),
+            task: Uuid::parse_str(&started.task_id).ok(),
+            data,
+            steps: started.steps.iter().map(step).collect(),
+        });
+    }
+
+    /// A step that called no tool, or a thinking one, is over.
+    fn step_ended(&mut self, record: &Record, event: &DecidedEvent, turn_id: Uuid, ended: &ChainStepEnded) {
+        let result: Value = serde_json::from_str(&ended.result).unwrap_or(Value::Null);
+        let reason = ended.reason.clone();
+        let shown = match ended.outcome.as_str() {
+            "done" => ended.result.clone(),
+            outcome => json!({ outcome: reason }).to_string(),
+        };
+        let state = match ended.outcome.as_str() {
+            "done" => StepState::Done { result: result.clone() },
+            "skipped" => StepState::Skipped { reason },
+            "stopped" => StepState::Stopped { reason },
+            _ => StepState::Failed { reason },
+        };
+        let Some(step) = self.set_step(turn_id, ended.step, state) else { return };
+        let limit = self.history_limit();
+        let Some(thread) = self.threads.get_mut(&event.thread_id) else { return };
+        if step.event == THINK {
+            let analysis = result.get("analysis").and_then(Value::as_str).map(cut);
+            if let Some(text) = analysis.filter(|text| !text.is_empty()) {
+                thread.analysis.clone_from(&text);
+                let text = format!("Analysis: {text}");
+                thread.push(record.sequence, Entry::Notice { turn: turn_id, text }, limit);
+            }
+            return;
+        }
+        let Ok(action) = Uuid::parse_str(&event.event_id) else { return };
+        let arguments = match ended.params.as_str() {
+            "" => cut(&Value::Object(step.params).to_string()),
+            params => cut(params),
+        };
+        let call = Call {
+            action,
+            tool: step.event,
+            arguments,
+            since: record.envelope.time,
+            after: self.cursor,
+            result: Some(cut(&shown)),
+        };
+        thread.push_call(record.sequence, turn_id, call, limit);
+    }
+
+    fn chain_ended(&mut self, turn_id: Uuid, ended: &ChainEnded) {
+        let Some(turn) = self.turns.get_mut(&turn_id) else { return };
+        let its = |chain: &Chain| chain.id.to_string() == ended.chain_id;
+        if turn.chain.as_ref().is_some_and(its) {
+            turn.chain = None;
+        }
+        // Nobody waits for the reply of a task, and what was canceled is over.
+        if ended.outcome == "canceled" || matches!(turn.cause, Cause::Task(_)) && ended.outcome != "replaced" {
+            self.turns.remove(&turn_id);
+        }
+    }
+
+    fn fired(&mut self, record: &Record, event: &DecidedEvent, turn_id: Uuid, fired: &TaskFired) {
+        let Ok(id) = Uuid::parse_str(&fired.task_id) else { return };
+        self.tasks.fire(fired);
+        let task = self.tasks.open.get(&id).or_else(|| self.tasks.ended.iter().rev().find(|task| task.id == id));
+        let Some((user, thread_id)) = task.map(|task| (task.user.clone(), task.thread_id.clone())) else { return };
+        let lineage = fired.lineage.iter().filter_map(|hook| Uuid::parse_str(hook).ok());
+        let chain = Chain {
+            id: Uuid::nil(),
+            origin: Origin::Task,
+            task: Some(id),
+            data: serde_json::from_str(&fired.data).unwrap_or(Value::Null),
+            steps: Vec::new(),
+        };
+        let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or(record.envelope.correlation_id);
+        let mut turn = Turn::new(Cause::Task(id), correlation, &thread_id, &user);
+        turn.chain = Some(chain);
+        turn.lineage = lineage.chain([id]).collect();
+        self.turns.insert(turn_id, turn);
+        if thread_id.is_empty() {
+            return;
+        }
+        self.threads.entry(thread_id).or_insert_with(|| super::thread::Thread { user, ..Default::default() }.into());
+    }
+
+    /// Changes a step's state; returns the step as it was written.
+    fn set_step(&mut self, turn_id: Uuid, step: u32, state: StepState) -> Option<Step> {
+        let chain = self.turns.get_mut(&turn_id)?.chain.as_mut()?;
+        let is_too_large = |result: &Value| result.to_string().len() > RESULT_BYTES.saturating_sub(chain.bytes());
+        let state = match state {
+            StepState::Done { result } if is_too_large(&result) => {
+                StepState::Done { result: json!({ "left_out": "the result is too large to be referred to" }) }
+            }
+            state => state,
+        };
+        let run = chain.steps.get_mut(usize::try_from(step).ok()?)?;
+        run.state = state;
+        Some(run.step.clone())
+    }
+
+    pub(super) fn begin_step(&mut self, turn_id: Uuid, action: Uuid, call: &ToolCall) {
+        if !call.chain_id.is_empty() {
+            self.set_step(turn_id, call.step, StepState::Running { action });
+        }
+    }
+
+    pub(super) fn end_step(&mut self, turn_id: Uuid, action: Uuid, result: &ToolResult) {
+        let chain = self.turns.get(&turn_id).and_then(|turn| turn.chain.as_ref());
+        let running = |step: &StepRun| step.state == StepState::Running { action };
+        let Some(at) = chain.and_then(|chain| chain.steps.iter().position(running)) else { return };
+        let state = match &result.error {
+            None => StepState::Done { result: serde_json::from_str(&result.result).unwrap_or(json!(result.result)) },
+            Some(error) => StepState::Failed { reason: format!("{}: {}", error.kind, error.message) },
+        };
+        self.set_step(turn_id, u32::try_from(at).unwrap_or(u32::MAX), state);
+    }
+
+    /// Notes the hooks that wait for the end of this call.
+    pub(super) fn happened_after(&mut self, record: &Record, known: &InFlight, result: &ToolResult) {
+        let name = format!("post:{}", known.tool);
+        if !result.ok || self.tasks.hooks(&name).next().is_none() {
+            return;
+        }
+        // The thread has longer arguments whole.
+        let called = Uuid::parse_str(&result.action_id).ok();
+        let called = called.and_then(|action| self.threads.get(&known.thread_id)?.call(action));
+        let arguments = called.map_or(&known.arguments, |call| &call.arguments);
+        let params: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
+        let value: Value = serde_json::from_str(&result.result).unwrap_or(json!(result.result));
+        let mut data = params;
+        if let Value::Object(fields) = &value {
+            data.extend(fields.clone());
+        }
+        data.insert("result".to_owned(), value);
+        self.trigger(record, &name, Value::Object(data), &known.lineage);
+    }
+
+    /// Notes the hooks that wait for this, for the decision on it.
+    pub(super) fn trigger(&mut self, record: &Record, name: &str, data: Value, lineage: &[Uuid]) {
+        let may_fire = |task: &&super::tasks::Task| match &task.what {
+            What::Hook { condition, .. } => conditions::judge(condition, &data) != Verdict::DoesNot,
+            What::Time { .. } => false,
+        };
+        let waiting: Vec<Uuid> = self.tasks.hooks(name).filter(may_fire).map(|task| task.id).collect();
+        let data = if waiting.is_empty() { Value::Null } else { kept(data) };
+        for task in waiting {
+            self.tasks.triggered.push(Trigger {
+                task,
+                input: record.sequence,
+                event: record.envelope.id,
+                occurrence: 0,
+                data: data.clone(),
+                lineage: lineage.to_vec(),
+                correlation: record.envelope.correlation_id,
+            });
+        }
+    }
+
+    /// Takes in what happened outside the agent: a time, a mail, an event of another system.
+    pub(super) fn occur(&mut self, record: &Record) {
+        match &record.body {
+            Body::TaskDue(due) => {
+                let Ok(task) = Uuid::parse_str(&due.task_id) else { return };
+                if self.tasks.due(task, due.occurrence).is_none() {
+                    return;
+                }
+                self.tasks.triggered.push(Trigger {
+                    task,
+                    input: record.sequence,
+                    event: record.envelope.id,
+                    occurrence: due.occurrence,
+                    data: json!({ "due_at": due.due_at }),
+                    lineage: Vec::new(),
+                    correlation: record.envelope.correlation_id,
+                });
+            }
+            Body::TaskTriggered(triggered) => {
+                let data = serde_json::from_str(&triggered.data).unwrap_or(Value::Null);
+                self.happened(record, &format!("post:{}", triggered.trigger), data);
+            }
+            Body::EmailReceived(mail) => {
+                let data = json!({
+                    "email_id": mail.email_id,
+                    "sender": mail.sender,
+                    "from": mail.sender,
+                    "to": mail.to,
+                    "subject": mail.subject,
+                    "body": mail.body,
+                    "date": mail.date,
+                });
+                self.happened(record, "post:email.received", data);
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes what happened outside for the hooks that wait for it, once: whoever tells of it may do so again.
+    fn happened(&mut self, record: &Record, name: &str, data: Value) {
+        let waited_for = self.tasks.hooks(name).next().is_some();
+        if waited_for && self.seen.see(&format!("event/{}", record.envelope.id)) {
+            self.trigger(record, name, data, &[]);
+        }
+    }
+}

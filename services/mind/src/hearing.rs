@@ -1,0 +1,82 @@
+//! Hearing what users say: which turn their words begin, and putting them into a thread.
+
+use kairo_events::{ids, record::Record};
+use kairo_proto::v1::AgentMessage;
+use uuid::Uuid;
+
+use super::{
+    state::{AgentState, Cause},
+    thread::Entry,
+    words::Words,
+};
+
+impl AgentState {
+    /// The thread a message is of: the one it names, or its user's own with this agent.
+    pub fn thread_of(record: &Record, message: &AgentMessage) -> String {
+        if !message.thread_id.is_empty() {
+            return message.thread_id.clone();
+        }
+        let agent = record.subject.split('.').nth(2).unwrap_or_default();
+        ids::named("thread", &[agent, &message.user]).to_string()
+    }
+
+    /// Whether the message came before.
+    pub fn has_heard(&self, message: &AgentMessage) -> bool {
+        self.seen.knows(&seen_as(message))
+    }
+
+    pub(super) fn hear(&mut self, record: &Record, message: &AgentMessage) {
+        if !self.seen.see(&seen_as(message)) {
+            return;
+        }
+        let correlation = record.envelope.correlation_id;
+        let topics = self.profile.as_ref().is_some_and(|profile| profile.topics);
+        // Where the user does not say which thread it belongs to, the decision will.
+        let thread_id = match topics && message.thread_id.is_empty() {
+            true => String::new(),
+            false => Self::thread_of(record, message),
+        };
+        let of = self.threads.get(&thread_id).map(|thread| thread.user.as_str()).unwrap_or_default();
+        if !of.is_empty() && of != message.user {
+            return self.refuse_thread(record, message, &thread_id);
+        }
+        self.begin(correlation, record, Cause::Message, &thread_id, &message.user);
+        if let Some(turn) = self.turns.get_mut(&correlation) {
+            turn.message_id.clone_from(&message.message_id);
+            turn.unplaced = Some(Words::of(message));
+        }
+        if !thread_id.is_empty() {
+            self.place(record.sequence, correlation, &thread_id);
+        }
+    }
+
+    /// Puts a turn's words into a thread.
+    pub(super) fn place(&mut self, sequence: u64, turn_id: Uuid, thread_id: &str) {
+        let Some(turn) = self.turns.get_mut(&turn_id) else { return };
+        turn.thread_id = thread_id.to_owned();
+        let (words, user) = (turn.unplaced.take().unwrap_or_default(), turn.user.clone());
+        let thread = self.threads.entry(thread_id.to_owned()).or_default();
+        if thread.user.is_empty() {
+            thread.user = user;
+        }
+        thread.heard = sequence;
+        thread.remember(&turn_id.to_string());
+        self.add(sequence, thread_id, Entry::User { turn: turn_id, words });
+    }
+
+    /// Threads are their users' own: who names another's is told that there is none.
+    fn refuse_thread(&mut self, record: &Record, message: &AgentMessage, thread_id: &str) {
+        let turn_id = record.envelope.correlation_id;
+        let message_of = format!("there is no thread {thread_id:?} of {}", message.user);
+        let cause = Cause::Refused { kind: "unknown_thread".to_owned(), message: message_of };
+        self.begin(turn_id, record, cause, "", &message.user);
+        if let Some(turn) = self.turns.get_mut(&turn_id) {
+            turn.message_id.clone_from(&message.message_id);
+        }
+    }
+}
+
+/// Users choose message ids for themselves.
+fn seen_as(message: &AgentMessage) -> String {
+    format!("{}/{}", message.user, message.message_id)
+}

@@ -1,0 +1,38 @@
+//! `chain.cancel`: ending a chain that runs.
+
+use kairo_proto::v1::{ChainEnded, decided_event::Event};
+use serde_json::{Map, Value, json};
+
+use super::{Begun, Context, Done, Intrinsic, asks_nobody};
+use crate::{request::Tool, state::Turn};
+
+pub fn all() -> Vec<Intrinsic> {
+    let tool = Tool {
+        name: "chain.cancel".to_owned(),
+        description: "Ends a chain that runs, with whatever it has in flight.".to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": { "chain_id": { "type": "string", "format": "uuid" } },
+            "required": ["chain_id"],
+            "additionalProperties": false,
+        })
+        .to_string(),
+        needs_approval: false,
+    };
+    vec![Intrinsic { tool, begin: cancel, finish: asks_nobody }]
+}
+
+fn cancel(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let id = params.get("chain_id").and_then(Value::as_str).unwrap_or_default();
+    let is_it = |turn: &Turn| turn.chain.as_ref().is_some_and(|chain| chain.id.to_string() == id);
+    if is_it(context.turn) {
+        return Err(format!("the chain {id:?} is the one that this step is of: answer instead, and it is over"));
+    }
+    let user = &context.turn.user;
+    let mut his = context.state.turns.values().filter(|turn| turn.user == *user || user.is_empty());
+    if !his.any(is_it) {
+        return Err(format!("no chain {id:?} of this user runs"));
+    }
+    let ended = ChainEnded { chain_id: id.to_owned(), outcome: "canceled".to_owned(), reason: "on request".to_owned() };
+    Ok(Done { events: vec![Event::ChainEnded(ended)], result: json!({ "chain_id": id, "status": "canceled" }) }.into())
+}

@@ -1,0 +1,121 @@
+//! `memory.append` and `memory.digest`: writing to memory. Searching it is a tool of tool-runner, where the read model is.
+//!
+//! Whatever is written or shown to a model goes through [`secrets`](crate::secrets) first.
+
+mod digest;
+mod journal;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, civil::Date, tz::TimeZone};
+use kairo_events::sealing;
+use kairo_proto::v1::SealedSecret;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::{Context, Intrinsic};
+use crate::{
+    secrets::{self, Cleaned, marker},
+    state::{AgentState, Cause},
+};
+
+/// What can be remembered.
+const KINDS: [&str; 9] =
+    ["journal", "person", "project", "preference", "decision", "insight", "fact", "state", "secret"];
+/// Longest content and subject of a memory, in bytes.
+const CONTENT_BYTES: usize = 16 * 1024;
+const SUBJECT_BYTES: usize = 200;
+/// Keywords of a memory, and the bytes of one.
+const KEYWORDS: usize = 32;
+const KEYWORD_BYTES: usize = 64;
+
+pub fn all() -> Vec<Intrinsic> {
+    vec![journal::append(), digest::digest()]
+}
+
+/// The day that is being written about: the one that is given, or the agent's own now. At the end of the day, which may
+/// be dealt with after midnight, the one that ends.
+fn day(context: &Context<'_>, params: &Map<String, Value>) -> Result<Date, String> {
+    let zone = context.state.profile.as_ref().and_then(|profile| TimeZone::get(&profile.time_zone).ok());
+    let zone = zone.unwrap_or(TimeZone::UTC);
+    let today = context.now.to_zoned(zone.clone()).date();
+    match text(params, "day") {
+        Some(given) => match given.parse::<Date>() {
+            Ok(day) if day <= today && today.year() - day.year() <= 1_000 => Ok(day),
+            Ok(_) => Err(format!("day: expected one that is not in the future, found {given}")),
+            Err(_) => Err(format!("day: expected YYYY-MM-DD, found {given:?}")),
+        },
+        None if ends_the_day(context.state, &context.turn.cause) => {
+            let half_a_day = SignedDuration::from_hours(12);
+            let before = context.now.checked_sub(half_a_day).map_err(|error| format!("day: {error}"))?;
+            Ok(before.to_zoned(zone).date())
+        }
+        None => Ok(today),
+    }
+}
+
+/// Whether it is the end of the agent's day that is being dealt with.
+fn ends_the_day(state: &AgentState, cause: &Cause) -> bool {
+    let Cause::Task(task) = cause else { return false };
+    state.tasks.open.get(task).is_some_and(|task| task.source == "system")
+}
+
+/// A parameter that is a text and not blank.
+fn text<'p>(params: &'p Map<String, Value>, name: &str) -> Option<&'p str> {
+    params.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// A text as it is remembered: its secrets sealed, or, without a key, lost.
+struct Kept {
+    text: String,
+    sealed: Vec<SealedSecret>,
+}
+
+impl Kept {
+    /// The secrets are those that were taken out of what the text was made from.
+    fn of(context: &Context<'_>, memory: Uuid, content: Cleaned) -> Result<Self, String> {
+        let Cleaned { mut text, secrets } = secrets::take_out_of(content);
+        let forgotten: Vec<String> =
+            secrets.iter().map(|(name, _)| marker(name)).filter(|marker| !text.contains(marker.as_str())).collect();
+        if !forgotten.is_empty() {
+            text = format!("{text}\nAlso told: {}", forgotten.join(", "));
+        }
+        let mut sealed = Vec::new();
+        for (name, secret) in secrets {
+            let Some(key) = context.secret_key else {
+                let lost = format!("[secret {name} not kept: no key is configured]");
+                text = text.replace(&marker(&name), &lost);
+                continue;
+            };
+            let bytes = sealing::seal(key, memory, &name, &secret).map_err(|error| error.to_string())?;
+            sealed.push(SealedSecret { name, sealed: bytes });
+        }
+        Ok(Self { text, sealed })
+    }
+}
+
+/// Keywords as they are kept: in small letters, each once, none that is or names a secret.
+fn keywords<'w>(words: impl IntoIterator<Item = &'w str>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let words = words.into_iter().map(|word| word.trim().to_lowercase());
+    let fits = |word: &String| {
+        (1..=KEYWORD_BYTES).contains(&word.len())
+            && !word.contains("[secret")
+            && secrets::take_out(word).secrets.is_empty()
+    };
+    words.filter(fits).filter(|word| seen.insert(word.clone())).take(KEYWORDS).collect()
+}
+
+/// The texts of a list, or the one text that stands in its place.
+fn texts<'v>(object: &'v Map<String, Value>, field: &str) -> Result<Vec<&'v str>, String> {
+    let wrong = || format!("{field}: expected a list of texts");
+    match object.get(field) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(text)) if text.trim().is_empty() => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(vec![text]),
+        Some(Value::Array(list)) => list.iter().map(|item| item.as_str().ok_or_else(wrong)).collect(),
+        Some(_) => Err(wrong()),
+    }
+}

@@ -1,0 +1,211 @@
+//! `memory.digest`: a day's or a week's journal, organised by what it is about.
+
+use jiff::{Span, civil::Date};
+use kairo_events::ids;
+use kairo_proto::v1::{MemoryAppended, decided_event::Event};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{CONTENT_BYTES, KINDS, Kept, SUBJECT_BYTES, day, keywords, text};
+use crate::{
+    answer::json_in,
+    intrinsics::{Begun, Context, Done, Intrinsic},
+    memories::Recent,
+    request::{ModelRequest, Tool},
+    secrets::{self, Cleaned},
+    thread::cut_to,
+};
+
+/// Memories that one digest makes, events that one of them says it came from.
+const MOST: usize = 100;
+const SOURCES: usize = 100;
+/// Memories the model is told that it may take up, the newest, and the bytes of each.
+const KNOWN: usize = 50;
+const KNOWN_BYTES: usize = 500;
+/// Kinds of which there is one memory for each subject, which the next digest replaces.
+const ONE_EACH: [&str; 4] = ["person", "project", "preference", "state"];
+
+/// The fast model that organises.
+const DIGEST: &str = "You are memory.digest. Organise what the journal says into memories: who the people are, how the \
+projects stand, what the user prefers, what was decided, what was learnt, how things are, where secrets such as passwords \
+are kept. What is known already is given too: a person, project, preference or state that you write again replaces what is \
+known of it, so take up what still holds. What stands as [secret ...] is kept elsewhere: repeat it as it is. Answer with a \
+JSON list and nothing else: [{\"kind\": \"person|project|preference|decision|insight|fact|state|secret\", \"subject\": \
+\"whom or what it is about\", \"content\": \"what to remember\", \"entries\": [1]}], where entries are the numbers of the \
+journal's entries it comes from. An empty list if nothing is worth it.";
+
+pub(super) fn digest() -> Intrinsic {
+    let description = "Organises what the journal says of a day or of a week into memories about people, projects, \
+                       preferences, decisions and facts.";
+    let schema = json!({
+        "type": "object",
+        "required": ["period"],
+        "properties": {
+            "period": { "enum": ["daily", "weekly"] },
+            "day": { "type": "string", "description": "YYYY-MM-DD, the last day of the period; today if left out" },
+        },
+        "additionalProperties": false,
+    });
+    let (name, schema) = ("memory.digest".to_owned(), schema.to_string());
+    let tool = Tool { name, description: description.to_owned(), schema, needs_approval: false };
+    Intrinsic { tool, begin, finish }
+}
+
+/// What is digested.
+struct Journal<'c> {
+    from: Date,
+    to: Date,
+    entries: Vec<&'c Recent>,
+}
+
+impl<'c> Journal<'c> {
+    fn read(context: &Context<'c>, params: &Map<String, Value>) -> Result<Self, String> {
+        let to = day(context, params)?;
+        let days = match text(params, "period") {
+            Some("daily") => 0,
+            Some("weekly") => 6,
+            _ => return Err("period: expected daily or weekly".to_owned()),
+        };
+        let from = to.checked_sub(Span::new().days(days)).map_err(|error| format!("day: {error}"))?;
+        let within = |entry: &&Recent| {
+            entry.kind == "journal" && entry.day.parse::<Date>().is_ok_and(|day| (from..=to).contains(&day))
+        };
+        let entries = context.state.memories.recent.iter().filter(within).filter(|entry| his(context, entry)).collect();
+        Ok(Self { from, to, entries })
+    }
+
+    fn told(&self) -> String {
+        let line = |(number, entry): (usize, &&Recent)| {
+            format!("{}. {} {}: {}", number + 1, entry.day, entry.user, referring(entry))
+        };
+        self.entries.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The entries that something comes from, as the model numbers them; all if it does not say.
+    fn of(&self, item: &Map<String, Value>) -> Vec<&'c Recent> {
+        let numbers = item.get("entries").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let numbered = numbers.iter().filter_map(|number| usize::try_from(number.as_u64()?.checked_sub(1)?).ok());
+        let mut entries: Vec<&Recent> = numbered.filter_map(|at| self.entries.get(at).copied()).collect();
+        entries.dedup_by(|a, b| a.memory_id == b.memory_id);
+        if entries.is_empty() { self.entries.clone() } else { entries }
+    }
+
+    fn done(&self, events: Vec<Event>, memories: &[Value]) -> Done {
+        let (from, to) = (self.from.to_string(), self.to.to_string());
+        Done { events, result: json!({ "digested": memories.len(), "from": from, "to": to, "memories": memories }) }
+    }
+}
+
+/// Whether a memory may be read on this turn's behalf.
+fn his(context: &Context<'_>, memory: &Recent) -> bool {
+    context.turn.user.is_empty() || memory.user.is_empty() || memory.user == context.turn.user
+}
+
+fn begin(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let journal = Journal::read(context, params)?;
+    if journal.entries.is_empty() {
+        return Ok(journal.done(Vec::new(), &[]).into());
+    }
+    let memories = context.state.memories.recent.iter().rev();
+    let known = memories.filter(|known| ONE_EACH.contains(&known.kind.as_str()) && his(context, known)).take(KNOWN);
+    let known: Vec<String> = known
+        .map(|known| format!("{} {}: {}", known.kind, known.subject, cut_to(&referring(known), KNOWN_BYTES)))
+        .collect();
+    let known = if known.is_empty() { String::new() } else { format!("\n\nKnown already:\n{}", known.join("\n")) };
+    let user = format!("The journal:\n{}{known}", journal.told());
+    Ok(Begun::Ask(ModelRequest::of("fast", DIGEST, user)))
+}
+
+fn finish(context: &Context<'_>, params: &Map<String, Value>, answer: &str) -> Result<Done, String> {
+    let journal = Journal::read(context, params)?;
+    let items = match json_in(answer)? {
+        Value::Array(items) => items,
+        Value::Object(mut object) => match object.remove("memories") {
+            Some(Value::Array(items)) => items,
+            _ => return Err("expected a JSON list of memories".to_owned()),
+        },
+        _ => return Err("expected a JSON list of memories".to_owned()),
+    };
+    if items.len() > MOST {
+        return Err(format!("expected at most {MOST} memories, found {}", items.len()));
+    }
+    let (mut events, mut shown) = (Vec::new(), Vec::new());
+    for (at, item) in items.iter().enumerate() {
+        let memory = memory(context, &journal, at, item).map_err(|flaw| format!("memory {}: {flaw}", at + 1))?;
+        shown.push(json!({ "memory_id": memory.memory_id, "kind": memory.kind, "subject": memory.subject }));
+        events.push(Event::MemoryAppended(memory));
+    }
+    Ok(journal.done(events, &shown))
+}
+
+/// A memory that the model made.
+fn memory(context: &Context<'_>, journal: &Journal<'_>, at: usize, item: &Value) -> Result<MemoryAppended, String> {
+    let item = item.as_object().ok_or("expected an object")?;
+    let kind = text(item, "kind").map(str::to_lowercase).unwrap_or_default();
+    let kinds = KINDS.into_iter().filter(|kind| *kind != "journal");
+    let kind = kinds.clone().find(|known| *known == kind).ok_or_else(|| {
+        let kinds: Vec<_> = kinds.collect();
+        format!("kind: expected one of {}", kinds.join(", "))
+    })?;
+    let content = text(item, "content").ok_or("content: expected a text")?;
+    let subject = cut_to(&secrets::take_out(text(item, "subject").unwrap_or_default()).text, SUBJECT_BYTES);
+    if subject.is_empty() && ONE_EACH.contains(&kind) {
+        return Err("subject: expected whom or what it is about".to_owned());
+    }
+    let entries = journal.of(item);
+    let user = match entries.first() {
+        Some(first) if entries.iter().all(|entry| entry.user == first.user) => first.user.clone(),
+        _ => context.turn.user.clone(),
+    };
+    let id = id(context, at, kind, &subject, &user);
+    let kept = Kept::of(context, id, Cleaned { text: cut_to(content, CONTENT_BYTES), secrets: Vec::new() })?;
+    let mut source_event_ids: Vec<String> = Vec::new();
+    for source in entries.iter().flat_map(|entry| &entry.sources) {
+        if source_event_ids.len() < SOURCES && !source_event_ids.contains(source) {
+            source_event_ids.push(source.clone());
+        }
+    }
+    Ok(MemoryAppended {
+        memory_id: id.to_string(),
+        kind: kind.to_owned(),
+        keywords: keywords(subject.split_whitespace().chain([subject.as_str(), kind])),
+        subject,
+        content: kept.text,
+        day: journal.to.to_string(),
+        source_event_ids,
+        secrets: kept.sealed,
+        user,
+    })
+}
+
+/// The same again for the same subject, where there is one memory for each.
+fn id(context: &Context<'_>, at: usize, kind: &str, subject: &str, user: &str) -> Uuid {
+    match ONE_EACH.contains(&kind) {
+        true => ids::named("memory", &[user, kind, &subject.to_lowercase()]),
+        false => ids::derived(context.id, &format!("memory/{at}")),
+    }
+}
+
+/// What a memory says, its secrets named so that they are found: they stay where they are sealed.
+fn referring(memory: &Recent) -> String {
+    let short: String = memory.memory_id.chars().filter(|c| *c != '-').take(8).collect();
+    let mut told = String::new();
+    let mut rest = memory.content.as_str();
+    while let Some((before, behind)) = rest.split_once("[secret ") {
+        told.push_str(before);
+        told.push_str("[secret ");
+        let Some((name, behind)) = behind.split_once(']') else {
+            rest = behind;
+            break;
+        };
+        let elsewhere = name.contains(" of ") || name.contains("not kept");
+        told.push_str(name);
+        if !elsewhere {
+            told.push_str(&format!(" of {short}"));
+        }
+        told.push(']');
+        rest = behind;
+    }
+    told.push_str(rest);
+    told
+}

@@ -1,0 +1,214 @@
+//! `memory.append`: what is given, or what happened in a thread, as a memory.
+
+use kairo_events::ids;
+use kairo_proto::v1::{MemoryAppended, decided_event::Event};
+use serde_json::{Map, Value, json};
+
+use super::{CONTENT_BYTES, KEYWORD_BYTES, KEYWORDS, KINDS, Kept, SUBJECT_BYTES, day, keywords, text, texts};
+use crate::{
+    answer::json_in,
+    intrinsics::{Begun, Context, Done, Intrinsic},
+    request::{ModelRequest, Tool},
+    secrets::{self, Cleaned},
+    thread::{Entry, Thread, cut_to},
+};
+
+/// Of a thread, so much is shown to the model, in bytes: its end. And of one entry.
+const SHOWN_BYTES: usize = 48 * 1024;
+const ENTRY_BYTES: usize = 2 * 1024;
+/// Events that a memory says it came from.
+const SOURCES: usize = 100;
+
+/// The light model that finds keywords for what is given.
+const FIND_KEYWORDS: &str = "You are memory.append. Name the keywords by which the text should be found again: people, \
+projects, topics, things. Answer with one JSON object and nothing else: {\"keywords\": [\"...\"]}, at most twelve, in small \
+letters.";
+
+/// The fast model that writes a thread's entry.
+const WRITE_ENTRY: &str = "You are memory.append. Write the journal entry about what happened in this conversation, for \
+the agent to find later. Keep what will matter: decisions made, people mentioned, projects discussed, tasks created, key \
+information shared. What stands as [secret ...] is kept elsewhere: repeat it as it is where it belongs. Answer with one \
+JSON object and nothing else: {\"content\": \"what happened, in a few sentences\", \"keywords\": [\"...\"], \"people\": \
+[\"...\"], \"projects\": [\"...\"], \"decisions\": [\"...\"], \"tasks\": [\"...\"], \"facts\": [\"...\"]}. Lists may be empty.";
+
+/// Lists of an entry, and how each is introduced in its text.
+const LISTS: [(&str, &str); 5] = [
+    ("people", "People"),
+    ("projects", "Projects"),
+    ("decisions", "Decisions"),
+    ("tasks", "Tasks"),
+    ("facts", "Key information"),
+];
+
+pub(super) fn append() -> Intrinsic {
+    let description = "Writes to the agent's memory: the content that is given, or, without one, what happened in a \
+                       thread since it was last written down. Keywords are found if none are given.";
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "content": { "type": "string", "minLength": 1, "maxLength": CONTENT_BYTES },
+            "thread_id": { "type": "string", "maxLength": 64, "description": "The current thread if left out" },
+            "keywords": {
+                "type": "array",
+                "maxItems": KEYWORDS,
+                "items": { "type": "string", "minLength": 1, "maxLength": KEYWORD_BYTES },
+            },
+            "kind": { "enum": KINDS, "description": "journal if left out" },
+            "subject": { "type": "string", "maxLength": SUBJECT_BYTES, "description": "Whom or what it is about" },
+            "day": { "type": "string", "description": "YYYY-MM-DD; today if left out" },
+        },
+        "additionalProperties": false,
+    });
+    let (name, schema) = ("memory.append".to_owned(), schema.to_string());
+    let tool = Tool { name, description: description.to_owned(), schema, needs_approval: false };
+    Intrinsic { tool, begin, finish }
+}
+
+fn begin(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    kind(params)?;
+    day(context, params)?;
+    let given = texts(params, "keywords")?;
+    let (tier, prompt, shown) = match content(params)? {
+        Some(content) if !given.is_empty() => return Ok(write(context, params, content, &given)?.into()),
+        Some(content) => ("light", FIND_KEYWORDS, secrets::take_out(content).text),
+        None => match told(thread(context, params)?) {
+            Some(told) => ("fast", WRITE_ENTRY, end(&told.text)),
+            None => return Ok(nothing().into()),
+        },
+    };
+    Ok(Begun::Ask(ModelRequest::of(tier, prompt, shown)))
+}
+
+fn finish(context: &Context<'_>, params: &Map<String, Value>, answer: &str) -> Result<Done, String> {
+    let Value::Object(answer) = json_in(answer)? else { return Err("expected a JSON object".to_owned()) };
+    match content(params)? {
+        Some(content) => {
+            let found = texts(&answer, "keywords")?;
+            write(context, params, content, &found)
+        }
+        None => write_entry(context, params, &answer),
+    }
+}
+
+/// Writes what is given.
+fn write(context: &Context<'_>, params: &Map<String, Value>, content: &str, words: &[&str]) -> Result<Done, String> {
+    let sources = vec![context.turn.correlation.to_string()];
+    appended(context, params, Cleaned { text: content.to_owned(), secrets: Vec::new() }, words, sources)
+}
+
+/// Writes what a model said of a thread.
+fn write_entry(context: &Context<'_>, params: &Map<String, Value>, entry: &Map<String, Value>) -> Result<Done, String> {
+    let thread = thread(context, params)?;
+    let taken = told(thread).map(|told| told.secrets).unwrap_or_default();
+    let content = entry.get("content").and_then(Value::as_str).map(str::trim).filter(|content| !content.is_empty());
+    let mut content = content.ok_or("content: expected a text")?.to_owned();
+    let mut words = texts(entry, "keywords")?;
+    for (field, head) in LISTS {
+        let items = texts(entry, field)?;
+        if !items.is_empty() {
+            content.push_str(&format!("\n{head}: {}", items.join("; ")));
+        }
+        if matches!(field, "people" | "projects") {
+            words.extend(items);
+        }
+    }
+    let sources = thread.fresh.iter().take(SOURCES).map(|event| event.to_string()).collect();
+    appended(context, params, Cleaned { text: cut_to(&content, CONTENT_BYTES), secrets: taken }, &words, sources)
+}
+
+fn appended(
+    context: &Context<'_>,
+    params: &Map<String, Value>,
+    content: Cleaned,
+    words: &[&str],
+    source_event_ids: Vec<String>,
+) -> Result<Done, String> {
+    let memory = ids::derived(context.id, "memory");
+    let kept = Kept::of(context, memory, content)?;
+    let subject = cut_to(&secrets::take_out(text(params, "subject").unwrap_or_default()).text, SUBJECT_BYTES);
+    let user = thread(context, params).map_or(&context.turn.user, |thread| &thread.user);
+    let event = MemoryAppended {
+        memory_id: memory.to_string(),
+        kind: kind(params)?.to_owned(),
+        subject,
+        content: kept.text,
+        keywords: keywords(words.iter().copied()),
+        day: day(context, params)?.to_string(),
+        source_event_ids,
+        secrets: kept.sealed,
+        user: user.clone(),
+    };
+    let result = json!({
+        "memory_id": event.memory_id,
+        "kind": event.kind,
+        "day": event.day,
+        "content": event.content,
+        "keywords": event.keywords,
+    });
+    Ok(Done { events: vec![Event::MemoryAppended(event)], result })
+}
+
+/// Nothing happened that is not written down.
+fn nothing() -> Done {
+    let reason = "nothing happened in the thread since it was last written down";
+    Done { events: Vec::new(), result: json!({ "memory_id": null, "reason": reason }) }
+}
+
+fn content(params: &Map<String, Value>) -> Result<Option<&str>, String> {
+    match params.get("content") {
+        None | Some(Value::Null) => Ok(None),
+        Some(_) => match text(params, "content") {
+            Some(content) if content.len() <= CONTENT_BYTES => Ok(Some(content)),
+            Some(_) => Err(format!("content: expected at most {CONTENT_BYTES} bytes")),
+            None => Err("content: expected a text that is not empty".to_owned()),
+        },
+    }
+}
+
+fn kind(params: &Map<String, Value>) -> Result<&'static str, String> {
+    let given = text(params, "kind").unwrap_or("journal");
+    let known = KINDS.into_iter().find(|kind| *kind == given);
+    known.ok_or_else(|| format!("kind: expected one of {}, found {given:?}", KINDS.join(", ")))
+}
+
+/// The thread that is named, or the turn's own. Nobody writes down another user's.
+fn thread<'c>(context: &Context<'c>, params: &Map<String, Value>) -> Result<&'c Thread, String> {
+    let id = text(params, "thread_id").unwrap_or(&context.turn.thread_id);
+    let user = &context.turn.user;
+    let thread = context.state.threads.get(id).filter(|thread| thread.user == *user || user.is_empty());
+    thread.map(|thread| &**thread).ok_or_else(|| format!("thread_id: there is no thread {id:?} of this user"))
+}
+
+/// What happened in a thread since it was last written down, without its secrets; none if that is nothing.
+fn told(thread: &Thread) -> Option<Cleaned> {
+    let lines: Vec<String> =
+        thread.entries().rev().take(thread.news).filter_map(|entry| line(&thread.user, entry)).collect();
+    let told = lines.into_iter().rev().collect::<Vec<_>>().join("\n");
+    (!thread.fresh.is_empty() && !told.is_empty()).then(|| secrets::take_out(&told))
+}
+
+fn line(user: &str, entry: &Entry) -> Option<String> {
+    let line = match entry {
+        Entry::User { words, .. } => format!("{user}: {}", words.in_words()),
+        Entry::Said { text, .. } => format!("agent: {text}"),
+        Entry::Notice { text, .. } => text.clone(),
+        Entry::Called { text, calls, .. } => {
+            // What was written to memory need not be written down again.
+            let calls = calls.iter().filter(|call| !call.tool.starts_with("memory."));
+            let ended = calls.map(|call| {
+                let result = call.result.as_deref().unwrap_or("still running");
+                format!("{} {}: {}", call.tool, cut_to(&call.arguments, ENTRY_BYTES), cut_to(result, ENTRY_BYTES))
+            });
+            let words = (!text.is_empty()).then(|| format!("agent: {text}"));
+            let lines: Vec<String> = words.into_iter().chain(ended).collect();
+            return (!lines.is_empty()).then(|| lines.join("\n"));
+        }
+    };
+    Some(cut_to(&line, ENTRY_BYTES))
+}
+
+/// The end of a text, as much of it as is shown.
+fn end(text: &str) -> String {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_BYTES));
+    text.get(from..).unwrap_or_default().to_owned()
+}

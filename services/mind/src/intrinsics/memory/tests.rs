@@ -1,0 +1,291 @@
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kairo_events::sealing;
+use kairo_proto::v1::{AgentProfile, MemoryAppended, decided_event::Event};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::{
+    intrinsics::{Begun, Context, Done, Intrinsic, named},
+    request::{Message, ModelRequest},
+    state::{AgentState, Cause, Profile, Turn},
+    thread::{Call, Entry},
+};
+
+const KEY: sealing::Key = [7; 32];
+
+/// Midnight has passed in Berlin, not in London.
+fn now() -> Timestamp {
+    "2026-11-21T23:30:00Z".parse().unwrap()
+}
+
+/// An agent of Ann's in Berlin, with a thread of hers and one of Bob's.
+fn state() -> AgentState {
+    let profile = AgentProfile { time_zone: "Europe/Berlin".into(), ..Default::default() };
+    let mut state = AgentState { profile: Some(Profile::new(1, &profile)), ..Default::default() };
+    for (id, user) in [("t", "ann"), ("bobs", "bob")] {
+        let thread = state.threads.entry(id.to_owned()).or_default();
+        thread.user = user.to_owned();
+    }
+    state
+}
+
+fn say(state: &mut AgentState, thread: &str, event: &str, text: &str) {
+    let entry = Entry::User { turn: Uuid::nil(), words: text.into() };
+    state.add(1, thread, entry);
+    state.threads.get_mut(thread).unwrap().fresh.push_back(event.into());
+}
+
+fn turn(user: &str) -> Turn {
+    Turn {
+        cause: Cause::Message,
+        correlation: Uuid::from_u128(9),
+        thread_id: "t".to_owned(),
+        user: user.to_owned(),
+        message_id: "m-1".to_owned(),
+        steps: 0,
+        waiting: BTreeSet::new(),
+        due: None,
+        unplaced: None,
+        offer: None,
+        chain: None,
+        lineage: Vec::new(),
+    }
+}
+
+fn with<T>(state: &AgentState, turn: &Turn, key: Option<&sealing::Key>, go: impl FnOnce(&Context<'_>) -> T) -> T {
+    go(&Context {
+        state,
+        turn_id: turn.correlation,
+        turn,
+        now: now(),
+        id: Uuid::from_u128(5),
+        secret_key: key,
+        most_steps: 8,
+        known: &|_| true,
+    })
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    let Value::Object(object) = value else { panic!("no object") };
+    object
+}
+
+fn tool(name: &str) -> &'static Intrinsic {
+    named(name).unwrap()
+}
+
+fn begin(state: &AgentState, name: &str, params: Value) -> Result<Begun, String> {
+    with(state, &turn("ann"), Some(&KEY), |context| (tool(name).begin)(context, &object(params)))
+}
+
+fn asked(begun: Result<Begun, String>) -> ModelRequest {
+    match begun {
+        Ok(Begun::Ask(request)) => request,
+        Ok(Begun::Done(done)) => panic!("{}", done.result),
+        Err(flaw) => panic!("{flaw}"),
+    }
+}
+
+fn finish(state: &AgentState, name: &str, params: Value, answer: &str) -> Result<Done, String> {
+    with(state, &turn("ann"), Some(&KEY), |context| (tool(name).finish)(context, &object(params), answer))
+}
+
+fn memories(done: &Done) -> Vec<&MemoryAppended> {
+    let memory = |event: &Event| matches!(event, Event::MemoryAppended(_));
+    assert!(done.events.iter().all(memory), "{:?}", done.events);
+    let memories = done.events.iter().filter_map(|event| match event {
+        Event::MemoryAppended(memory) => Some(memory),
+        _ => None,
+    });
+    memories.collect()
+}
+
+fn shown(request: &ModelRequest) -> (&str, &str) {
+    match request.messages.as_slice() {
+        [Message::System { text: system }, Message::User { text: user, .. }] => (system, user),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_given_is_written_with_keywords_and_without_its_secrets() {
+    let state = state();
+    let params = json!({ "content": "Bank PIN 4711, and the WiFi password is hunter22." });
+    let request = asked(begin(&state, "memory.append", params.clone()));
+    let (system, user) = shown(&request);
+    assert!(request.tier == "light" && system.starts_with("You are memory.append"));
+    assert_eq!(user, "Bank PIN [secret pin], and the WiFi password is [secret password].");
+
+    let answer = "Sure:\n```json\n{\"keywords\": [\"WiFi\", \"wifi\", \"Bank\", \"[secret pin]\"]}\n```";
+    let done = finish(&state, "memory.append", params, answer).unwrap();
+    let memory = memories(&done)[0];
+    assert_eq!((memory.kind.as_str(), memory.day.as_str(), memory.user.as_str()), ("journal", "2026-11-22", "ann"));
+    assert_eq!(memory.content, user);
+    assert_eq!(memory.keywords, ["wifi", "bank"]);
+    assert_eq!(memory.source_event_ids, [Uuid::from_u128(9).to_string()]);
+    let id: Uuid = memory.memory_id.parse().unwrap();
+    let open = |at: usize| sealing::open(&KEY, id, &memory.secrets[at].name, &memory.secrets[at].sealed).unwrap();
+    assert_eq!((memory.secrets.len(), open(0), open(1)), (2, "4711".to_owned(), "hunter22".to_owned()));
+    assert!(!done.result.to_string().contains("hunter22"));
+}
+
+#[test]
+fn without_a_key_secrets_are_lost_and_said_to_be() {
+    let params = object(json!({ "content": "password: hunter22", "keywords": ["wifi", "hunter22 password: x9x9"] }));
+    let begun = with(&state(), &turn("ann"), None, |context| (tool("memory.append").begin)(context, &params));
+    let Ok(Begun::Done(done)) = begun else { panic!("asks") };
+    let memory = memories(&done)[0];
+    assert_eq!(memory.content, "password: [secret password not kept: no key is configured]");
+    assert_eq!((memory.secrets.len(), memory.keywords.as_slice()), (0, ["wifi".to_owned()].as_slice()));
+}
+
+#[test]
+fn a_thread_is_written_down_once() {
+    let mut state = state();
+    say(&mut state, "t", "e-1", "My password is hunter22. Sarah will lead the launch.");
+    let call = Call {
+        action: Uuid::nil(),
+        tool: "calendar.check".into(),
+        arguments: "{}".into(),
+        since: now(),
+        after: 0,
+        result: Some("free".into()),
+    };
+    state.threads.get_mut("t").unwrap().push_call(2, Uuid::nil(), call, 100);
+    let request = asked(begin(&state, "memory.append", json!({})));
+    let (system, user) = shown(&request);
+    assert!(request.tier == "fast" && system.starts_with("You are memory.append"));
+    assert_eq!(user, "ann: My password is [secret password]. Sarah will lead the launch.\ncalendar.check {}: free");
+
+    let answer = json!({
+        "content": "Ann planned the launch.", "keywords": ["Launch"], "people": ["Sarah"], "projects": [],
+        "decisions": ["Sarah leads"], "tasks": null,
+    });
+    let done = finish(&state, "memory.append", json!({}), &answer.to_string()).unwrap();
+    let memory = memories(&done)[0].clone();
+    assert_eq!(
+        memory.content,
+        "Ann planned the launch.\nPeople: Sarah\nDecisions: Sarah leads\nAlso told: [secret password]"
+    );
+    assert_eq!(
+        (memory.keywords.as_slice(), memory.secrets.len()),
+        (["launch", "sarah"].map(String::from).as_slice(), 1)
+    );
+    assert_eq!(memory.source_event_ids, ["e-1"]);
+
+    state.remembered(&memory);
+    let Ok(Begun::Done(done)) = begin(&state, "memory.append", json!({ "thread_id": "t" })) else { panic!("asks") };
+    assert!(done.events.is_empty() && done.result["memory_id"].is_null());
+    say(&mut state, "t", "e-2", "And the budget?");
+    let request = asked(begin(&state, "memory.append", json!({})));
+    assert_eq!(shown(&request).1, "ann: And the budget?");
+}
+
+#[test]
+fn other_users_threads_and_bad_parameters_are_refused() {
+    let mut state = state();
+    say(&mut state, "bobs", "e-1", "Bob's");
+    for (params, field) in [
+        (json!({ "thread_id": "bobs" }), "thread_id: "),
+        (json!({ "thread_id": "nowhere" }), "thread_id: "),
+        (json!({ "content": " " }), "content: "),
+        (json!({ "content": 7 }), "content: "),
+        (json!({ "content": "x".repeat(20_000) }), "content: "),
+        (json!({ "content": "x", "kind": "rumour" }), "kind: "),
+        (json!({ "content": "x", "day": "2026-02-30" }), "day: "),
+        (json!({ "content": "x", "day": "2027-01-01" }), "day: "),
+        (json!({ "content": "x", "keywords": [7] }), "keywords: "),
+    ] {
+        let flaw = begin(&state, "memory.append", params.clone()).map(|_| ()).unwrap_err();
+        assert!(flaw.starts_with(field), "{params}: {flaw}");
+    }
+    // The agent itself, at the end of its day, writes down all of them.
+    let params = object(json!({ "thread_id": "bobs" }));
+    let begun = with(&state, &turn(""), None, |context| (tool("memory.append").begin)(context, &params));
+    assert_eq!(shown(&asked(begun)).1, "bob: Bob's");
+}
+
+#[test]
+fn answers_that_are_not_what_was_asked_for_are_refused() {
+    let mut state = state();
+    say(&mut state, "t", "e-1", "hello");
+    let bomb = "[".repeat(100_000);
+    for answer in ["", "I wrote it down.", "[]", "{}", r#"{"content": 7}"#, r#"{"content": "x", "people": {}}"#, &bomb]
+    {
+        assert!(finish(&state, "memory.append", json!({}), answer).is_err(), "{answer:.40}");
+    }
+    state.remembered(&entry("e-1", "Something happened.", "2026-11-22"));
+    let many = json!(vec![json!({ "kind": "fact", "content": "x" }); 101]).to_string();
+    let odd = r#"[{"kind": "person", "content": "no subject"}]"#;
+    for answer in
+        ["", "{}", "7", "[7]", r#"[{"kind": "journal", "content": "x"}]"#, r#"[{"kind": "fact"}]"#, odd, &many, &bomb]
+    {
+        assert!(finish(&state, "memory.digest", json!({ "period": "daily" }), answer).is_err(), "{answer:.40}");
+    }
+    assert!(begin(&state, "memory.digest", json!({ "period": "hourly" })).is_err());
+}
+
+fn entry(event: &str, content: &str, day: &str) -> MemoryAppended {
+    MemoryAppended {
+        memory_id: Uuid::new_v5(&Uuid::NAMESPACE_OID, event.as_bytes()).to_string(),
+        kind: "journal".into(),
+        content: content.into(),
+        day: day.into(),
+        source_event_ids: vec![event.into()],
+        user: "ann".into(),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn a_journal_is_digested_into_memories_that_name_their_sources() {
+    let mut state = state();
+    let daily = json!({ "period": "daily" });
+    let Ok(Begun::Done(none)) = begin(&state, "memory.digest", daily.clone()) else { panic!("asks") };
+    assert_eq!((none.events.len(), &none.result["digested"]), (0, &json!(0)));
+
+    state.remembered(&entry("e-1", "The wifi password is [secret password].", "2026-11-22"));
+    state.remembered(&entry("e-2", "Sarah leads the launch.", "2026-11-22"));
+    state.remembered(&entry("e-3", "Last week's.", "2026-11-16"));
+    state.remembered(&MemoryAppended { user: "bob".into(), ..entry("e-4", "Bob's own.", "2026-11-22") });
+    state.remembered(&MemoryAppended {
+        kind: "person".into(),
+        subject: "Sarah".into(),
+        ..entry("e-5", "Likes tea.", "2026-11-20")
+    });
+    let request = asked(begin(&state, "memory.digest", daily.clone()));
+    let (system, user) = shown(&request);
+    assert!(request.tier == "fast" && system.starts_with("You are memory.digest"));
+    let short = &entry("e-1", "", "").memory_id[..8];
+    assert_eq!(
+        user,
+        format!(
+            "The journal:\n1. 2026-11-22 ann: The wifi password is [secret password of {short}].\n\
+             2. 2026-11-22 ann: Sarah leads the launch.\n\nKnown already:\nperson Sarah: Likes tea."
+        )
+    );
+    let request = asked(begin(&state, "memory.digest", json!({ "period": "weekly" })));
+    assert!(shown(&request).1.contains("Last week's.") && !shown(&request).1.contains("Bob's"));
+
+    let answer = json!([
+        { "kind": "person", "subject": "Sarah", "content": "Likes tea, leads the launch.", "entries": [2] },
+        { "kind": "secret", "subject": "wifi", "content": format!("[secret password of {short}]"), "entries": [1, 99] },
+        { "kind": "fact", "subject": "", "content": "All in all a day." },
+    ]);
+    let digest = |answer: &Value| finish(&state, "memory.digest", daily.clone(), &answer.to_string()).unwrap();
+    let done = digest(&answer);
+    let made = memories(&done);
+    assert_eq!(done.result["digested"], json!(3));
+    let sources: Vec<_> = made.iter().map(|memory| memory.source_event_ids.join(" ")).collect();
+    assert_eq!(sources, ["e-2", "e-1", "e-1 e-2"]);
+    assert_eq!(made[1].content, format!("[secret password of {short}]"));
+    assert!(made.iter().all(|memory| memory.user == "ann" && memory.day == "2026-11-22" && memory.secrets.is_empty()));
+    // The same person again is the same memory, whatever else is in the list.
+    let again = json!({ "memories": [{ "kind": "fact", "content": "x" }, { "kind": "Person", "subject": "SARAH", "content": "x" }] });
+    let done_again = digest(&again);
+    let again = memories(&done_again);
+    assert_eq!(again[1].memory_id, made[0].memory_id);
+    assert_ne!(again[0].memory_id, made[2].memory_id);
+}

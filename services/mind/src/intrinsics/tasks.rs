@@ -1,0 +1,214 @@
+//! `task.schedule`, `.register`, `.list`, `.pause`, `.resume`, `.cancel`, `.archive` and `.run`.
+//!
+//! * `making`: tasks with a time, and hooks
+//! * `listing`: what tasks there are
+//! * `changing`: what becomes of them
+
+mod changing;
+mod listing;
+mod making;
+#[cfg(test)]
+mod tests;
+
+use jiff::{SignedDuration, Timestamp, civil::Time};
+use kairo_proto::v1;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Begun, Context, Intrinsic, asks_nobody};
+use crate::{
+    request::Tool,
+    schedule::{self, Schedule},
+    state::Profile,
+    tasks::{CONDITION_CHARS, Task, What},
+};
+
+/// How much later than it was due a task counts as late, in seconds.
+const LATE_SECONDS: i64 = 60;
+/// Longest title, in characters.
+const TITLE_CHARS: usize = 200;
+
+pub fn all() -> Vec<Intrinsic> {
+    let intrinsic = |name: &str, description: &str, properties: Value, required: Value, begin| Intrinsic {
+        tool: Tool {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": false,
+            })
+            .to_string(),
+            needs_approval: false,
+        },
+        begin,
+        finish: asks_nobody,
+    };
+    let of_task = |name: &str, description: &str, begin| {
+        let id = json!({ "task_id": { "type": "string", "description": "As task.schedule, task.register or task.list returned it" } });
+        intrinsic(name, description, id, json!(["task_id"]), begin)
+    };
+    vec![
+        intrinsic(SCHEDULE.0, SCHEDULE.1, scheduled(), json!(["action"]), making::schedule),
+        intrinsic(REGISTER.0, REGISTER.1, registered(), json!(["trigger", "action"]), making::register),
+        intrinsic(LIST.0, LIST.1, listed(), json!([]), listing::list),
+        of_task(
+            "task.pause",
+            "Pauses a task or hook: it is not due and not triggered until task.resume.",
+            changing::pause,
+        ),
+        of_task(
+            "task.resume",
+            "Resumes a paused task or hook. What was missed in between is not made up for.",
+            changing::resume,
+        ),
+        of_task("task.cancel", "Cancels a task or hook for good.", changing::cancel),
+        of_task(
+            "task.archive",
+            "Puts a task away: an open one ends, one that is over is no longer listed with the others.",
+            changing::archive,
+        ),
+        of_task(
+            "task.run",
+            "Runs a task now. A repeated one stays due at its next time, any other is completed by it.",
+            changing::run,
+        ),
+    ]
+}
+
+const SCHEDULE: (&str, &str) = (
+    "task.schedule",
+    "Schedules steps to run later: once at a time (at), once after a while (delay), or repeatedly (interval, every, cron or rrule: exactly one). A reminder is the action [{\"event\": \"user.notify\", \"params\": {\"message\": \"...\"}}]. Returns task_id, title and next_at.",
+);
+const REGISTER: (&str, &str) = (
+    "task.register",
+    "Registers a hook: steps that run whenever something happens and the condition holds. trigger post:<tool> runs after each call of that tool that succeeded, post:email.received when a mail comes in, post:<source>.<verb> on an event of another system, pre:<tool> before each call of that tool (its action may hold step.stop, step.change, user.notify, memory.append and task.* only). The action refers to what happened as {event.field}. Returns task_id.",
+);
+const LIST: (&str, &str) = (
+    "task.list",
+    "Lists tasks and hooks. status pending: what has a time that is yet to come; active: hooks that wait and repeated tasks. Without status, everything that is not over.",
+);
+
+fn text(description: &str) -> Value {
+    json!({ "type": "string", "maxLength": 500, "description": description })
+}
+
+fn action() -> Value {
+    json!({
+        "type": ["array", "object", "string"],
+        "description": "The steps, in the form of a chain: [{\"event\": \"user.notify\", \"params\": {\"message\": \"Time to go\"}}, [\"in.parallel\", \"this.too\"]]. A single step may stand alone",
+    })
+}
+
+fn scheduled() -> Value {
+    json!({
+        "type": { "enum": ["once", "delay", "repeat"], "description": "Default: what the other parameters mean" },
+        "at": {
+            "type": ["string", "object"],
+            "maxLength": 500,
+            "description": "When: RFC 3339, \"2026-03-05 17:00\", \"tomorrow 08:00\", \"next friday at noon\", \"17:00\"; a day alone means 09:00. Of a repeated task, the first time or the time of the day",
+        },
+        "delay": text("How long from now: \"30m\", \"2 hours\", \"PT30M\""),
+        "interval": text("How long between two times: \"15 minutes\", \"1 day\", \"2 weeks\"; at least 10 seconds"),
+        "every": text("\"day\", \"weekday\", \"weekend\", \"monday\" or \"monday and thursday\", at the time of at"),
+        "cron": text("minute hour day month weekday, such as \"0 8 * * 1-5\"; with seconds in front, six fields"),
+        "rrule": text("RFC 5545, such as \"FREQ=MONTHLY;BYDAY=1MO;BYHOUR=8\""),
+        "time_zone": text("IANA name; default the agent's"),
+        "title": text("For people; default from the action"),
+        "action": action(),
+    })
+}
+
+fn registered() -> Value {
+    json!({
+        "trigger": text("\"post:email.received\", \"post:<tool>\", \"pre:<tool>\" or \"post:<source>.<verb>\""),
+        "condition": {
+            "type": "string",
+            "maxLength": CONDITION_CHARS,
+            "description": "When to run: \"sender contains 'Sarah' AND (subject contains 'budget' OR body contains 'budget')\". Operators: contains, =, !=, <, >, <=, >=, starts with, ends with, matches (a regular expression), in ['a', 'b'], exists; AND, OR, NOT, parentheses; or CEL; or plain words, which a model judges. Empty: always. A mail has sender, to, subject, body and date; a tool call its parameters and its result",
+        },
+        "title": text("For people; default from the action"),
+        "action": action(),
+    })
+}
+
+fn listed() -> Value {
+    json!({
+        "filter": {
+            "type": "object",
+            "properties": {
+                "due": { "type": ["string", "object"], "description": "A day or range in which it is due: \"2026-03-05\", \"this week\", or a result of tools.now or tools.date_calc" },
+                "text": text("In the title or the action"),
+                "kind": { "enum": ["scheduled", "hook"] },
+                "source": { "enum": ["user", "system", "self", "delegation"] },
+                "trigger": text("Of hooks, such as email.received"),
+            },
+            "additionalProperties": false,
+        },
+        "status": { "enum": ["pending", "active", "paused", "completed", "canceled", "archived", "failed", "all"] },
+        "limit": { "type": "integer", "minimum": 1, "maximum": listing::MOST, "description": "Default 50" },
+    })
+}
+
+/// What is decided when a task's time came, or what it waits for happened. Times that were missed collapse to one.
+pub fn fired(task: &Task, occurrence: u64, event: Uuid, now: Timestamp, data: &Value) -> v1::TaskFired {
+    let (due, next) = match &task.what {
+        What::Hook { .. } => (None, None),
+        What::Time { schedule, next } => {
+            let due = next.map_or(now, |(at, _)| at);
+            (Some(due), schedule.next(now.max(due)))
+        }
+    };
+    v1::TaskFired {
+        task_id: task.id.to_string(),
+        occurrence,
+        due_at: due.map(|due| due.to_string()).unwrap_or_default(),
+        late: due.is_some_and(|due| now.duration_since(due) > SignedDuration::from_secs(LATE_SECONDS)),
+        next_at: next.map(|next| next.to_string()).unwrap_or_default(),
+        trigger_event_id: event.to_string(),
+        data: if data.is_object() { data.to_string() } else { "{}".to_owned() },
+        ..v1::TaskFired::default()
+    }
+}
+
+/// What ends the agent's day. A profile whose time or zone cannot be read, which the gateway refuses, has its days end
+/// just before midnight, or in UTC.
+pub fn end_of_day(profile: &Profile, now: Timestamp, id: Uuid) -> v1::Task {
+    let at: Option<Time> = profile.day_ends_at.parse().ok();
+    let zone = if schedule::ask::time_zone(&profile.time_zone).is_ok() { profile.time_zone.as_str() } else { "UTC" };
+    let at = at.unwrap_or(Time::constant(23, 59, 0, 0));
+    let schedule = Schedule::DaysAt { at, zone: zone.to_owned() };
+    let mut task = v1::Task {
+        task_id: id.to_string(),
+        kind: "scheduled".to_owned(),
+        title: "End of the day".to_owned(),
+        r#type: "repeat".to_owned(),
+        action: "[]".to_owned(),
+        source: "system".to_owned(),
+        next_at: schedule.next(now).map(|next| next.to_string()).unwrap_or_default(),
+        occurrence: 1,
+        ..v1::Task::default()
+    };
+    schedule.write(&mut task);
+    task
+}
+
+/// Whether the task is the user's on whose behalf it is asked for, or nobody's.
+fn is_his(context: &Context<'_>, task: &Task) -> bool {
+    let user = &context.turn.user;
+    task.user == *user || user.is_empty() || task.user.is_empty()
+}
+
+/// The zone of the agent's days and times.
+fn zone_of(context: &Context<'_>) -> String {
+    context.state.profile.as_ref().map_or_else(|| "UTC".to_owned(), |profile| profile.time_zone.clone())
+}
+
+/// A moment with the offset of the zone, without fractions of a second.
+fn shown(moment: Timestamp, zone: &str) -> String {
+    match schedule::ask::time_zone(zone) {
+        Ok(zone) => moment.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        Err(_) => moment.to_string(),
+    }
+}

@@ -1,0 +1,123 @@
+//! What becomes of tasks: paused, resumed, canceled, archived, run.
+
+use kairo_proto::v1::{TaskChanged, TaskFired, decided_event::Event};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Begun, Context, is_his, shown, zone_of};
+use crate::{
+    intrinsics::Done,
+    tasks::{LINEAGE, Status, Task, What},
+};
+
+pub fn pause(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let task = of_user(context, params)?;
+    match task.status {
+        Status::Pending | Status::Active => Ok(changed(task, Status::Paused, None).into()),
+        status => Err(refused(task, status, "paused")),
+    }
+}
+
+pub fn resume(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let task = of_user(context, params)?;
+    if task.status != Status::Paused {
+        return Err(refused(task, task.status, "resumed"));
+    }
+    let What::Time { schedule, next } = &task.what else {
+        return Ok(changed(task, Status::Active, None).into());
+    };
+    let (was, occurrence) = next.unwrap_or((context.now, 0));
+    let Some(next) = schedule.next(context.now) else {
+        let was = shown(was, &zone_of(context));
+        return Err(format!(
+            "the time of {:?} was {was}, which is past: run it with task.run, or cancel it",
+            task.title
+        ));
+    };
+    let status = if schedule.repeats() { Status::Active } else { Status::Pending };
+    let mut done = changed(task, status, Some((next.to_string(), occurrence.saturating_add(1))));
+    if let Some(fields) = done.result.as_object_mut() {
+        fields.insert("next_at".to_owned(), json!(shown(next, &zone_of(context))));
+    }
+    Ok(done.into())
+}
+
+pub fn cancel(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let task = of_user(context, params)?;
+    match task.status.is_over() {
+        false => Ok(changed(task, Status::Canceled, None).into()),
+        true => Err(refused(task, task.status, "canceled")),
+    }
+}
+
+pub fn archive(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let task = of_user(context, params)?;
+    match task.status {
+        Status::Archived => Err(refused(task, task.status, "archived")),
+        _ => Ok(changed(task, Status::Archived, None).into()),
+    }
+}
+
+pub fn run(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let task = named(context, params)?;
+    let What::Time { schedule, next } = &task.what else {
+        return Err(format!("{:?} is a hook: it runs when its trigger happens", task.title));
+    };
+    let (Some((at, occurrence)), false) = (*next, task.status.is_over()) else {
+        return Err(refused(task, task.status, "run"));
+    };
+    let lineage = &context.turn.lineage;
+    if lineage.contains(&task.id) || lineage.len() >= LINEAGE {
+        return Err(format!("{:?} cannot run again on behalf of itself", task.title));
+    }
+    let next = match schedule.repeats() {
+        true if at > context.now => Some(at),
+        true => schedule.next(context.now),
+        false => None,
+    };
+    let fired = TaskFired {
+        task_id: task.id.to_string(),
+        occurrence,
+        due_at: context.now.to_string(),
+        next_at: next.map(|next| next.to_string()).unwrap_or_default(),
+        trigger_event_id: context.id.to_string(),
+        data: "{}".to_owned(),
+        lineage: lineage.iter().map(Uuid::to_string).collect(),
+        ..TaskFired::default()
+    };
+    let mut result = json!({ "task_id": task.id, "title": task.title, "status": "fired" });
+    if let (Some(next), Some(fields)) = (next, result.as_object_mut()) {
+        fields.insert("next_at".to_owned(), json!(shown(next, &zone_of(context))));
+    }
+    Ok(Done { events: vec![Event::TaskFired(fired)], result }.into())
+}
+
+fn changed(task: &Task, status: Status, next: Option<(String, u64)>) -> Done {
+    let (next_at, occurrence) = next.unwrap_or_default();
+    let task_id = task.id.to_string();
+    let reason = "on request".to_owned();
+    let result = json!({ "task_id": task_id, "title": task.title, "status": status.as_str() });
+    let event = TaskChanged { task_id, status: status.as_str().to_owned(), reason, next_at, occurrence };
+    Done { events: vec![Event::TaskChanged(event)], result }
+}
+
+fn refused(task: &Task, status: Status, wanted: &str) -> String {
+    format!("{:?} is {} and cannot be {wanted}", task.title, status.as_str())
+}
+
+fn named<'a>(context: &Context<'a>, params: &Map<String, Value>) -> Result<&'a Task, String> {
+    let text = params.get("task_id").and_then(Value::as_str).unwrap_or_default().trim();
+    let id = Uuid::parse_str(text)
+        .map_err(|_| format!("task_id: expected an id as task.list returns it, found {text:?}"))?;
+    let task = context.state.tasks.get(id).filter(|task| is_his(context, task));
+    task.ok_or_else(|| format!("task_id: there is no task {id} of this user; task.list says which there are"))
+}
+
+/// The end of the day is the profile's to say.
+fn of_user<'a>(context: &Context<'a>, params: &Map<String, Value>) -> Result<&'a Task, String> {
+    let task = named(context, params)?;
+    match task.is_of_system() {
+        true => Err(format!("{:?} belongs to the system: the agent's profile says when its day ends", task.title)),
+        false => Ok(task),
+    }
+}

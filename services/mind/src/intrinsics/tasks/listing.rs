@@ -1,0 +1,137 @@
+//! What tasks there are.
+
+use jiff::{Timestamp, Zoned};
+use kairo_events::dates;
+use serde_json::{Map, Value, json};
+
+use super::{Begun, Context, is_his, shown, zone_of};
+use crate::{
+    chain::format,
+    intrinsics::Done,
+    schedule::ask::time_zone,
+    tasks::{Filter, Status, Task, Wanted, What},
+};
+
+/// Most tasks listed at once.
+pub const MOST: usize = 200;
+/// Tasks listed when nothing is said.
+const USUAL: usize = 50;
+
+pub fn list(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let zone = zone_of(context);
+    let now = context.now.to_zoned(time_zone(&zone)?);
+    let filter = filter(params, &now)?;
+    let limit = match params.get("limit") {
+        None | Some(Value::Null) => USUAL,
+        Some(limit) => match limit.as_u64().and_then(|limit| usize::try_from(limit).ok()) {
+            Some(limit) if (1..=MOST).contains(&limit) => limit,
+            _ => return Err(format!("limit: expected a number from 1 to {MOST}, found {limit}")),
+        },
+    };
+    let mut found = context.state.tasks.list(&filter);
+    found.retain(|task| is_his(context, task));
+    let tasks: Vec<Value> = found.iter().take(limit).map(|task| described(task, &zone, context.most_steps)).collect();
+    let mut result = json!({ "tasks": tasks });
+    if let (Some(more @ 1..), Some(fields)) = (found.len().checked_sub(limit), result.as_object_mut()) {
+        fields.insert("left_out".to_owned(), json!(more));
+    }
+    Ok(Done { events: Vec::new(), result }.into())
+}
+
+fn described(task: &Task, zone: &str, most_steps: usize) -> Value {
+    let steps = format::read(&task.action, most_steps).unwrap_or_default();
+    let action: Vec<String> = steps.into_iter().map(|step| step.event).collect();
+    let mut fields = Map::new();
+    let mut add = |name: &str, value: Value| _ = fields.insert(name.to_owned(), value);
+    add("task_id", json!(task.id));
+    add("title", json!(task.title));
+    add("status", json!(task.status.as_str()));
+    add("kind", json!(task.kind()));
+    add("source", json!(task.source));
+    add("action", json!(action));
+    match &task.what {
+        What::Time { schedule, next } => {
+            add("repeats", json!(schedule.repeats()));
+            if let Some((at, _)) = next {
+                add("next_at", json!(shown(*at, zone)));
+            }
+        }
+        What::Hook { trigger, condition } => {
+            add("trigger", json!(trigger));
+            add("condition", json!(condition));
+        }
+    }
+    Value::Object(fields)
+}
+
+fn filter(params: &Map<String, Value>, now: &Zoned) -> Result<Filter, String> {
+    let empty = Map::new();
+    let given = match params.get("filter") {
+        None | Some(Value::Null) => &empty,
+        Some(Value::Object(given)) => given,
+        Some(_) => return Err("filter: expected an object such as {\"due\": \"2026-03-05\"}".to_owned()),
+    };
+    let known = ["due", "text", "kind", "source", "trigger"];
+    if let Some(name) = given.keys().find(|name| !known.contains(&name.as_str())) {
+        return Err(format!("filter: {name} is none of {}", known.join(", ")));
+    }
+    let text = |name: &str| match given.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
+        Some(_) => Err(format!("filter.{name}: expected a text")),
+    };
+    let due = match given.get("due") {
+        None | Some(Value::Null) => None,
+        Some(due) => Some(span(due, now)?),
+    };
+    let (kind, source) = (text("kind")?, text("source")?);
+    Ok(Filter { status: status(params)?, due, text: text("text")?, kind, source, trigger: text("trigger")? })
+}
+
+fn status(params: &Map<String, Value>) -> Result<Wanted, String> {
+    let found = match params.get("status") {
+        None | Some(Value::Null) => return Ok(Wanted::Open),
+        Some(found) => found,
+    };
+    let text = found.as_str().unwrap_or_default();
+    Ok(match (text, Status::parse(text)) {
+        ("all", _) => Wanted::All,
+        ("pending", _) => Wanted::Pending,
+        ("active", _) => Wanted::Active,
+        (_, Some(status)) => Wanted::Exactly(status),
+        (_, None) => {
+            return Err(format!(
+                "status: expected pending, active, paused, completed, canceled, archived, failed or all, found {found}"
+            ));
+        }
+    })
+}
+
+/// A day, a range, or what `tools.now` and `tools.date_calc` return. A moment stands for its day.
+fn span(due: &Value, now: &Zoned) -> Result<(Timestamp, Timestamp), String> {
+    let read = |text: &str| dates::range(text.trim(), now).map_err(|error| format!("filter.due: {error}"));
+    let wrong = || "filter.due: expected a date, or an object with start and end".to_owned();
+    let (start, end) = match due {
+        Value::String(text) => match text.split_once("..").or_else(|| text.split_once('/')) {
+            Some((first, last)) => (read(first)?.0, read(last)?.1),
+            None => read(text)?,
+        },
+        Value::Object(fields) => {
+            let text = |names: &[&str]| names.iter().find_map(|name| fields.get(*name)).and_then(Value::as_str);
+            let one = text(&["start", "from"]).or_else(|| text(&["date", "now"])).ok_or_else(wrong)?;
+            match text(&["end", "until", "to"]) {
+                Some(end) => (read(one)?.0, read(end)?.1),
+                None => read(one)?,
+            }
+        }
+        _ => return Err(wrong()),
+    };
+    if start < end {
+        return Ok((start.timestamp(), end.timestamp()));
+    }
+    if end < start {
+        return Err("filter.due: it ends before it begins".to_owned());
+    }
+    let (start, end) = read(&start.with_time_zone(now.time_zone().clone()).date().to_string())?;
+    Ok((start.timestamp(), end.timestamp()))
+}

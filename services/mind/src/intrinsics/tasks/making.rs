@@ -1,0 +1,153 @@
+//! Tasks with a time, and hooks.
+
+use kairo_events::ids;
+use kairo_proto::v1::{self, TaskScheduled, decided_event::Event};
+use serde_json::{Map, Value, json};
+
+use super::{Begun, Context, TITLE_CHARS, shown, zone_of};
+use crate::{
+    chain::{Step, check, format},
+    intrinsics::Done,
+    schedule,
+    tasks::{ACTION_BYTES, CONDITION_CHARS},
+};
+
+/// What a hook may do before a step, besides `task.*`: it is done at once, within the decision.
+const BEFORE_STEPS: [&str; 4] = ["step.stop", "step.change", "user.notify", "memory.append"];
+/// Of these, what acts on the step.
+const ON_STEPS: [&str; 2] = ["step.stop", "step.change"];
+/// Longest name of what a hook waits for, in characters.
+const NAME_CHARS: usize = 128;
+
+pub fn schedule(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let zone = zone_of(context);
+    let task = schedule::ask::task(params, context.now, &zone)?;
+    let steps = action(context, params, false)?;
+    let task = v1::Task { kind: "scheduled".to_owned(), ..task };
+    let next = task.next_at.parse().map(|next| shown(next, &zone)).unwrap_or_default();
+    let (task, title) = finished(context, params, task, &steps)?;
+    let result = json!({ "task_id": task.task_id, "title": title, "status": "pending", "next_at": next });
+    Ok(Done { events: vec![scheduled(task)], result }.into())
+}
+
+pub fn register(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let trigger = trigger(context, params)?;
+    let condition = match params.get("condition") {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.trim().to_owned(),
+        Some(_) => return Err("condition: expected a text such as \"sender contains 'Sarah'\"".to_owned()),
+    };
+    if condition.chars().count() > CONDITION_CHARS {
+        return Err(format!("condition: expected at most {CONDITION_CHARS} characters"));
+    }
+    let steps = action(context, params, trigger.starts_with("pre:"))?;
+    let task = v1::Task { kind: "hook".to_owned(), trigger: trigger.clone(), condition, ..v1::Task::default() };
+    let (task, title) = finished(context, params, task, &steps)?;
+    let result = json!({ "task_id": task.task_id, "title": title, "status": "active", "trigger": trigger });
+    Ok(Done { events: vec![scheduled(task)], result }.into())
+}
+
+fn scheduled(task: v1::Task) -> Event {
+    Event::TaskScheduled(TaskScheduled { task: Some(task) })
+}
+
+/// With all that every task has, and its title.
+fn finished(
+    context: &Context<'_>,
+    params: &Map<String, Value>,
+    task: v1::Task,
+    steps: &[Step],
+) -> Result<(v1::Task, String), String> {
+    let action = format::write(steps).to_string();
+    if action.len() > ACTION_BYTES {
+        return Err(format!(
+            "action: expected at most {} KB of JSON, found {} bytes",
+            ACTION_BYTES / 1024,
+            action.len()
+        ));
+    }
+    let title = title(params, steps)?;
+    let task = v1::Task {
+        task_id: ids::derived(context.id, "task").to_string(),
+        title: title.clone(),
+        action,
+        thread_id: context.turn.thread_id.clone(),
+        user: context.turn.user.clone(),
+        source: "user".to_owned(),
+        ..task
+    };
+    context.state.tasks.check_room(&task)?;
+    Ok((task, title))
+}
+
+/// What it is called, or what it does.
+fn title(params: &Map<String, Value>, steps: &[Step]) -> Result<String, String> {
+    let own = match params.get("title") {
+        None | Some(Value::Null) => "",
+        Some(Value::String(text)) => text.trim(),
+        Some(_) => return Err("title: expected a text".to_owned()),
+    };
+    let message = || steps.iter().find_map(|step| step.params.get("message").and_then(Value::as_str));
+    let events = || steps.iter().map(|step| step.event.as_str()).collect::<Vec<_>>().join(", ");
+    let title = match own {
+        "" => message().map_or_else(events, str::to_owned),
+        own => own.to_owned(),
+    };
+    Ok(title.chars().take(TITLE_CHARS).collect())
+}
+
+/// The steps, checked as those of a chain are. A single step may stand alone, and a whole action may come as text.
+fn action(context: &Context<'_>, params: &Map<String, Value>, before: bool) -> Result<Vec<Step>, String> {
+    let given = match params.get("action") {
+        None | Some(Value::Null) => return Err("action: expected the steps to run, such as [{\"event\": \"user.notify\", \"params\": {\"message\": \"...\"}}]".to_owned()),
+        Some(Value::String(text)) if text.trim_start().starts_with(['[', '{']) => {
+            serde_json::from_str(text).map_err(|error| format!("action: {error}"))?
+        }
+        Some(value) => value.clone(),
+    };
+    let given = match given {
+        Value::String(_) => Value::Array(vec![given]),
+        Value::Object(ref fields) if !fields.contains_key("chain") => Value::Array(vec![given]),
+        other => other,
+    };
+    let told = |mistakes: Vec<String>| format!("action: {}", mistakes.join("; "));
+    let steps = format::read(&given, context.most_steps).map_err(told)?;
+    let known = |name: &str| (context.known)(name) || before && ON_STEPS.contains(&name);
+    let mut mistakes = check::mistakes(&steps, known, &context.turn.thread_id);
+    mistakes.extend(steps.iter().filter_map(|step| misplaced(&step.event, before)));
+    if mistakes.is_empty() { Ok(steps) } else { Err(told(mistakes)) }
+}
+
+fn misplaced(event: &str, before: bool) -> Option<String> {
+    let may = BEFORE_STEPS.contains(&event) || event.starts_with("task.");
+    match before {
+        true if !may => Some(format!(
+            "{event} cannot run before a step: a pre: hook may do {} and task.* only",
+            BEFORE_STEPS.join(", ")
+        )),
+        false if ON_STEPS.contains(&event) => Some(format!("{event} is for hooks whose trigger begins with pre: only")),
+        _ => None,
+    }
+}
+
+/// What it waits for: `pre:` or `post:`, which is also what a bare name means, and the name of a tool or an event.
+fn trigger(context: &Context<'_>, params: &Map<String, Value>) -> Result<String, String> {
+    let expected = "trigger: expected post:<tool>, pre:<tool>, post:email.received or post:<source>.<verb>";
+    let text = params.get("trigger").and_then(Value::as_str).unwrap_or_default().trim().to_lowercase();
+    let (when, name) = text.split_once(':').unwrap_or(("post", &text));
+    let (when, name) = (when.trim(), name.trim());
+    let allowed = |sign: char| sign.is_ascii_alphanumeric() || "._-".contains(sign);
+    let parts = name.split('.').all(|part| !part.is_empty());
+    if !matches!(when, "pre" | "post")
+        || name.len() > NAME_CHARS
+        || !name.chars().all(allowed)
+        || !parts
+        || !name.contains('.')
+    {
+        return Err(format!("{expected}, found {text:?}"));
+    }
+    if when == "pre" && !(context.known)(name) {
+        return Err(format!("trigger: there is no tool {name:?} before which a hook could run"));
+    }
+    Ok(format!("{when}:{name}"))
+}

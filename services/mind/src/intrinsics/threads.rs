@@ -1,0 +1,148 @@
+//! `thread.summarize`, `.archive` and `.unarchive`.
+
+use kairo_proto::v1::{ThreadArchived, ThreadSummarized, decided_event::Event};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Begun, Context, Done, Intrinsic, asks_nobody};
+use crate::{
+    answer::json_in,
+    prompts,
+    request::{ModelRequest, Tool},
+    state::AgentState,
+    thread::{Entry, Thread, cut_to},
+};
+
+/// Of a thread, so much is shown to be summed up, in bytes: its end.
+const SHOWN_BYTES: usize = 24 * 1024;
+/// Of one entry, so much, in bytes.
+const ENTRY_BYTES: usize = 2 * 1024;
+/// What is kept of a title and of a summary, in bytes.
+const TITLE_BYTES: usize = 200;
+const SUMMARY_BYTES: usize = 2_000;
+
+pub fn all() -> Vec<Intrinsic> {
+    let tool = |name: &str, description: &str| Tool {
+        name: name.to_owned(),
+        description: format!("{description} thread_id is the current thread if left out."),
+        schema: json!({
+            "type": "object",
+            "properties": { "thread_id": { "type": "string", "maxLength": 64 } },
+            "additionalProperties": false,
+        })
+        .to_string(),
+        needs_approval: false,
+    };
+    vec![
+        Intrinsic {
+            tool: tool("thread.summarize", "Sums a thread up, for people and for finding it again."),
+            begin: |context, params| {
+                let thread_id = which(context, params)?;
+                let request = request(context.state, &thread_id).ok_or("there is nothing in it to sum up")?;
+                Ok(Begun::Ask(request))
+            },
+            finish: |context, params, text| {
+                let thread_id = which(context, params)?;
+                let (title, summary) = read_summary(text)?;
+                let result = json!({ "thread_id": thread_id, "title": title, "summary": summary });
+                let event = Event::ThreadSummarized(ThreadSummarized { thread_id, title, summary });
+                Ok(Done { events: vec![event], result })
+            },
+        },
+        Intrinsic {
+            tool: tool("thread.archive", "Puts a thread away: it is no longer suggested."),
+            begin: |context, params| archive(context, params, true),
+            finish: asks_nobody,
+        },
+        Intrinsic {
+            tool: tool("thread.unarchive", "Takes an archived thread out again."),
+            begin: |context, params| archive(context, params, false),
+            finish: asks_nobody,
+        },
+    ]
+}
+
+fn archive(context: &Context<'_>, params: &Map<String, Value>, archived: bool) -> Result<Begun, String> {
+    let thread_id = which(context, params)?;
+    let result = json!({ "thread_id": thread_id, "status": if archived { "archived" } else { "active" } });
+    let event = Event::ThreadArchived(ThreadArchived { thread_id, archived });
+    Ok(Done { events: vec![event], result }.into())
+}
+
+/// The thread that is named, if it is one of the user's own.
+fn which(context: &Context<'_>, params: &Map<String, Value>) -> Result<String, String> {
+    let own = context.turn.thread_id.as_str();
+    let id = params.get("thread_id").and_then(Value::as_str).filter(|id| !id.is_empty()).unwrap_or(own);
+    let user = &context.turn.user;
+    let thread = context.state.threads.get(id);
+    let his = thread.is_some_and(|thread| thread.user == *user || user.is_empty());
+    his.then(|| id.to_owned()).ok_or_else(|| format!("there is no thread {id:?} of this user"))
+}
+
+/// What a model is asked for the summary of a thread; none when there is nothing in it.
+pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
+    let thread = state.threads.get(thread_id)?;
+    let told = transcript(thread, SHOWN_BYTES);
+    if told.is_empty() {
+        return None;
+    }
+    let before = match thread.summary.as_str() {
+        "" => String::new(),
+        summary => format!("The summary so far: {summary}\n\n"),
+    };
+    Some(ModelRequest::of("fast", prompts::SUMMARIZE, format!("{before}{told}")))
+}
+
+/// Title and summary from a model's answer; words that are no JSON are a summary.
+pub fn read_summary(text: &str) -> Result<(String, String), String> {
+    #[derive(Deserialize)]
+    struct Summed {
+        #[serde(default)]
+        title: String,
+        summary: String,
+    }
+    let Ok(value) = json_in(text) else {
+        let text = text.trim();
+        let title: String = text.split_whitespace().take(8).collect::<Vec<_>>().join(" ");
+        return match text.is_empty() {
+            true => Err("expected a title and a summary".to_owned()),
+            false => Ok((cut_to(&title, TITLE_BYTES), cut_to(text, SUMMARY_BYTES))),
+        };
+    };
+    let Summed { title, summary } =
+        serde_json::from_value(value).map_err(|error| format!("expected a title and a summary: {error}"))?;
+    Ok((cut_to(title.trim(), TITLE_BYTES), cut_to(summary.trim(), SUMMARY_BYTES)))
+}
+
+/// The end of a thread as plain text, at most `bytes` of it.
+pub fn transcript(thread: &Thread, bytes: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut size = 0;
+    for entry in thread.entries().rev() {
+        let line = cut_to(&told(entry), ENTRY_BYTES);
+        size += line.len() + 1;
+        if size > bytes && !lines.is_empty() {
+            break;
+        }
+        lines.push(line);
+    }
+    lines.reverse();
+    lines.join("\n")
+}
+
+fn told(entry: &Entry) -> String {
+    match entry {
+        Entry::User { words, .. } => format!("user: {}", words.in_words()),
+        Entry::Said { text, .. } => format!("agent: {text}"),
+        Entry::Notice { text, .. } => text.clone(),
+        Entry::Called { text, calls, .. } => {
+            let call = |call: &crate::thread::Call| {
+                let result = call.result.as_deref().unwrap_or("still running");
+                format!("{} {} -> {}", call.tool, cut_to(&call.arguments, 500), cut_to(result, 1_000))
+            };
+            let calls: Vec<String> = calls.iter().map(call).collect();
+            let said = if text.is_empty() { String::new() } else { format!("agent: {text}\n") };
+            format!("{said}{}", calls.join("\n"))
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `user.notify`: words for the user that answer nothing.
+
+use kairo_proto::v1::{AgentAction, Say, agent_action::Action, decided_event::Event};
+use serde_json::{Map, Value, json};
+
+use super::{Begun, Context, Done, Intrinsic, asks_nobody};
+use crate::request::Tool;
+
+pub fn all() -> Vec<Intrinsic> {
+    let tool = Tool {
+        name: "user.notify".to_owned(),
+        description: "Tells the user something, such as a reminder; it is no answer to anything they said.".to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": { "message": { "type": "string", "minLength": 1, "maxLength": 4_000 } },
+            "required": ["message"],
+            "additionalProperties": false,
+        })
+        .to_string(),
+        needs_approval: false,
+    };
+    vec![Intrinsic { tool, begin: notify, finish: asks_nobody }]
+}
+
+fn notify(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let text = params.get("message").and_then(Value::as_str).ok_or("message: expected a text")?;
+    let user = context.turn.user.clone();
+    let say = Say { text: text.to_owned(), user: user.clone(), message_id: String::new(), r#final: false };
+    let event = Event::Action(AgentAction { action: Some(Action::Say(say)) });
+    Ok(Done { events: vec![event], result: json!({ "notified": user }) }.into())
+}

@@ -1,0 +1,36 @@
+//! The pure core of agent-runtime: what an agent knows, and how it decides. No IO, no clock, no chance. Whoever has an
+//! agent's part of the log can fold it and decide as the agent did.
+//!
+//! * [`log`]: the order in which the log is folded, and what is left to decide on
+//! * [`state`]: what an agent knows, folded from the log; [`thread`] its conversations, [`in_flight`] what it has
+//!   going, `events` how that changes
+//! * [`deliberation`]: from one input to one decision, by way of model calls
+//! * [`request`]: what a model is asked, built from the state; [`facts`] what is in progress
+//! * [`answer`]: what a model's answer means
+
+pub mod answer;
+pub mod chain;
+pub mod conditions;
+pub mod deliberation;
+mod events;
+pub mod facts;
+mod folding;
+mod hearing;
+pub mod in_flight;
+pub mod intrinsics;
+pub mod log;
+pub mod memories;
+pub mod prompts;
+pub mod request;
+pub mod schedule;
+pub mod schema;
+pub mod secrets;
+mod seen;
+mod shared;
+pub mod state;
+mod target;
+pub mod tasks;
+#[cfg(test)]
+mod tests;
+pub mod thread;
+pub mod words;

@@ -1,0 +1,378 @@
+//! The order in which the log is folded.
+//!
+//! A decision at sequence 60 with cursor 40 was made by an agent that knew nothing after 40, although an input may
+//! stand at 50. So inputs and facts wait until a decision's cursor passes them, and only then become part of the
+//! state; what no cursor has passed is what is left to decide on.
+//!
+//! An order to stop does not wait behind what was said before it: its decision names it and leaves the cursor where it is
+//! ([`overtaking`]).
+//!
+//! What is observed for the sake of a decision is kept apart from what stands ([`Base`]): as long as the decision is not
+//! in the log, another one may take its place, and a snapshot must hold no more than what stands.
+
+mod overtaking;
+
+use std::{collections::VecDeque, sync::Arc};
+
+use kairo_events::record::Record;
+use kairo_proto::{Body, v1::AgentCommand};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::state::{AgentState, Cause, Interjection};
+
+/// Of what lies ahead of an agent in memory, so much is kept whole; of the rest only where it stands, to be read when its
+/// turn comes.
+pub const HELD: usize = 256;
+
+/// An agent's state and what lies ahead of it.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// With everything up to `observed`.
+    pub state: Arc<AgentState>,
+    /// How far the log was read.
+    pub read: u64,
+    /// The last sequence that was observed; ahead of the cursor when what came after it needed no decision.
+    pub observed: u64,
+    ahead: VecDeque<Ahead>,
+    /// Of what is ahead, so much is kept whole; none for all of it, which is what folding needs.
+    held: Option<usize>,
+    /// What stood before the input was observed that is being decided on.
+    base: Option<Base>,
+    /// Decisions in a row that were on orders that overtook.
+    overtaken: u32,
+}
+
+/// Something that no decision has passed.
+#[derive(Clone, Debug)]
+struct Ahead {
+    sequence: u64,
+    /// None for what is to be read when it is needed.
+    record: Option<Record>,
+}
+
+impl Ahead {
+    fn order(&self) -> Option<&AgentCommand> {
+        match &self.record.as_ref()?.body {
+            Body::AgentCommand(order) => Some(order),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Base {
+    state: Arc<AgentState>,
+    observed: u64,
+    /// The input that is being decided on: the first that wants a decision, the last that joined it, or an order.
+    input: u64,
+    /// Whether that is an order that overtakes what is ahead.
+    overtakes: bool,
+}
+
+/// An input to decide on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    pub record: Box<Record>,
+    /// Everything up to here is known, and this input. It stands further ahead where it overtakes others.
+    pub cursor: u64,
+}
+
+impl From<Record> for Input {
+    fn from(record: Record) -> Self {
+        Self { cursor: record.sequence, record: Box::new(record) }
+    }
+}
+
+/// What became of a record that was taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pushed {
+    /// It lies ahead now, or was known.
+    Ahead,
+    /// It decides on the input at this sequence.
+    Decided(u64),
+    /// It decides nothing but counts for the guard.
+    Guarded,
+}
+
+/// What is next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ready {
+    /// This wants a decision.
+    Input(Input),
+    /// What stands at these sequences is to be read first: see [`Log::supply`].
+    Missing(Vec<u64>),
+}
+
+/// What stands of an agent, from which the log is read on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub version: u32,
+    /// The log it is of.
+    pub log: Uuid,
+    /// Everything up to here was read: it is part of the state, or among what is ahead.
+    pub through: u64,
+    pub observed: u64,
+    pub state: Arc<AgentState>,
+    /// Sequences of what no decision has passed.
+    pub ahead: Vec<u64>,
+}
+
+/// Folding changed: snapshots of other versions are passed over and the log is read from its beginning.
+pub const SNAPSHOT_VERSION: u32 = 6;
+
+/// What was read does not fit what was observed: somebody decided otherwise, so the state must be rebuilt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Diverged;
+
+impl Log {
+    /// Goes on from a snapshot; `None` when it is of another version or another log.
+    pub fn resume(snapshot: Snapshot, log: Uuid) -> Option<Self> {
+        (snapshot.version == SNAPSHOT_VERSION && snapshot.log == log).then(|| Self {
+            state: snapshot.state,
+            read: snapshot.through,
+            observed: snapshot.observed,
+            ahead: snapshot.ahead.into_iter().map(|sequence| Ahead { sequence, record: None }).collect(),
+            held: None,
+            base: None,
+            overtaken: 0,
+        })
+    }
+
+    /// What stands, whatever is being decided on.
+    pub fn snapshot(&self, log: Uuid) -> Snapshot {
+        let (state, observed) = match &self.base {
+            Some(base) => (base.state.clone(), base.observed),
+            None => (self.state.clone(), self.observed),
+        };
+        let ahead = self.ahead.iter().map(|ahead| ahead.sequence).collect();
+        Snapshot { version: SNAPSHOT_VERSION, log, through: self.read, observed, state, ahead }
+    }
+
+    /// Takes in the next record of the agent's subjects.
+    pub fn push(&mut self, record: Record) -> Result<Pushed, Diverged> {
+        let known = record.sequence <= self.read;
+        self.read = self.read.max(record.sequence);
+        let Body::AgentDecision(decision) = &record.body else {
+            if !known && record.sequence > self.observed {
+                self.keep(record);
+            }
+            return Ok(Pushed::Ahead);
+        };
+        if record.sequence <= self.state.decided {
+            return Ok(Pushed::Ahead);
+        }
+        // Every decision goes beyond the one before it or takes an order out of what is ahead, so this is a copy of one. It
+        // decides nothing, but the guard counts it.
+        let overtakes = decision.overtaking != 0;
+        let is_new = if overtakes { self.is_ahead(decision.overtaking) } else { decision.cursor > self.state.cursor };
+        if !is_new {
+            self.guarded_by(record.sequence);
+            return Ok(Pushed::Guarded);
+        }
+        if decision.cursor < self.observed || self.base.as_ref().is_some_and(|base| base.overtakes) {
+            self.go_back(decision.cursor)?;
+        }
+        while let Some(passed) = self.ahead.pop_front_if(|next| next.sequence <= decision.cursor) {
+            self.pass(&passed)?;
+        }
+        if overtakes {
+            let order = self.at(decision.overtaking).and_then(|at| self.ahead.remove(at)).ok_or(Diverged)?;
+            self.pass(&order)?;
+        }
+        self.overtaken = if overtakes { self.overtaken.saturating_add(1) } else { 0 };
+        self.base = None;
+        self.observed = decision.cursor;
+        Arc::make_mut(&mut self.state).commit(&record, decision);
+        Ok(Pushed::Decided(decision.decided_on()))
+    }
+
+    fn keep(&mut self, record: Record) {
+        let (sequence, is_order) = (record.sequence, matches!(record.body, Body::AgentCommand(_)));
+        // Orders may overtake what is before them, so they are at hand wherever they stand.
+        let orders = || self.ahead.iter().filter(|ahead| ahead.order().is_some()).count();
+        let has_room = |held| self.ahead.len() < held || is_order && orders() < held;
+        let record = self.held.is_none_or(has_room).then_some(record);
+        self.ahead.push_back(Ahead { sequence, record });
+    }
+
+    /// What a decision passes becomes part of the state.
+    fn pass(&mut self, passed: &Ahead) -> Result<(), Diverged> {
+        if passed.sequence > self.observed {
+            // What cannot be observed any more was not read in time: whoever decided knew it.
+            Arc::make_mut(&mut self.state).observe(passed.record.as_ref().ok_or(Diverged)?);
+        }
+        Ok(())
+    }
+
+    /// Where what stands at this sequence is among what is ahead.
+    fn at(&self, sequence: u64) -> Option<usize> {
+        self.ahead.binary_search_by_key(&sequence, |ahead| ahead.sequence).ok()
+    }
+
+    fn is_ahead(&self, sequence: u64) -> bool {
+        self.at(sequence).is_some()
+    }
+
+    /// Takes in the decision that this replica has just committed. What was written before it is still to be read.
+    pub fn decided(&mut self, record: Record) -> Result<Pushed, Diverged> {
+        let read = self.read;
+        let outcome = self.push(record);
+        self.read = read;
+        outcome
+    }
+
+    /// Somebody decided on less than was observed here.
+    fn go_back(&mut self, cursor: u64) -> Result<(), Diverged> {
+        let base = self.base.take().filter(|base| cursor >= base.observed).ok_or(Diverged)?;
+        (self.state, self.observed) = (base.state, base.observed);
+        Ok(())
+    }
+
+    /// Something unreadable stood on one of the agent's subjects. On the decision subject it still moves the guard.
+    pub fn pass_over(&mut self, sequence: u64, on_decisions: bool) {
+        self.read = self.read.max(sequence);
+        if on_decisions {
+            self.guarded_by(sequence);
+        }
+    }
+
+    fn guarded_by(&mut self, sequence: u64) {
+        let states = [Some(&mut self.state), self.base.as_mut().map(|base| &mut base.state)];
+        for state in states.into_iter().flatten() {
+            if state.decided < sequence {
+                Arc::make_mut(state).decided = sequence;
+            }
+        }
+    }
+
+    /// Observes up to the next input that wants a decision.
+    pub fn next_input(&mut self) -> Option<Ready> {
+        loop {
+            if let Some(order) = self.overtake() {
+                return Some(Ready::Input(order));
+            }
+            let next = self.ahead.front()?;
+            let Some(record) = &next.record else { return Some(self.missing()) };
+            if next.sequence > self.observed {
+                // Whatever may want a decision is observed on a state of its own.
+                let before = (!is_mere_fact(&record.body)).then(|| (self.state.clone(), self.observed));
+                Arc::make_mut(&mut self.state).observe(record);
+                self.observed = next.sequence;
+                let wanted = before.filter(|_| self.state.wants(next.sequence));
+                let base = |(state, observed)| Base { state, observed, input: next.sequence, overtakes: false };
+                self.base = wanted.map(base);
+                if self.base.is_some() {
+                    continue;
+                }
+            }
+            if let Some(base) = &self.base {
+                let input = base.input;
+                return self.join_messages(input);
+            }
+            self.ahead.pop_front();
+        }
+    }
+
+    /// From here on, no more than this is kept whole of what lies ahead.
+    pub fn hold_at_most(&mut self, held: usize) {
+        self.held = Some(held);
+    }
+
+    /// The first of what is to be read.
+    fn missing(&self) -> Ready {
+        let held = self.held.unwrap_or(usize::MAX);
+        let ahead = self.ahead.iter().take(held);
+        Ready::Missing(ahead.filter(|ahead| ahead.record.is_none()).map(|ahead| ahead.sequence).collect())
+    }
+
+    /// Everything that is to be read: a decision of somebody else may pass any of it.
+    pub fn all_missing(&self) -> Vec<u64> {
+        self.ahead.iter().filter(|ahead| ahead.record.is_none()).map(|ahead| ahead.sequence).collect()
+    }
+
+    /// What is to be read and supplied before this can be taken in: a decision may pass what is not here yet.
+    pub fn lacking(&self, record: &Record) -> Vec<u64> {
+        let Body::AgentDecision(decision) = &record.body else { return Vec::new() };
+        if record.sequence <= self.state.decided {
+            return Vec::new();
+        }
+        let is_passed = |at: u64| at <= decision.cursor || at == decision.overtaking;
+        let passed = self.ahead.iter().filter(|ahead| is_passed(ahead.sequence));
+        passed.filter(|ahead| ahead.record.is_none()).map(|ahead| ahead.sequence).collect()
+    }
+
+    /// Takes in what was read of what was missing; none for what nobody can read.
+    pub fn supply(&mut self, sequence: u64, record: Option<Record>) {
+        if let Some(at) = self.at(sequence) {
+            match (record, self.ahead.get_mut(at)) {
+                (Some(record), Some(ahead)) => ahead.record = Some(record),
+                _ => _ = self.ahead.remove(at),
+            }
+        }
+    }
+
+    /// Where the agent wants that, goes on from the message at `input` to the last one of its thread, as long as nothing
+    /// else between them wants a decision: they are decided on together.
+    fn join_messages(&mut self, input: u64) -> Option<Ready> {
+        let policy = self.state.profile.as_ref().map(|profile| profile.interjection).unwrap_or_default();
+        let mut at = self.ahead.iter().position(|ahead| ahead.sequence == input)?;
+        while policy != Interjection::Order
+            && let Some(next) = self.next_of_thread(at)
+        {
+            for ahead in self.ahead.iter().take(next + 1).skip(at + 1) {
+                if ahead.sequence > self.observed {
+                    Arc::make_mut(&mut self.state).observe(ahead.record.as_ref()?);
+                    self.observed = ahead.sequence;
+                }
+            }
+            at = next;
+        }
+        let last = self.ahead.get(at)?;
+        if let Some(base) = &mut self.base {
+            base.input = last.sequence;
+        }
+        last.record.clone().map(|record| Ready::Input(record.into()))
+    }
+
+    /// Where the next message of the same thread and user is, if only facts stand before it.
+    fn next_of_thread(&self, at: usize) -> Option<usize> {
+        let thread_of = |record: &Record| match &record.body {
+            Body::AgentMessage(message) => Some((AgentState::thread_of(record, message), message.user.clone())),
+            _ => None,
+        };
+        let front = self.ahead.get(at)?.record.as_ref()?;
+        // One that is refused is answered by itself.
+        self.state.due(front.sequence).filter(|(_, turn)| turn.cause == Cause::Message)?;
+        let thread = thread_of(front)?;
+        let passed_over = |body: &Body| match body {
+            Body::AgentMessage(message) => self.state.has_heard(message),
+            body => is_mere_fact(body),
+        };
+        for (position, ahead) in self.ahead.iter().enumerate().skip(at + 1) {
+            // What is not here yet is not known to be passed over.
+            let record = ahead.record.as_ref()?;
+            if !passed_over(&record.body) {
+                return (thread_of(record)? == thread).then_some(position);
+            }
+        }
+        None
+    }
+
+    /// How much was read that no decision has passed.
+    pub fn waiting(&self) -> usize {
+        self.ahead.len()
+    }
+}
+
+/// What never makes it anybody's move.
+fn is_mere_fact(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::ToolInvoke(_)
+            | Body::ToolProgress(_)
+            | Body::ProcessSpawned(_)
+            | Body::ProcessProgress(_)
+            | Body::ProcessCanceled(_)
+    )
+}

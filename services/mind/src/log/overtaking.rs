@@ -1,0 +1,50 @@
+//! Orders to stop, which do not wait behind what was said before them.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use kairo_events::record::Record;
+
+use super::{Base, Input, Log};
+
+/// So many overtake one after the other: whoever gives orders without end holds nobody up.
+const IN_A_ROW: u32 = 16;
+
+impl Log {
+    /// An order to stop that stands behind what is to be decided on comes first: on the state that stands, to which only it
+    /// is added.
+    pub(super) fn overtake(&mut self) -> Option<Input> {
+        let base = self.base.as_ref().filter(|base| base.overtakes || self.overtaken < IN_A_ROW)?;
+        let first = self.ahead.front()?.sequence;
+        let order = match base.overtakes {
+            true => self.ahead.get(self.at(base.input)?)?.record.clone()?,
+            false => self.stop_behind(first)?.clone(),
+        };
+        let cursor = base.observed;
+        if !base.overtakes {
+            let before = base.state.clone();
+            let mut state = before.clone();
+            Arc::make_mut(&mut state).observe(&order);
+            // One that was given before.
+            if !state.wants(order.sequence) {
+                return None;
+            }
+            self.state = state;
+            self.observed = cursor;
+            self.base = Some(Base { state: before, observed: cursor, input: order.sequence, overtakes: true });
+        }
+        Some(Input { record: Box::new(order), cursor })
+    }
+
+    /// The first order to stop behind this sequence, if whoever gave it gave no other before it.
+    fn stop_behind(&self, first: u64) -> Option<&Record> {
+        let mut gave = BTreeSet::new();
+        for ahead in &self.ahead {
+            let Some(order) = ahead.order() else { continue };
+            let is_first = gave.insert(&order.user);
+            if is_first && ahead.sequence > first && matches!(order.command.as_str(), "cancel" | "pause") {
+                return ahead.record.as_ref();
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,396 @@
+//! What an agent knows, folded from its own subjects. Folding the same log again gives the same bytes.
+//!
+//! Everything here is bounded by constants and by the agent's profile, both of which are in the log or in the code,
+//! never by configuration: two replicas configured differently must fold alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kairo_events::record::Record;
+use kairo_proto::{
+    Body,
+    v1::{AgentDecision, AgentProfile, DecidedEvent, ToolCall, ToolResult, agent_action::Action, decided_event::Event},
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{
+    chain::{Chain, Move},
+    in_flight::{Doubt, Doubts, InFlight, Processes},
+    memories::Memories,
+    seen::Seen,
+    shared::Shared,
+    tasks::Tasks,
+    thread::{Call, Entry, Thread, cut},
+    words::Words,
+};
+
+/// Threads an agent keeps at hand; the one idle longest makes room.
+const THREADS: usize = 1_000;
+/// Text all threads keep for the model, in bytes, so that a snapshot fits one message; the thread idle longest makes
+/// room.
+const MIND_BYTES: usize = 512 * 1024;
+/// Entries of a thread when the profile does not say.
+const HISTORY: usize = 200;
+
+/// An agent's state at one point of its log.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentState {
+    pub profile: Option<Profile>,
+    /// The last input dealt with; everything known has a sequence up to this.
+    pub cursor: u64,
+    /// Sequence of the last message on the decision subject: what the next decision is guarded by.
+    pub decided: u64,
+    pub threads: BTreeMap<String, Shared<Thread>>,
+    /// Turns not yet over, by what [`turn_of`] says of their events.
+    pub turns: BTreeMap<Uuid, Turn>,
+    /// Actions without a result, by action id.
+    pub in_flight: BTreeMap<Uuid, InFlight>,
+    pub processes: Processes,
+    pub doubts: Doubts,
+    pub tasks: Shared<Tasks>,
+    pub memories: Shared<Memories>,
+    pub(super) seen: Shared<Seen>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Where in the log it was defined.
+    pub sequence: u64,
+    pub prompt: String,
+    pub tools: Vec<String>,
+    pub max_steps: u32,
+    pub history_limit: usize,
+    pub interjection: Interjection,
+    /// Whether it plans and has chains compiled, instead of calling tools itself.
+    pub plans: bool,
+    /// Whether its messages are matched to threads, one for each subject.
+    pub topics: bool,
+    /// IANA name; UTC where it says none.
+    pub time_zone: String,
+    /// HH:MM; empty for never.
+    pub day_ends_at: String,
+}
+
+/// What becomes of a message that comes while the agent is deciding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Interjection {
+    /// It is decided on when its turn comes.
+    #[default]
+    Order,
+    /// All that came are decided on together, next.
+    Join,
+    /// The decision under way is begun again, with what came.
+    Restart,
+}
+
+/// Something that wants an answer, on its way to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    pub cause: Cause,
+    /// The chain it belongs to.
+    pub correlation: Uuid,
+    pub thread_id: String,
+    pub user: String,
+    /// The message answered; empty when none began it.
+    pub message_id: String,
+    /// Answers of the heavy model committed so far.
+    pub steps: u32,
+    /// Actions whose results it waits for.
+    pub waiting: BTreeSet<Uuid>,
+    /// Sequence of the input that makes it this turn's move; none while it waits.
+    pub due: Option<u64>,
+    /// Words not yet in a thread, since it is not known in which they belong.
+    pub unplaced: Option<Words>,
+    /// What was put to the user, who is to choose.
+    pub offer: Option<Offer>,
+    /// The steps it is carrying out.
+    pub chain: Option<Chain>,
+    /// Hooks on whose behalf it runs: they are not triggered by what it does.
+    pub lineage: Vec<Uuid>,
+}
+
+/// A thread that was suggested to the user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Offer {
+    pub id: Uuid,
+    /// Where in the log it was made.
+    pub since: u64,
+    /// Where the message goes if accepted, and if declined.
+    pub thread_id: String,
+    pub current_thread_id: String,
+    /// What the user chose.
+    pub accepted: Option<bool>,
+}
+
+/// What began a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Cause {
+    /// A user's words.
+    Message,
+    /// Something happened that the agent goes on from: a process ended, a human gave a verdict.
+    Event,
+    /// A task's time came, or what it waits for happened.
+    Task(Uuid),
+    /// A direct order: this call is made, no model is asked.
+    Order(Order),
+    /// Something was asked for that cannot be done.
+    Refused { kind: String, message: String },
+}
+
+/// A call that a user ordered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    pub tool: String,
+    /// A JSON object, as text.
+    pub arguments: String,
+}
+
+impl Turn {
+    /// One that has just begun, and waits for nothing yet.
+    pub(super) fn new(cause: Cause, correlation: Uuid, thread_id: &str, user: &str) -> Self {
+        Self {
+            cause,
+            correlation,
+            thread_id: thread_id.to_owned(),
+            user: user.to_owned(),
+            message_id: String::new(),
+            steps: 0,
+            waiting: BTreeSet::new(),
+            due: None,
+            unplaced: None,
+            offer: None,
+            chain: None,
+            lineage: Vec::new(),
+        }
+    }
+
+    /// Whether nothing was done for it yet.
+    pub fn is_new(&self) -> bool {
+        self.steps == 0 && self.offer.is_none() && self.chain.is_none()
+    }
+}
+
+impl AgentState {
+    /// Takes in an input or a fact. What does not concern the agent's mind changes nothing.
+    pub fn observe(&mut self, record: &Record) {
+        match &record.body {
+            Body::AgentDefined(defined) => {
+                if let Some(profile) = &defined.profile {
+                    self.profile = Some(Profile::new(record.sequence, profile));
+                }
+            }
+            Body::AgentMessage(message) => self.hear(record, message),
+            Body::AgentChoice(choice) => self.choose(record, choice),
+            Body::AgentApproval(approval) => self.approve(record, approval),
+            Body::AgentCommand(command) => self.obey(record, command),
+            Body::ToolResult(result) => self.learn(record, result),
+            Body::TaskDue(_) | Body::TaskTriggered(_) | Body::EmailReceived(_) => self.occur(record),
+            _ => self.notice(record),
+        }
+    }
+
+    /// Takes in a decision, after all that it was decided on.
+    pub fn commit(&mut self, record: &Record, decision: &AgentDecision) {
+        let decided = self.due(decision.decided_on()).map(|(id, _)| *id);
+        for event in &decision.events {
+            self.happen(record, decision, event);
+        }
+        let heavy = decision.completions.iter().filter(|completion| completion.tier == "heavy");
+        let asked = u32::try_from(heavy.count()).unwrap_or(u32::MAX);
+        if let Some(turn) = decided.and_then(|id| self.turns.get_mut(&id)) {
+            turn.due = None;
+            turn.steps = turn.steps.saturating_add(asked);
+            // It was refused, or what it ordered was refused: there is nothing it could wait for.
+            let over = matches!(turn.cause, Cause::Order(_) | Cause::Refused { .. }) && turn.waiting.is_empty();
+            if let Some(id) = decided.filter(|_| over) {
+                self.turns.remove(&id);
+            }
+        }
+        if self.tasks.triggered.iter().any(|trigger| trigger.input <= decision.cursor) {
+            self.tasks.triggered.retain(|trigger| trigger.input > decision.cursor);
+        }
+        self.cursor = decision.cursor;
+        self.decided = record.sequence;
+        self.forget_idle_threads();
+    }
+
+    /// Whether something is to be decided on at this input.
+    pub fn wants(&self, input: u64) -> bool {
+        self.due(input).is_some() || self.tasks.triggered.iter().any(|trigger| trigger.input == input)
+    }
+
+    /// The turn whose move this input makes it.
+    pub fn due(&self, input: u64) -> Option<(&Uuid, &Turn)> {
+        self.turns.iter().find(|(_, turn)| turn.due == Some(input))
+    }
+
+    /// Turns of messages that came before this input and were not answered, as they came: they are answered with it.
+    pub fn joined(&self, input: u64) -> Vec<(&Uuid, &Turn)> {
+        let mut joined: Vec<_> =
+            self.turns.iter().filter(|(_, turn)| turn.due.is_some_and(|due| due < input)).collect();
+        joined.sort_by_key(|(_, turn)| turn.due);
+        joined
+    }
+
+    /// Makes it the move of a turn that begins with this input.
+    pub(super) fn begin(&mut self, id: Uuid, record: &Record, cause: Cause, thread_id: &str, user: &str) {
+        let mut turn = Turn::new(cause, record.envelope.correlation_id, thread_id, user);
+        turn.due = Some(record.sequence);
+        self.turns.insert(id, turn);
+    }
+
+    pub(super) fn add(&mut self, sequence: u64, thread_id: &str, entry: Entry) {
+        let limit = self.history_limit();
+        if let Some(thread) = self.threads.get_mut(thread_id) {
+            thread.push(sequence, entry, limit);
+        }
+    }
+
+    fn learn(&mut self, record: &Record, result: &ToolResult) {
+        let Ok(action) = Uuid::parse_str(&result.action_id) else { return };
+        let Some(known) = self.in_flight.remove(&action) else { return };
+        self.end_step(known.turn, action, result);
+        self.happened_after(record, &known, result);
+        if result.error.as_ref().is_some_and(|error| error.kind == "in_doubt") {
+            let InFlight { thread_id, tool, arguments, .. } = &known;
+            let (thread_id, tool, arguments) = (thread_id.clone(), tool.clone(), arguments.clone());
+            self.doubts.add(Doubt { action, thread_id, tool, arguments });
+        }
+        let limit = self.history_limit();
+        if let Some(thread) = self.threads.get_mut(&known.thread_id) {
+            thread.end_call(record.sequence, action, &told(result), limit);
+            thread.remember(&record.envelope.id.to_string());
+        }
+        let Some(turn) = self.turns.get_mut(&known.turn) else { return };
+        turn.waiting.remove(&action);
+        // A chain that took another's place does not wait for what that one had in flight.
+        let goes_on = match &turn.chain {
+            Some(chain) => chain.next() != Move::Wait,
+            None => turn.waiting.is_empty(),
+        };
+        if goes_on {
+            match turn.cause {
+                Cause::Message | Cause::Event | Cause::Task(_) => turn.due = Some(record.sequence),
+                // Whoever ordered it reads the result.
+                Cause::Order(_) | Cause::Refused { .. } => _ = self.turns.remove(&known.turn),
+            }
+        }
+    }
+
+    /// Takes in one event of a decision.
+    pub(super) fn happen(&mut self, record: &Record, decision: &AgentDecision, event: &DecidedEvent) {
+        let Some(turn_id) = turn_of(event) else { return };
+        if let (Some(Event::Action(_) | Event::ChainStepEnded(_)), Some(thread)) =
+            (&event.event, self.threads.get_mut(&event.thread_id))
+        {
+            thread.remember(&event.event_id);
+        }
+        match &event.event {
+            Some(Event::ThreadCreated(_)) => {
+                if let Some(thread) = self.threads.get_mut(&event.thread_id) {
+                    thread.announced = true;
+                }
+            }
+            Some(Event::Joined(_)) => _ = self.turns.remove(&turn_id),
+            Some(Event::Action(action)) => match &action.action {
+                Some(Action::Say(say)) => {
+                    let entry = Entry::Said { turn: turn_id, text: cut(&say.text) };
+                    self.add(record.sequence, &event.thread_id, entry);
+                    if say.r#final {
+                        self.turns.remove(&turn_id);
+                    }
+                }
+                Some(Action::ToolCall(call)) => self.call(record, decision.cursor, event, turn_id, call),
+                None => {}
+            },
+            Some(Event::Thought(_) | Event::Failed(_)) | None => {}
+            Some(other) => self.fold(record, event, turn_id, other),
+        }
+    }
+
+    fn call(&mut self, record: &Record, after: u64, event: &DecidedEvent, turn_id: Uuid, call: &ToolCall) {
+        let Ok(action) = Uuid::parse_str(&event.event_id) else { return };
+        let since = record.envelope.time;
+        let mut flight = InFlight::decided(turn_id, &event.thread_id, &call.tool, &call.arguments, since, after);
+        flight.lineage = self.turns.get(&turn_id).map(|turn| turn.lineage.clone()).unwrap_or_default();
+        self.in_flight.insert(action, flight);
+        self.begin_step(turn_id, action, call);
+        let ordered = self.turns.get(&turn_id).is_some_and(|turn| matches!(turn.cause, Cause::Order(_)));
+        if let Some(turn) = self.turns.get_mut(&turn_id) {
+            turn.waiting.insert(action);
+        }
+        let arguments = cut(&call.arguments);
+        if ordered {
+            // The model did not make this call, and must not believe that it did.
+            let text = format!("Event: the user ordered {} {arguments}.", call.tool);
+            return self.add(record.sequence, &event.thread_id, Entry::Notice { turn: turn_id, text });
+        }
+        let limit = self.history_limit();
+        if let Some(thread) = self.threads.get_mut(&event.thread_id) {
+            let call = Call { action, tool: call.tool.clone(), arguments, since, after, result: None };
+            thread.push_call(record.sequence, turn_id, call, limit);
+        }
+    }
+
+    pub(super) fn history_limit(&self) -> usize {
+        self.profile.as_ref().map_or(HISTORY, |profile| profile.history_limit)
+    }
+
+    fn forget_idle_threads(&mut self) {
+        let mut bytes: usize = self.threads.values().map(|thread| thread.bytes).sum();
+        while self.threads.len() > THREADS || bytes > MIND_BYTES {
+            let open = self.turns.values().map(|turn| &turn.thread_id);
+            let open: BTreeSet<&String> =
+                open.chain(self.processes.running.values().map(|process| &process.thread_id)).collect();
+            let idle =
+                self.threads.iter().filter(|(id, _)| !open.contains(id)).min_by_key(|(_, thread)| thread.touched);
+            let Some(id) = idle.map(|(id, _)| id.clone()) else { return };
+            bytes -= self.threads.remove(&id).map_or(0, |thread| thread.bytes);
+        }
+    }
+}
+
+impl Profile {
+    pub(super) fn new(sequence: u64, profile: &AgentProfile) -> Self {
+        let history = usize::try_from(profile.history_limit).unwrap_or(HISTORY);
+        Self {
+            sequence,
+            prompt: profile.prompt.clone(),
+            tools: profile.tools.clone(),
+            max_steps: profile.max_steps,
+            history_limit: if history == 0 { HISTORY } else { history },
+            interjection: match profile.interjection.as_str() {
+                "join" => Interjection::Join,
+                "restart" => Interjection::Restart,
+                _ => Interjection::Order,
+            },
+            plans: profile.planning == "chain",
+            topics: profile.threads == "topics",
+            time_zone: if profile.time_zone.is_empty() { "UTC".to_owned() } else { profile.time_zone.clone() },
+            day_ends_at: profile.day_ends_at.clone(),
+        }
+    }
+
+    /// Whether the agent may use the tool: it is named, or a prefix with `*` covers it, or nothing is named at all.
+    pub fn offers(&self, tool: &str) -> bool {
+        let covers = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(prefix) => tool.starts_with(prefix),
+            None => pattern == tool,
+        };
+        self.tools.is_empty() || self.tools.iter().any(covers)
+    }
+}
+
+/// Which turn a decided event belongs to.
+fn turn_of(event: &DecidedEvent) -> Option<Uuid> {
+    let id = if event.turn_id.is_empty() { &event.correlation_id } else { &event.turn_id };
+    Uuid::parse_str(id).ok()
+}
+
+/// A result as a model is told it: JSON either way.
+fn told(result: &ToolResult) -> String {
+    match &result.error {
+        None => result.result.clone(),
+        Some(error) => serde_json::json!({ "error": error.kind, "message": error.message }).to_string(),
+    }
+}

@@ -1,0 +1,40 @@
+//! What a user said: words, and the images and audio that belong to them. Only the latter's names are known here.
+
+use kairo_events::media;
+use kairo_proto::v1::{AgentMessage, Part};
+use serde::{Deserialize, Serialize};
+
+use super::thread::cut;
+
+/// Parts of one message that are kept; the gateway takes fewer.
+const PARTS: usize = 64;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Words {
+    pub text: String,
+    pub parts: Vec<Part>,
+}
+
+impl Words {
+    /// As much of a message as is kept for the model.
+    pub(super) fn of(message: &AgentMessage) -> Self {
+        Self { text: cut(&message.text), parts: message.parts.iter().take(PARTS).cloned().collect() }
+    }
+
+    /// For whom only words will do: each part is named in its place, as in `[image photo.png, 120 kB]`.
+    pub fn in_words(&self) -> String {
+        media::in_words(&self.text, &self.parts)
+    }
+
+    /// What it takes to keep them.
+    pub(super) fn bytes(&self) -> usize {
+        let part = |part: &Part| part.media_type.len() + part.digest.len() + part.name.len();
+        self.text.len() + self.parts.iter().map(part).sum::<usize>()
+    }
+}
+
+impl From<&str> for Words {
+    fn from(text: &str) -> Self {
+        Self { text: text.to_owned(), parts: Vec::new() }
+    }
+}
