@@ -1,6 +1,10 @@
-//! What the layout promises: pure files are pure, files stay readable.
+//! What the layout promises: pure files and crates are pure, files stay readable.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// Decisions: synchronous functions of state and event.
 const PURE: &[&str] = &[
@@ -101,6 +105,28 @@ const IMPURE: &[&str] = &[
     "kairo_core::bus",
 ];
 
+/// Crates that are pure as a whole.
+const PURE_CRATES: &[&str] = &["kairo-events", "kairo-mind"];
+
+/// What a pure crate does not depend on, at any depth: what waits, listens, connects or stores. A name stands for those
+/// that continue it, too, such as `tokio-util`.
+const IMPURE_CRATES: &[&str] = &[
+    "kairo-core",
+    "tokio",
+    "async-nats",
+    "async-std",
+    "axum",
+    "hyper",
+    "mio",
+    "reqwest",
+    "rustls",
+    "smol",
+    "socket2",
+    "sqlx",
+    "tonic",
+    "ureq",
+];
+
 /// What runs in the simulation, too: it asks the world for something through the port of the bus, or not at all.
 const SIMULATED: &[&str] = &[
     "services/events/src",
@@ -196,6 +222,62 @@ fn pure_files_are_pure() {
         );
     }
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// What each package of the workspace and below it depends on, as all are built together; without what only tests need.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut tree = Command::new(cargo);
+    tree.args(["tree", "--workspace", "--edges", "normal", "--prefix", "depth", "--format", " {p}"]);
+    let output = tree.args(["--offline", "--locked"]).current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut dependencies = BTreeMap::<String, BTreeSet<String>>::new();
+    let mut above: Vec<String> = Vec::new();
+    for line in String::from_utf8(output.stdout).unwrap().lines().filter(|line| !line.is_empty()) {
+        // Depth, name, version; then where it is and whether it was listed before.
+        let words: Vec<&str> = line.split_whitespace().take(3).collect();
+        let package = words[1..].join(" ");
+        above.truncate(words[0].parse().unwrap());
+        if let Some(parent) = above.last() {
+            dependencies.entry(parent.clone()).or_default().insert(package.clone());
+        }
+        above.push(package);
+    }
+    dependencies
+}
+
+/// How a crate comes to depend on others that are impure, from dependency to dependency.
+fn ways_to_impure(name: &str, dependencies: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let is = |package: &str, name: &str| package.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '-']));
+    let start = dependencies.keys().find(|package| package.split(' ').next() == Some(name));
+    let start = start.unwrap_or_else(|| panic!("no package {name}"));
+    let (mut seen, mut found) = (BTreeSet::from([start]), Vec::new());
+    let mut ways = VecDeque::from([vec![start]]);
+    while let Some(way) = ways.pop_front() {
+        for next in dependencies.get(way[way.len() - 1]).into_iter().flatten() {
+            if !seen.insert(next) {
+                continue;
+            }
+            let way: Vec<&String> = way.iter().copied().chain([next]).collect();
+            if IMPURE_CRATES.iter().any(|name| is(next, name)) {
+                found.push(way.iter().map(|package| package.as_str()).collect::<Vec<_>>().join(" > "));
+            }
+            ways.push_back(way);
+        }
+    }
+    found
+}
+
+#[test]
+fn pure_crates_are_pure_at_every_depth() {
+    let dependencies = dependencies();
+    let found: Vec<String> = PURE_CRATES.iter().flat_map(|name| ways_to_impure(name, &dependencies)).collect();
+    assert!(found.is_empty(), "{found:#?}");
+    // That it would be found if it were there.
+    let ways = ways_to_impure("kairo-agent-runtime", &dependencies);
+    for name in ["tokio", "async-nats", "reqwest", "hyper", "axum"] {
+        assert!(ways.iter().any(|way| way.contains(&format!(" > {name} v"))), "{name}: {ways:#?}");
+    }
 }
 
 #[test]
