@@ -6,6 +6,7 @@
 
 pub mod check;
 pub mod format;
+mod mistakes;
 pub mod references;
 #[cfg(test)]
 mod tests;

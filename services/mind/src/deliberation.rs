@@ -5,7 +5,7 @@
 //! what it decides next rests on the same as what will be known once the decision stands in the log.
 //!
 //! * [`placing`]: which thread a message belongs to
-//! * [`thinking`]: the heavy model's answers, and what they mean
+//! * [`thinking`]: the heavy model's answers, and what they mean; [`turn_request`] what it is asked
 //! * [`planning`]: from a plan to a chain
 //! * [`stepping`]: the steps of a chain; [`deciding`] completes them
 //! * [`firing`]: tasks whose time came, and hooks
@@ -20,6 +20,7 @@ mod planning;
 mod saying;
 mod stepping;
 mod thinking;
+mod turn_request;
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 

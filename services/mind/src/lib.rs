@@ -5,7 +5,7 @@
 //! * [`state`]: what an agent knows, folded from the log; [`thread`] its conversations, [`in_flight`] what it has
 //!   going, `events` how that changes
 //! * [`deliberation`]: from one input to one decision, by way of model calls
-//! * [`request`]: what a model is asked, built from the state; [`facts`] what is in progress
+//! * [`request`]: what a model is asked; [`facts`] what it is told to be in progress
 //! * [`answer`]: what a model's answer means
 
 pub mod answer;

@@ -6,11 +6,10 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::mistakes::{MISTAKES, few};
 use super::references::{self, Of, Use};
 use super::{Step, THINK, format};
 
-/// Mistakes that are told at once; more do not help whoever is to mend them.
-const MISTAKES: usize = 20;
 /// Longest name for which a similar one is looked for, in characters.
 const GUESSED_CHARS: usize = 64;
 /// Events that are listed where one is referred to that does not exist.
@@ -38,16 +37,6 @@ pub fn mistakes(steps: &[Step], known: impl Fn(&str) -> bool, thread_id: &str) -
         mistakes.extend(tool.into_iter().chain(thread).chain(dangling).map(|mistake| format!("{place}: {mistake}")));
     }
     few(mistakes)
-}
-
-/// The first mistakes, and how many more there are.
-pub(super) fn few(mut mistakes: Vec<String>) -> Vec<String> {
-    let more = mistakes.len().saturating_sub(MISTAKES);
-    mistakes.truncate(MISTAKES);
-    if more > 0 {
-        mistakes.push(format!("… and {more} more"));
-    }
-    mistakes
 }
 
 /// Where in a chain its events are.

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::check::few;
+use super::mistakes::few;
 use super::{Step, THINK};
 
 /// Longest answer that is looked through for a chain, in bytes.

@@ -4,12 +4,15 @@ use kairo_proto::v1::{Completion, ThreadSummarized, decided_event::Event};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Asked, Deliberation, Failure, Purpose, planning::Planning};
+use super::{
+    Asked, Deliberation, Failure, Purpose,
+    planning::Planning,
+    turn_request::{self, Thinking},
+};
 use crate::{
     answer::{self, Answer, AskedCall},
     chain::{Origin, Step, THINK},
     intrinsics::threads,
-    request::{self, Thinking},
     state::Cause,
 };
 
@@ -33,7 +36,7 @@ impl Deliberation<'_> {
             plans: self.plans(),
             now: self.input.envelope.time,
         };
-        let request = request::think(&self.mind, &thinking, self.catalogue);
+        let request = turn_request::think(&self.mind, &thinking, self.catalogue);
         // What is done so far is summed up while the last step of a plan is thought about.
         let planned = turn.chain.as_ref().is_some_and(|chain| chain.origin == Origin::Plan);
         let summarize = (planned && prompt.is_none()).then(|| threads::request(&self.mind, &turn.thread_id)).flatten();
