@@ -44,6 +44,8 @@ const HISTORY: u32 = 20;
 #[derive(Default)]
 pub struct Waits {
     replies: Vec<Duration>,
+    /// The longest, and when its message was sent, from the beginning.
+    longest: (Duration, Duration),
     /// Messages that were not answered within [`PATIENCE`].
     unanswered: u64,
 }
@@ -111,15 +113,19 @@ pub async fn measure(wanted: &Fair) -> Outcome<Report> {
 
 /// Turns of all agents, each one after the other, until something is over.
 async fn for_a_while(others: Vec<Other>, over: impl Future<Output = ()>) -> Outcome<(Vec<Other>, Waits)> {
-    let ended = CancellationToken::new();
+    let (begun, ended) = (Instant::now(), CancellationToken::new());
     let mut running = JoinSet::new();
     for mut other in others {
         let ended = ended.clone();
         running.spawn(async move {
             let mut waits = Waits::default();
             while !ended.is_cancelled() {
+                let sent = begun.elapsed();
                 match other.turn().await {
-                    Ok(latency) => waits.replies.push(latency),
+                    Ok(latency) => {
+                        waits.longest = waits.longest.max((latency, sent));
+                        waits.replies.push(latency);
+                    }
                     Err(_) => waits.unanswered += 1,
                 }
                 tokio::time::sleep(PAUSE).await;
@@ -133,6 +139,7 @@ async fn for_a_while(others: Vec<Other>, over: impl Future<Output = ()>) -> Outc
     while let Some(ended) = running.join_next().await {
         let (other, its) = ended?;
         others.push(other);
+        waits.longest = waits.longest.max(its.longest);
         waits.replies.extend(its.replies);
         waits.unanswered += its.unanswered;
     }

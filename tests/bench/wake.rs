@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
 use kairo_cli::local::Service;
+use serde::Deserialize;
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +37,9 @@ const QUIET: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What replicas are given to share their work after one has joined.
 const SHARING: Duration = Duration::from_secs(8);
+/// How long reading the log for the first time may take, and how often it is looked whether that is done.
+const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(600);
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// Messages to orphans that are under way at once.
 const AT_ONCE: usize = 16;
 
@@ -44,6 +48,8 @@ const AT_ONCE: usize = 16;
 pub struct Measured {
     /// Messages in the log, and how long writing them took.
     filled: (u64, Duration),
+    /// Until every agent had been read for the first time, all services reading.
+    caught_up: Duration,
     /// From the start of agent-runtime until it was ready.
     ready: Duration,
     /// Agents that decided, shortest wait first: from sending the message, and from its delivery to the agent.
@@ -73,7 +79,10 @@ pub async fn measure(wanted: &Wake) -> Outcome<Report> {
     measured.filled = (fill::fill(&machine.nats.url(), &turn, wanted.agents).await?, begun.elapsed());
     progress("starting every service on that log");
     machine.start_services(&Fleet::single(fill::SCENARIO)).await?;
+    let begun = Instant::now();
     Probe::open(&machine).await?.settled().await?;
+    caught_up(&machine).await?;
+    measured.caught_up = begun.elapsed();
     // What reading all of the log for the first time has left in memory is not what agents wake from.
     let begun = Instant::now();
     machine.restart_agent_runtime(0).await?;
@@ -133,6 +142,42 @@ impl Measured {
         }
         self.orphans.sort_unstable();
         Ok(())
+    }
+}
+
+/// What the gateway says of the services.
+#[derive(Deserialize)]
+struct Status {
+    services: Vec<Replica>,
+}
+
+#[derive(Deserialize)]
+struct Replica {
+    service: String,
+    partitions: Vec<Partition>,
+}
+
+#[derive(Deserialize)]
+struct Partition {
+    waiting: u64,
+}
+
+/// Waits until agent-runtime has read what stands in the log.
+async fn caught_up(machine: &Machine) -> Outcome<()> {
+    let url = format!("{}/v1/status", machine.stack.url(Service::Gateway).unwrap_or_default());
+    let deadline = Instant::now() + CAUGHT_UP_WITHIN;
+    loop {
+        let status: Status = machine.http.get(&url).send().await?.error_for_status()?.json().await?;
+        let partitions =
+            status.services.iter().filter(|it| it.service == "agent-runtime").flat_map(|it| &it.partitions);
+        let waiting: Vec<u64> = partitions.map(|partition| partition.waiting).collect();
+        if !waiting.is_empty() && waiting.iter().sum::<u64>() == 0 {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(format!("agent-runtime has not read the log within {CAUGHT_UP_WITHIN:?}").into());
+        }
+        sleep(LOOK_AGAIN).await;
     }
 }
 

@@ -27,6 +27,8 @@ struct Figures {
     p50_ms: f64,
     p99_ms: f64,
     longest_ms: f64,
+    /// When its message was sent, in seconds from the beginning.
+    longest_at_s: f64,
 }
 
 impl Report {
@@ -45,7 +47,8 @@ impl Figures {
             unanswered: waits.unanswered,
             p50_ms: at(0.5),
             p99_ms: at(0.99),
-            longest_ms: at(1.0),
+            longest_ms: milliseconds(waits.longest.0),
+            longest_at_s: waits.longest.1.as_secs_f64(),
         }
     }
 }
@@ -56,12 +59,13 @@ impl fmt::Display for Report {
         writeln!(f, "\n{} agents with one message at a time, {} replicas\n", self.agents, self.replicas)?;
         writeln!(
             f,
-            "{:24}{:>10}{:>12}{:>10}{:>10}{:>12}",
-            "", "replies", "unanswered", "p50 ms", "p99 ms", "longest ms"
+            "{:24}{:>10}{:>12}{:>10}{:>10}{:>12}{:>8}",
+            "", "replies", "unanswered", "p50 ms", "p99 ms", "longest ms", "at s"
         )?;
         for (name, figures) in [("alone", &self.alone), ("another is flooded", &self.flooded)] {
-            let Figures { replies, unanswered, p50_ms, p99_ms, longest_ms } = figures;
-            writeln!(f, "{name:24}{replies:>10}{unanswered:>12}{p50_ms:>10.1}{p99_ms:>10.1}{longest_ms:>12.1}")?;
+            let Figures { replies, unanswered, p50_ms, p99_ms, longest_ms, longest_at_s } = figures;
+            write!(f, "{name:24}{replies:>10}{unanswered:>12}{p50_ms:>10.1}{p99_ms:>10.1}")?;
+            writeln!(f, "{longest_ms:>12.1}{longest_at_s:>8.1}")?;
         }
         writeln!(f, "\np99 {:.2} x alone; aim <= {RATIO}", self.p99_ratio)?;
         writeln!(

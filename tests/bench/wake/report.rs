@@ -16,6 +16,7 @@ pub struct Report {
     agents: u32,
     log_messages: u64,
     fill_seconds: f64,
+    first_reading_seconds: f64,
     ready_seconds: f64,
     /// From sending the message to the decision.
     whole: Figures,
@@ -54,6 +55,7 @@ impl Report {
             agents: wanted.agents,
             log_messages: measured.filled.0,
             fill_seconds: measured.filled.1.as_secs_f64(),
+            first_reading_seconds: measured.caught_up.as_secs_f64(),
             ready_seconds: measured.ready.as_secs_f64(),
             whole: Figures::of(&measured.whole),
             awake: Figures::of(&measured.awake),
@@ -70,11 +72,11 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { agents, log_messages, fill_seconds, ready_seconds, .. } = self;
+        let Self { agents, log_messages, fill_seconds, first_reading_seconds, ready_seconds, .. } = self;
         writeln!(
             f,
-            "\n{agents} idle agents, {log_messages} messages, written in {fill_seconds:.1} s; agent-runtime restarted \
-             on them in {ready_seconds:.1} s\n"
+            "\n{agents} idle agents, {log_messages} messages, written in {fill_seconds:.1} s, read for the first time \
+             in {first_reading_seconds:.1} s; agent-runtime restarted on them in {ready_seconds:.1} s\n"
         )?;
         writeln!(f, "{:44}{:>8}{:>10}{:>10}{:>12}", "", "count", "p50 ms", "p99 ms", "longest ms")?;
         for (name, figures) in [
