@@ -20,7 +20,7 @@ use kairo_core::{
         standing::PartitionStanding,
         tail::{self, Tailed},
     },
-    record::{Raw, Record},
+    record::{Raw, Record, Unreadable},
     subjects::{self, Consumer},
 };
 use tokio::{
@@ -70,6 +70,12 @@ impl Work for Shards {
 /// What is handed on one after the other: what a user says to an agent, or to none that can be read.
 type Line = (Name, Option<Name>);
 
+/// A message that is to be handed on, and what it says.
+struct Said {
+    raw: Raw,
+    read: Result<Record, Unreadable>,
+}
+
 enum Told {
     /// The message at this sequence was dealt with.
     Done(Line, u64),
@@ -82,7 +88,7 @@ struct Shard {
     partition: u32,
     lease: Lease,
     /// What was said and is still to be handed on; the first of each line is on its way.
-    lines: BTreeMap<Line, VecDeque<Raw>>,
+    lines: BTreeMap<Line, VecDeque<Arc<Said>>>,
     /// Sequences of all of that.
     in_hand: BTreeSet<u64>,
     told: mpsc::UnboundedSender<Told>,
@@ -146,10 +152,10 @@ impl Shard {
         }
         self.in_hand.insert(raw.sequence);
         let Shards { bus, router } = &*self.shards;
-        let agent = raw.read(bus.limits.max_body_bytes).ok().and_then(|record| router.address(&record));
-        let line = (user, agent);
+        let read = raw.read(bus.limits.max_body_bytes);
+        let line = (user, read.as_ref().ok().and_then(|record| router.address(record)));
         let waiting = self.lines.entry(line.clone()).or_default();
-        waiting.push_back(raw);
+        waiting.push_back(Arc::new(Said { raw, read }));
         if waiting.len() == 1 {
             self.hand_on(line);
         }
@@ -157,15 +163,14 @@ impl Shard {
 
     /// Hands on the first of a line.
     fn hand_on(&mut self, line: Line) {
-        let Some(raw) = self.lines.get(&line).and_then(VecDeque::front).cloned() else {
+        let Some(said) = self.lines.get(&line).and_then(VecDeque::front).cloned() else {
             self.lines.remove(&line);
             return;
         };
         let (shards, lease, told) = (self.shards.clone(), self.lease.clone(), self.told.clone());
         self.spawn(async move {
-            let sequence = raw.sequence;
-            deal_with(&shards, &lease, &raw).await;
-            let _ = told.send(Told::Done(line, sequence));
+            deal_with(&shards, &lease, &said).await;
+            let _ = told.send(Told::Done(line, said.raw.sequence));
         });
     }
 
@@ -232,14 +237,15 @@ impl Shard {
 }
 
 /// Hands a message on, or sets it aside; it waits for as long as the server is away.
-async fn deal_with(shards: &Shards, lease: &Lease, raw: &Raw) {
+async fn deal_with(shards: &Shards, lease: &Lease, Said { raw, read }: &Said) {
     let Shards { bus, router } = shards;
-    let record = match raw.read(bus.limits.max_body_bytes) {
-        Ok(record) => record,
-        Err(reason) => return bus.unreadable_in_time(Consumer::Router.name(), raw, &reason.to_string()).await,
-    };
-    let span = consume::span(Consumer::Router, &record);
-    hand_on(router, bus, lease, raw, &record).instrument(span).await;
+    match read {
+        Ok(record) => {
+            let span = consume::span(Consumer::Router, record);
+            hand_on(router, bus, lease, raw, record).instrument(span).await;
+        }
+        Err(reason) => bus.unreadable_in_time(Consumer::Router.name(), raw, &reason.to_string()).await,
+    }
 }
 
 async fn hand_on(router: &Router, bus: &Bus, lease: &Lease, raw: &Raw, record: &Record) {
