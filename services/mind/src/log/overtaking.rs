@@ -15,23 +15,22 @@ impl Log {
     pub(super) fn overtake(&mut self) -> Option<Input> {
         let base = self.base.as_ref().filter(|base| base.overtakes || self.overtaken < IN_A_ROW)?;
         let first = self.ahead.front()?.sequence;
-        let order = match base.overtakes {
-            true => self.ahead.get(self.at(base.input)?)?.record.clone()?,
-            false => self.stop_behind(first)?.clone(),
-        };
         let cursor = base.observed;
-        if !base.overtakes {
-            let before = base.state.clone();
-            let mut state = before.clone();
-            Arc::make_mut(&mut state).observe(&order);
-            // One that was given before.
-            if !state.wants(order.sequence) {
-                return None;
-            }
-            self.state = state;
-            self.observed = cursor;
-            self.base = Some(Base { state: before, observed: cursor, input: order.sequence, overtakes: true });
+        if base.overtakes {
+            let order = self.ahead.get(self.at(base.input)?)?.record.clone()?;
+            return Some(Input { record: Box::new(order), cursor });
         }
+        let order = self.stop_behind(first)?.clone();
+        let before = base.state.clone();
+        let mut state = before.clone();
+        Arc::make_mut(&mut state).observe(&order);
+        // One that was given before.
+        if !state.wants(order.sequence) {
+            return None;
+        }
+        self.state = state;
+        self.observed = cursor;
+        self.base = Some(Base { state: before, observed: cursor, input: order.sequence, overtakes: true });
         Some(Input { record: Box::new(order), cursor })
     }
 

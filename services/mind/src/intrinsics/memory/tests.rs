@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use kairo_events::sealing;
 use kairo_proto::v1::{AgentProfile, MemoryAppended, decided_event::Event};
@@ -38,20 +36,7 @@ fn say(state: &mut AgentState, thread: &str, event: &str, text: &str) {
 }
 
 fn turn(user: &str) -> Turn {
-    Turn {
-        cause: Cause::Message,
-        correlation: Uuid::from_u128(9),
-        thread_id: "t".to_owned(),
-        user: user.to_owned(),
-        message_id: "m-1".to_owned(),
-        steps: 0,
-        waiting: BTreeSet::new(),
-        due: None,
-        unplaced: None,
-        offer: None,
-        chain: None,
-        lineage: Vec::new(),
-    }
+    Turn { message_id: "m-1".to_owned(), ..Turn::new(Cause::Message, Uuid::from_u128(9), "t", user) }
 }
 
 fn with<T>(state: &AgentState, turn: &Turn, key: Option<&sealing::Key>, go: impl FnOnce(&Context<'_>) -> T) -> T {

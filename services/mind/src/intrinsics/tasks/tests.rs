@@ -1,7 +1,5 @@
 //! Asking on Thursday, 5 March 2026, 10:00 in Berlin.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use kairo_proto::v1::{TaskDue, decided_event::Event};
 use serde_json::{Map, Value, json};
@@ -45,20 +43,7 @@ impl Agent {
     }
 
     fn try_call(&mut self, tool: &str, params: Value) -> Result<(Value, Vec<Event>), String> {
-        let turn = Turn {
-            cause: Cause::Message,
-            correlation: Uuid::nil(),
-            thread_id: "t-1".to_owned(),
-            user: "ann".to_owned(),
-            message_id: String::new(),
-            steps: 0,
-            waiting: BTreeSet::new(),
-            due: None,
-            unplaced: None,
-            offer: None,
-            chain: None,
-            lineage: Vec::new(),
-        };
+        let turn = Turn::new(Cause::Message, Uuid::nil(), "t-1", "ann");
         self.calls += 1;
         let known =
             |name: &str| ["user.notify", "email.search", "email.send", "memory.append", "task.cancel"].contains(&name);
