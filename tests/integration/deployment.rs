@@ -165,8 +165,11 @@ fn services_have_time_to_drain_before_they_are_killed() {
         (seconds("k8s/base/every-service.yaml", "terminationGracePeriodSeconds:"), environment(kubernetes, toml)),
     ] {
         for service in services() {
-            let drain_ms = config(service, &environment)["bus"]["drain_ms"].as_u64().unwrap();
-            assert!(given * 1000 > drain_ms, "{}: {given} s for {drain_ms} ms", service.binary());
+            let bus = &config(service, &environment)["bus"];
+            for what in ["drain_ms", "handover_ms"] {
+                let wanted = bus[what].as_u64().unwrap();
+                assert!(given * 1000 > wanted + 5_000, "{}: {given} s for {what} = {wanted}", service.binary());
+            }
         }
     }
 }

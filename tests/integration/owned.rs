@@ -5,8 +5,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::join_all;
+use kairo_agent_runtime::decode_snapshot;
 use kairo_cli::local::Service;
-use kairo_core::subjects::EVENTS_STREAM;
+use kairo_core::{
+    ids::Name,
+    subjects::{EVENTS_STREAM, SNAPSHOTS_BUCKET},
+};
 use kairo_proto::Body;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -112,6 +116,84 @@ async fn a_replica_that_dies_costs_no_more_than_what_it_was_waiting_for() {
     // Each agent waits for one answer at a time.
     assert!(extra <= AGENTS as u64, "{extra} requests too many");
     audit::passes(&world).await;
+    world.end().await;
+}
+
+/// An agent that plans: a model writes the plan and another translates it, both for one decision; later the first answers.
+const PLANNED: &str = r#"
+rules:
+  - name: answer
+    when: { system_starts_with: You are agent.think, step_at_least: 1 }
+    reply: { text: "It is done." }
+  - name: plan
+    when: { system_starts_with: You are agent.think }
+    reply: { json: { event: agent.chain, params: { plan: think about it } }, delay_ms: 400 }
+  - name: translate
+    when: { system_starts_with: You are agent.chain }
+    reply: { json: [tools.now, agent.think], delay_ms: 2000 }
+  - name: else
+    when: {}
+    reply: { json: { title: it, summary: it } }
+"#;
+
+/// A Kairo with two agents that plan, the first of which has been asked, and how many requests that took.
+async fn planning() -> (World, u64) {
+    let world = Wanted::new(PLANNED)
+        .env_of_all("KAIRO_BUS__MEMBER_EXPIRY_MS", "2000")
+        .env_of_all("KAIRO_BUS__CHECKPOINT_MS", "50")
+        .start()
+        .await;
+    for number in 0..2 {
+        let profile = json!({ "agent": name(number), "prompt": "You are helpful.", "planning": "chain" });
+        assert_eq!(world.post("/v1/agents", &profile).await.0, 201);
+    }
+    assert_eq!(world.ask(&name(0), "Think.").await, "It is done.");
+    world.settled().await;
+    let undisturbed = model_requests(&world).await;
+    assert!(undisturbed >= 3, "a decision takes one request only");
+    (world, undisturbed)
+}
+
+async fn requests_come_to(world: &World, count: u64) {
+    let asked = async { while model_requests(world).await < count {} };
+    timeout(DEADLINE, asked).await.expect("the model was never asked");
+}
+
+#[tokio::test]
+async fn a_replica_that_stops_hands_over_the_answers_it_has() {
+    let (mut world, undisturbed) = planning().await;
+    for called in 1..=2 {
+        let sent = world.send(&name(1), "Think.").await;
+        requests_come_to(&world, called * undisturbed + called).await;
+        world.stack.start(Service::AgentRuntime).await.unwrap();
+        world.stack.stop_one(Service::AgentRuntime, 0).await.unwrap();
+        assert_eq!(world.reply(&sent).await, "It is done.");
+        world.settled().await;
+        assert_eq!(model_requests(&world).await, (called + 1) * undisturbed);
+    }
+    world.end().await;
+}
+
+/// Whether a snapshot of the agent says what a model has answered.
+async fn is_answer_saved(world: &World, agent: &Name) -> bool {
+    let prefix = format!("agent.{agent}");
+    let entries = world.bus.values(SNAPSHOTS_BUCKET, &prefix).await.unwrap();
+    let entries = entries.into_iter().map(|entry| (entry.key, entry.value)).collect();
+    decode_snapshot(agent, &entries).is_some_and(|snapshot| snapshot.answers.is_some())
+}
+
+#[tokio::test]
+async fn a_replica_that_dies_costs_only_the_answer_that_it_was_waiting_for() {
+    let (mut world, undisturbed) = planning().await;
+    let sent = world.send(&name(1), "Think.").await;
+    requests_come_to(&world, undisturbed + 2).await;
+    let saved = async { while !is_answer_saved(&world, &agent(&name(1))).await {} };
+    timeout(DEADLINE, saved).await.expect("the answer was never saved");
+    world.stack.kill9(Service::AgentRuntime, 0).await.unwrap();
+    world.stack.start(Service::AgentRuntime).await.unwrap();
+    assert_eq!(world.reply(&sent).await, "It is done.");
+    world.settled().await;
+    assert_eq!(model_requests(&world).await, 2 * undisturbed + 1);
     world.end().await;
 }
 

@@ -15,6 +15,7 @@ mod resident;
 mod shard;
 mod snapshots;
 mod thinking;
+mod turn;
 
 use std::sync::{Arc, atomic::AtomicUsize};
 

@@ -1,12 +1,6 @@
 //! One agent in the memory of the replica that owns it.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use kairo_core::{
     bus::Bus,
@@ -22,7 +16,10 @@ use kairo_proto::Body;
 use tokio::{task::AbortHandle, time::Instant};
 use uuid::Uuid;
 
-use crate::{snapshots::Loaded, thinking::Paid};
+use crate::{
+    snapshots::Loaded,
+    turn::{Paid, Turn},
+};
 
 /// How long it may take until a conflict is explained by what the tail brings; then the log is asked.
 const EXPLAINED_WITHIN: Duration = Duration::from_secs(2);
@@ -51,6 +48,8 @@ pub struct Resident {
     /// Since when a conflict is unexplained.
     puzzled: Option<Instant>,
     pub paid: Paid,
+    /// The input that a decision was begun on last.
+    deciding: u64,
     /// Times the decision on the next input was begun again because something came.
     restarts: u32,
     restarts_allowed: u32,
@@ -62,8 +61,7 @@ pub struct Resident {
 struct Running {
     task: AbortHandle,
     input: u64,
-    /// Whether its turn has come: before, nothing was spent on it.
-    begun: Arc<AtomicBool>,
+    turn: Turn,
 }
 
 /// What the tail brought for an agent.
@@ -92,6 +90,7 @@ impl Resident {
             moved: false,
             puzzled: None,
             paid: Paid::default(),
+            deciding: 0,
             restarts: 0,
             restarts_allowed: restarts,
             touched: Instant::now(),
@@ -102,7 +101,7 @@ impl Resident {
     /// Whether nothing is left to do for it here, and its snapshot says all.
     pub fn is_idle(&self) -> bool {
         let nothing_ahead = self.log.as_ref().is_some_and(|log| log.waiting() == 0);
-        nothing_ahead && !self.dirty && self.running.is_none() && !self.fetching
+        nothing_ahead && !self.dirty && !self.paid.is_unsaved() && self.running.is_none() && !self.fetching
     }
 
     /// Whether the next owner has something to go on with.
@@ -123,6 +122,15 @@ impl Resident {
     pub fn arrive(&mut self, bus: &Bus, loaded: Loaded) -> Vec<(Raw, Taken)> {
         let mut log = loaded.log;
         log.hold_at_most(HELD);
+        if self.paid.is_empty()
+            && let Some(answers) = loaded.answers
+        {
+            (self.deciding, self.paid) = (answers.input, Paid::of(answers));
+        }
+        match self.deciding > log.state.cursor {
+            true => self.keep_what_joined(&mut log),
+            false => self.paid = Paid::default(),
+        }
         self.log = Some(log);
         self.reloading = false;
         self.revision = loaded.revision;
@@ -195,15 +203,17 @@ impl Resident {
         if waits { None } else { self.log.as_mut()?.next_input() }
     }
 
-    pub fn run(&mut self, input: u64, task: AbortHandle, begun: Arc<AtomicBool>) {
+    pub fn run(&mut self, input: u64, task: AbortHandle, turn: Turn) {
         self.moved = false;
-        self.running = Some(Running { task, input, begun });
+        self.deciding = input;
+        self.running = Some(Running { task, input, turn });
     }
 
-    /// Gives up the decision under way if its turn has not come yet.
-    pub fn interrupt_if_waiting(&mut self) {
-        if self.running.as_ref().is_some_and(|running| !running.begun.load(Ordering::Relaxed)) {
-            self.interrupt();
+    /// Gives up the decision under way if its turn has not come yet; otherwise it may end what it began.
+    pub fn stop(&mut self) {
+        match &self.running {
+            Some(running) if running.turn.has_begun() => running.turn.stop(),
+            _ => self.interrupt(),
         }
     }
 
@@ -219,8 +229,19 @@ impl Resident {
         let expected = self.running.as_ref().is_some_and(|running| running.input == input);
         if expected {
             self.running = None;
+            if let Some(mut log) = self.log.take() {
+                self.keep_what_joined(&mut log);
+                self.log = Some(log);
+            }
         }
         expected
+    }
+
+    /// What joins the input later would be another question, and the answers of no use.
+    fn keep_what_joined(&self, log: &mut Log) {
+        if !self.paid.is_empty() {
+            log.join_no_more(self.deciding);
+        }
     }
 
     /// Gives up the decision under way, so that it can begin again.
@@ -285,8 +306,9 @@ impl Resident {
 
     /// What is to be saved.
     pub fn snapshot(&mut self, log: Uuid) -> Option<Snapshot> {
-        let snapshot = self.log.as_ref().filter(|_| self.dirty)?.snapshot(log);
+        let answered = self.paid.is_unsaved();
+        let snapshot = self.log.as_ref().filter(|_| self.dirty || answered)?.snapshot(log);
         self.dirty = false;
-        Some(snapshot)
+        Some(Snapshot { answers: self.paid.save(self.deciding), ..snapshot })
     }
 }

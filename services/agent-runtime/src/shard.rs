@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -41,6 +41,7 @@ use crate::{
     resident::{Resident, Taken},
     snapshots::{self, Absent, Loaded},
     thinking::{Thinker, Thought},
+    turn::Turn,
 };
 
 /// How often it is looked whether something waits for longer than it should.
@@ -297,6 +298,7 @@ impl Shard {
                 resident.overtaken();
                 Taken::Well
             }
+            Thought::Stopped => Taken::Well,
             // What the state wanted decided, deliberation does not: reading it again will tell who is right.
             Thought::Nothing => Taken::Diverged,
             Thought::Failed(error) => {
@@ -335,14 +337,14 @@ impl Shard {
         let (name, sequence) = (agent.clone(), input.record.sequence);
         // It belongs to the trace of the input.
         let span = consume::span(Consumer::AgentRuntime, &input.record);
-        let begun = Arc::new(AtomicBool::new(false));
-        let turn = begun.clone();
+        let turn = Turn::default();
+        let seen = turn.clone();
         let thinking = async move {
-            let thought = shards.thinker.think(&name, state, &input, paid, &lease, &turn).await;
+            let thought = shards.thinker.think(&name, state, &input, paid, &lease, &seen).await;
             let _ = told.send(Told::Thought(name, sequence, thought));
         };
         let task = self.tasks.spawn(self.shards.bus.host(thinking.instrument(span)));
-        resident.run(sequence, task, begun);
+        resident.run(sequence, task, turn);
     }
 
     fn fetch(&mut self, agent: &Name, sequences: Vec<u64>) {
@@ -378,10 +380,10 @@ impl Shard {
         self.shards.bus.standing.set(self.partition, PartitionStanding { read: self.read, waiting });
     }
 
-    /// From here on nothing is begun; what runs may end.
+    /// From here on nothing is begun and no model is asked; what was asked may be answered, for whoever is next.
     fn release(&mut self) {
         self.releasing = true;
-        self.agents.values_mut().for_each(Resident::interrupt_if_waiting);
+        self.agents.values_mut().for_each(Resident::stop);
         self.save();
     }
 

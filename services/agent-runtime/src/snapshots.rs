@@ -17,7 +17,7 @@ use kairo_core::{
     record::Raw,
     subjects::{self, AGENT_DECISION, AGENT_DEFINED, SNAPSHOTS_BUCKET},
 };
-use kairo_mind::log::{Log, Snapshot};
+use kairo_mind::log::{Answers, Log, Snapshot};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
@@ -37,6 +37,8 @@ const UNPACKED: u64 = 256 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Loaded {
     pub log: Log,
+    /// What models have answered for the next decision.
+    pub answers: Option<Answers>,
     /// The revision to save the next snapshot under.
     pub revision: u64,
 }
@@ -55,10 +57,12 @@ pub async fn load(bus: &Bus, agent: &Name, absent: Absent) -> Result<Loaded, Bus
     let id = bus.log()?.id;
     let head = bus.value(SNAPSHOTS_BUCKET, &key(agent)).await?;
     let revision = head.as_ref().map_or(0, |head| head.revision);
-    let mut stored = match &head {
-        Some(head) => read::<Snapshot>(bus, agent, &head.value).await?.and_then(|snapshot| Log::resume(snapshot, id)),
+    let snapshot = match &head {
+        Some(head) => read::<Snapshot>(bus, agent, &head.value).await?,
         None => None,
     };
+    let answers = snapshot.as_ref().and_then(|snapshot| snapshot.answers.clone());
+    let mut stored = snapshot.and_then(|snapshot| Log::resume(snapshot, id));
     if let Some(log) = &mut stored {
         supply(bus, log).await?;
     }
@@ -70,7 +74,7 @@ pub async fn load(bus: &Bus, agent: &Name, absent: Absent) -> Result<Loaded, Bus
         // One that cannot be used says that there is something.
         (None, ..) => fold(bus, agent, Log::default()).await?,
     };
-    Ok(Loaded { log, revision })
+    Ok(Loaded { log, answers, revision })
 }
 
 /// Reads what lay ahead when the snapshot was taken: decisions that came since may have passed it.
@@ -97,8 +101,8 @@ async fn is_new(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
 
 /// The agent's state as the log has it now, after something did not fit what was known of it.
 pub async fn load_again(bus: &Bus, agent: &Name) -> Result<Loaded, BusError> {
-    let Loaded { log, revision } = load(bus, agent, Absent::Folded).await?;
-    Ok(Loaded { log: fold(bus, agent, log).await?, revision })
+    let loaded = load(bus, agent, Absent::Folded).await?;
+    Ok(Loaded { log: fold(bus, agent, loaded.log).await?, ..loaded })
 }
 
 /// Reads on, as far as the log goes now; an error while the server that answers is behind the leader.

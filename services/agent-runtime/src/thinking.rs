@@ -1,15 +1,9 @@
 //! From one input to a committed decision: the pure core deliberates, models are asked on the way, and the decision is
 //! written under the guard of its subject.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use futures::future::join_all;
 use kairo_core::{
     bus::{Bus, BusError, append::Outgoing},
     envelope::Origin,
@@ -21,13 +15,18 @@ use kairo_core::{
 use kairo_mind::{
     deliberation::{Deliberation, Limits, Next, Question, decision_id},
     log::Input,
-    request::ModelRequest,
     state::AgentState,
 };
 use kairo_proto::v1::{AgentDecision, Completion};
 use tokio::sync::Semaphore;
 
-use crate::{catalogue::CatalogueInForce, config::Config, live::Live, models::Answers};
+use crate::{
+    catalogue::CatalogueInForce,
+    config::Config,
+    live::Live,
+    models::Answers,
+    turn::{Paid, Turn},
+};
 
 /// What all agents of this replica think with.
 pub struct Thinker {
@@ -47,30 +46,12 @@ pub enum Thought {
     Decided(Box<Record>),
     /// Somebody else wrote on the decision subject.
     Overtaken,
+    /// It is to be made elsewhere.
+    Stopped,
     /// There was nothing to decide after all.
     Nothing,
     /// The next try may do better.
     Failed(BusError),
-}
-
-/// Models' answers to requests made for one input, by the digest of the request. A decision that must be made again asks
-/// for none of them twice.
-#[derive(Clone, Debug, Default)]
-pub struct Paid(Arc<Mutex<HashMap<String, Completion>>>);
-
-impl Paid {
-    /// The digest costs a look at the whole request, so it is made only where there is something to find.
-    fn answer(&self, request: &ModelRequest) -> Option<Completion> {
-        let paid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (!paid.is_empty()).then(|| paid.get(&request.digest()).cloned()).flatten()
-    }
-
-    fn keep(&self, completion: &Completion) {
-        if completion.error.is_none() {
-            let mut paid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            paid.insert(completion.request_digest.clone(), completion.clone());
-        }
-    }
 }
 
 impl Thinker {
@@ -95,10 +76,10 @@ impl Thinker {
         input: &Input,
         paid: Paid,
         lease: &Lease,
-        begun: &AtomicBool,
+        turn: &Turn,
     ) -> Thought {
         let Ok(_room) = self.room.acquire().await else { return Thought::Nothing };
-        begun.store(true, Ordering::Relaxed);
+        turn.begin();
         let catalogue = match self.catalogue.current().await {
             Ok(catalogue) => catalogue,
             Err(error) => return Thought::Failed(error),
@@ -111,8 +92,12 @@ impl Thinker {
                 Next::Commit(decision) => break decision,
                 Next::Ask(questions) => {
                     let thread_id = deliberation.thread_id();
-                    let asked = questions.iter().map(|it| self.ask(agent, &input.record, &thread_id, it, &paid, lease));
-                    let completions = futures::future::join_all(asked).await;
+                    let asked = questions.iter().map(async |question| {
+                        let live = || Live::new(&self.bus, agent, &input.record.envelope, &thread_id);
+                        self.ask(question, live, &paid, lease, turn).await
+                    });
+                    let completions: Option<Vec<_>> = join_all(asked).await.into_iter().collect();
+                    let Some(completions) = completions else { return Thought::Stopped };
                     (deliberation, next) = deliberation.resume(completions);
                 }
             }
@@ -130,28 +115,29 @@ impl Thinker {
         }
     }
 
-    /// Asks a model, unless it has answered this before. Nothing is asked while the log takes no answers, or by a replica
-    /// that may have lost the agent.
-    async fn ask(
+    /// Asks a model, unless it has answered this before; none if the decision is to stop. Nothing is asked while the log
+    /// takes no answers, or by a replica that may have lost the agent.
+    async fn ask<'l>(
         &self,
-        agent: &Name,
-        input: &Record,
-        thread_id: &str,
         question: &Question,
+        live: impl FnOnce() -> Live<'l>,
         paid: &Paid,
         lease: &Lease,
-    ) -> Completion {
+        turn: &Turn,
+    ) -> Option<Completion> {
         if let Some(completion) = paid.answer(&question.request) {
-            return completion;
+            return Some(completion);
         }
-        self.pause(question.attempt).await;
-        self.bus.writes.flowing().await;
-        lease.young().await;
+        let ready = async {
+            self.pause(question.attempt).await;
+            self.bus.writes.flowing().await;
+            lease.young().await;
+        };
+        turn.unless_stopping(ready).await?;
         self.bus.standing.count_model_request();
-        let live = question.speaks.then(|| Live::new(&self.bus, agent, &input.envelope, thread_id));
-        let completion = self.models.complete(&question.request, live).await;
+        let completion = self.models.complete(&question.request, question.speaks.then(live)).await;
         paid.keep(&completion);
-        completion
+        Some(completion)
     }
 
     /// Waits before another try of a model call, longer each time.

@@ -15,7 +15,10 @@ mod overtaking;
 use std::{collections::VecDeque, sync::Arc};
 
 use kairo_events::record::Record;
-use kairo_proto::{Body, v1::AgentCommand};
+use kairo_proto::{
+    Body,
+    v1::{AgentCommand, Completion},
+};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -41,6 +44,8 @@ pub struct Log {
     base: Option<Base>,
     /// Decisions in a row that were on orders that overtook.
     overtaken: u32,
+    /// Answers were paid for that are of use if nothing behind this joins the input.
+    joined: Option<u64>,
 }
 
 /// Something that no decision has passed.
@@ -116,6 +121,17 @@ pub struct Snapshot {
     pub state: Arc<AgentState>,
     /// Sequences of what no decision has passed.
     pub ahead: Vec<u64>,
+    /// What models have answered for the next decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Answers>,
+}
+
+/// What models have answered for a decision that does not stand yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answers {
+    /// The input it is on.
+    pub input: u64,
+    pub completions: Vec<Completion>,
 }
 
 /// Folding changed: snapshots of other versions are passed over and the log is read from its beginning.
@@ -136,6 +152,7 @@ impl Log {
             held: None,
             base: None,
             overtaken: 0,
+            joined: snapshot.answers.map(|answers| answers.input),
         })
     }
 
@@ -146,7 +163,7 @@ impl Log {
             None => (self.state.clone(), self.observed),
         };
         let ahead = self.ahead.iter().map(|ahead| ahead.sequence).collect();
-        Snapshot { version: SNAPSHOT_VERSION, log, through: self.read, observed, state, ahead }
+        Snapshot { version: SNAPSHOT_VERSION, log, through: self.read, observed, state, ahead, answers: None }
     }
 
     /// Takes in the next record of the agent's subjects.
@@ -183,6 +200,7 @@ impl Log {
         self.overtaken = if overtakes { self.overtaken.saturating_add(1) } else { 0 };
         self.base = None;
         self.observed = decision.cursor;
+        self.joined = self.joined.filter(|input| *input > decision.cursor);
         Arc::make_mut(&mut self.state).commit(&record, decision);
         Ok(Pushed::Decided(decision.decided_on()))
     }
@@ -274,6 +292,12 @@ impl Log {
         }
     }
 
+    /// Models have answered for the sake of this input: until it is decided on, nothing more joins it, which would make
+    /// the answers useless.
+    pub fn join_no_more(&mut self, input: u64) {
+        self.joined = Some(input);
+    }
+
     /// From here on, no more than this is kept whole of what lies ahead.
     pub fn hold_at_most(&mut self, held: usize) {
         self.held = Some(held);
@@ -319,6 +343,7 @@ impl Log {
         let mut at = self.ahead.iter().position(|ahead| ahead.sequence == input)?;
         while policy != Interjection::Order
             && let Some(next) = self.next_of_thread(at)
+            && self.may_join(next)
         {
             for ahead in self.ahead.iter().take(next + 1).skip(at + 1) {
                 if ahead.sequence > self.observed {
@@ -333,6 +358,11 @@ impl Log {
             base.input = last.sequence;
         }
         last.record.clone().map(|record| Ready::Input(record.into()))
+    }
+
+    fn may_join(&self, at: usize) -> bool {
+        let sequence = self.ahead.get(at).map(|ahead| ahead.sequence);
+        self.joined.is_none_or(|joined| sequence.is_some_and(|sequence| sequence <= joined))
     }
 
     /// Where the next message of the same thread and user is, if only facts stand before it.

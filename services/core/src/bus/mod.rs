@@ -104,8 +104,8 @@ pub struct BusConfig {
     /// How often the owner of a partition writes down how far it is, in milliseconds: the less, the less a new owner has
     /// to read. Default 2000.
     pub checkpoint_ms: u64,
-    /// How long handing a partition over may wait for what is under way, such as a model's answer, in milliseconds.
-    /// Default 5000.
+    /// How long handing a partition over may wait for what is under way, such as a model's answer, in milliseconds; what
+    /// takes longer is done again by the next owner. Default 30000.
     pub handover_ms: u64,
     /// How long a stopping service may finish what it began, in milliseconds. Default 10000.
     pub drain_ms: u64,
@@ -139,7 +139,7 @@ impl Default for BusConfig {
             beat_ms: 500,
             member_expiry_ms: 2_500,
             checkpoint_ms: 2_000,
-            handover_ms: 5_000,
+            handover_ms: 30_000,
             drain_ms: 10_000,
         }
     }
