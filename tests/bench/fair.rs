@@ -1,6 +1,7 @@
 //! Whether one agent that is flooded makes others wait: their reply times alone, and while the flood lasts.
 
 mod report;
+mod stages;
 
 use std::{
     sync::{
@@ -10,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
 use kairo_cli::local::Service;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -20,10 +22,12 @@ use crate::{
     arguments::{Fair, Flushing},
     load::{Lane, all_at_once},
     machine::{Fleet, Machine},
+    projection::connect,
     rounds::progress,
 };
 pub use report::Report;
 
+const FLOODED: &str = "flooded";
 const SCENARIO: &str = r#"
 rules:
   - name: answer
@@ -83,7 +87,7 @@ pub async fn measure(wanted: &Fair) -> Outcome<Report> {
     machine.start_services(&Fleet { replicas, ..Fleet::single(SCENARIO) }).await?;
     let gateway = machine.stack.url(Service::Gateway).unwrap_or_default();
     let names = (0..wanted.agents).map(|number| format!("other-{number}"));
-    let names = ["flooded".to_owned()].into_iter().chain(names);
+    let names = [FLOODED.to_owned()].into_iter().chain(names);
     let (mut agents, replies) = agents::define(gateway, names, HISTORY).await?;
     let listening = replies.listen().await?;
     let flooded = agents.remove(0);
@@ -96,7 +100,7 @@ pub async fn measure(wanted: &Fair) -> Outcome<Report> {
     let (others, alone) = for_a_while(others, async { tokio::time::sleep(window).await }).await?;
     progress("the others while one is flooded");
     let over = CancellationToken::new();
-    let begun = Instant::now();
+    let (begun, since) = (Instant::now(), Timestamp::now());
     let flood = tokio::spawn(pour(flooded, wanted.flood, over.clone()));
     let ended = async {
         tokio::select! {
@@ -107,8 +111,9 @@ pub async fn measure(wanted: &Fair) -> Outcome<Report> {
     let (_, during) = for_a_while(others, ended).await?;
     let flood = Flood { seconds: begun.elapsed().as_secs_f64(), ..flood.await?? };
     drop(listening);
+    let stages = stages::read(&connect(&machine.nats.url()).await?, FLOODED, since).await?;
     machine.stop().await?;
-    Ok(Report::new(wanted, &alone, &during, flood))
+    Ok(Report::new(wanted, &alone, &during, flood, stages))
 }
 
 /// Turns of all agents, each one after the other, until something is over.

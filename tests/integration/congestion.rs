@@ -1,8 +1,12 @@
 //! An agent with too many inputs waiting takes no messages, over whatever they come, and everything else; and it takes
 //! messages again as soon as it is said to.
 
+use futures::StreamExt;
 use kairo_cli::local::Service;
-use kairo_core::{bus::congestion, subjects::CONGESTION_BUCKET};
+use kairo_core::{
+    bus::congestion::{self, Congestion, Queue},
+    subjects::CONGESTION_BUCKET,
+};
 use kairo_proto::v1::{SendMessageRequest, SendMessageResponse};
 use reqwest::Response;
 use serde_json::{Value, json};
@@ -17,8 +21,7 @@ use crate::{
 };
 
 const BUSY: &str = "busy";
-const PENDING: u64 = 1_234;
-const LIMIT: u64 = 1_000;
+const CONGESTION: Congestion = Congestion { pending: 1_234, limit: 1_000 };
 
 fn message(to: Option<&str>, text: &str) -> Value {
     json!({ "user": "ann", "agent": to, "text": text })
@@ -32,7 +35,7 @@ async fn post(world: &World, path: &str, body: &Value) -> Response {
 async fn congest(world: &World, name: &str) {
     let heard = async {
         loop {
-            congestion::announce(&world.bus, &agent(name), PENDING, LIMIT).await;
+            congestion::announce(&world.bus, &Queue::of(&agent(name)), Some(CONGESTION)).await;
             if post(world, "/v1/messages", &message(Some(name), "hello")).await.status() == 429 {
                 return;
             }
@@ -43,7 +46,7 @@ async fn congest(world: &World, name: &str) {
 
 /// Says that it is so no longer, until the gateway has heard of it.
 async fn relieve(world: &World, name: &str) {
-    congestion::withdraw(&world.bus, &agent(name)).await;
+    congestion::announce(&world.bus, &Queue::of(&agent(name)), None).await;
     let heard = async { while post(world, "/v1/messages", &message(Some(name), "hello")).await.status() == 429 {} };
     timeout(DEADLINE, heard).await.expect("messages are refused for ever");
 }
@@ -141,5 +144,42 @@ async fn congestion_outlives_a_gateway_and_its_bucket_a_restart_of_the_server() 
     let read = async { while post(&world, "/v1/messages", &message(Some(BUSY), "hello")).await.status() != 429 {} };
     timeout(DEADLINE, read).await.expect("nobody read what was said before");
     relieve(&world, BUSY).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_user_with_too_much_on_its_way_to_an_agent_is_told_and_nobody_else() {
+    let world = Wanted::new(USUAL).env(Service::Router, "KAIRO_ROUTER__PENDING_MESSAGES", "4").start().await;
+    world.define(BUSY).await;
+    let queue = Queue { agent: agent(BUSY), user: Some(agent("ann")) };
+    let subject = format!("$KV.{CONGESTION_BUCKET}.{BUSY}.ann");
+    let mut announced = world.bus.nats().unwrap().client.subscribe(subject).await.unwrap();
+    // Everything that was sent meanwhile is read at once.
+    world.stack.freeze(Service::Router, 0).unwrap();
+    let mut last = None;
+    for number in 0..8 {
+        last = Some(world.send_as(&message(Some(BUSY), &number.to_string())).await);
+    }
+    world.stack.thaw(Service::Router, 0).unwrap();
+    let mut heard = async || timeout(DEADLINE, announced.next()).await.expect("nothing is announced").unwrap().payload;
+    let congestion: Congestion = serde_json::from_slice(&heard().await).unwrap();
+    assert_eq!((congestion.pending, congestion.limit), (5, 4));
+    assert!(heard().await.is_empty(), "it is not withdrawn");
+    world.reply(&last.unwrap()).await;
+
+    congestion::announce(&world.bus, &queue, Some(CONGESTION)).await;
+    let refused = async {
+        loop {
+            let answer = post(&world, "/v1/messages", &message(Some(BUSY), "hello")).await;
+            if answer.status() == 429 {
+                return answer.json::<Value>().await.unwrap();
+            }
+        }
+    };
+    let problem = timeout(DEADLINE, refused).await.expect("messages are never refused");
+    let told = problem["detail"].as_str().unwrap();
+    assert!(told.contains("1234 messages of ann wait for the agent busy"), "{told}");
+    let other = json!({ "user": "bob", "agent": BUSY, "text": "hello" });
+    assert_eq!(post(&world, "/v1/messages", &other).await.status(), 202);
     world.end().await;
 }

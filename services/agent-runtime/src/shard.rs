@@ -1,7 +1,6 @@
 //! One partition of agents: what the tail brings is folded into the agents it is for, and whatever is somebody's move is
 //! decided on, one decision at a time per agent and many agents at once.
 
-mod pressure;
 mod saving;
 
 use std::{
@@ -14,7 +13,11 @@ use std::{
 };
 
 use kairo_core::{
-    bus::{Bus, BusError, consume},
+    bus::{
+        Bus, BusError,
+        congestion::{self, Queue, pressure::Pressure},
+        consume,
+    },
     ids::Name,
     ownership::{
         checkpoint::Checkpoints,
@@ -105,8 +108,7 @@ struct Shard {
     read: u64,
     /// Messages still to come of those that were there when reading began: nothing is decided before.
     behind: Option<u64>,
-    /// Agents of which it was said that too much waits for them, and when.
-    pressed: BTreeMap<Name, Instant>,
+    pressure: Pressure,
     /// Messages whose dead letters are not written yet.
     letters: BTreeSet<u64>,
     releasing: bool,
@@ -120,6 +122,7 @@ struct Shard {
 
 impl Shard {
     fn new(shards: Arc<Shards>, tenure: &Tenure, checkpoints: Checkpoints, told: mpsc::UnboundedSender<Told>) -> Self {
+        let pressure = Pressure::new(shards.config.pending_inputs);
         Self {
             shards,
             partition: tenure.partition,
@@ -129,7 +132,7 @@ impl Shard {
             tasks: JoinSet::new(),
             read: checkpoints.last.through,
             behind: None,
-            pressed: BTreeMap::new(),
+            pressure,
             letters: BTreeSet::new(),
             releasing: false,
             checkpoints: Some(checkpoints),
@@ -378,6 +381,18 @@ impl Shard {
         let waiting = self.agents.values().map(|resident| resident.waiting() as u64).sum();
         let waiting = if self.behind.is_some() { u64::max(waiting, 1) } else { waiting };
         self.shards.bus.standing.set(self.partition, PartitionStanding { read: self.read, waiting });
+    }
+
+    /// Says which agents have more waiting than they take on, so that the boundary takes no more messages for them. What is
+    /// stored is decided on all the same.
+    fn tell_of_pressure(&mut self) {
+        let waiting = |agent: &Name| self.agents.get(agent).map_or(0, Resident::waiting);
+        let over = self.agents.iter().filter(|(_, resident)| self.pressure.is_over(resident.waiting()));
+        let over: Vec<_> = over.map(|(name, resident)| (Queue::of(name), resident.waiting())).collect();
+        for (queue, congestion) in self.pressure.look(over, |queue| waiting(&queue.agent), Instant::now()) {
+            let bus = self.shards.bus.clone();
+            self.spawn(async move { congestion::announce(&bus, &queue, congestion).await });
+        }
     }
 
     /// From here on nothing is begun and no model is asked; what was asked may be answered, for whoever is next.

@@ -7,8 +7,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use kairo_core::{
-    bus::{BusError, congestion::Congestion},
-    ids::Name,
+    bus::{
+        BusError,
+        congestion::{Congestion, Queue},
+    },
     media,
 };
 use serde::Serialize;
@@ -135,11 +137,18 @@ impl Problem {
         Self { retry_after: Some(NonZeroU32::MIN.saturating_add(seconds)), ..problem }
     }
 
-    /// The agent has more waiting than it takes on.
-    pub fn congested(agent: &Name, Congestion { pending, limit }: Congestion) -> Self {
+    /// More waits in a queue than is taken on.
+    pub fn congested(queue: &Queue, Congestion { pending, limit }: Congestion) -> Self {
+        let Queue { agent, user } = queue;
+        let waiting = match user {
+            Some(user) => {
+                format!("{pending} messages of {user} wait for the agent {agent}, which takes no more of them")
+            }
+            None => format!("{pending} inputs wait for the agent {agent}, which takes no messages"),
+        };
         let detail = format!(
-            "{pending} inputs wait for the agent {agent}, which takes no messages while more than {limit} do; send the \
-             message again after the seconds that the header retry-after says; orders are taken all the same"
+            "{waiting} while more than {limit} do; send the message again after the seconds that the header retry-after \
+             says; orders are taken all the same"
         );
         let (kind, title) = ("urn:kairo:problem:congested", "too many inputs are waiting");
         let problem = Self::new(kind, title, StatusCode::TOO_MANY_REQUESTS, detail);

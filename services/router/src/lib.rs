@@ -11,6 +11,7 @@ mod directory;
 pub mod events;
 mod hooks;
 pub mod inputs;
+mod lines;
 pub mod missed;
 pub mod outside;
 mod routing;
@@ -30,7 +31,11 @@ pub use config::{Config, RouterConfig};
 /// Runs until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
-    let shards = Arc::new(shard::Shards { bus: bus.clone(), router: routing::Router::new(&bus, &config.router) });
+    let shards = Arc::new(shard::Shards {
+        bus: bus.clone(),
+        router: routing::Router::new(&bus, &config.router),
+        pending_messages: config.router.pending_messages,
+    });
     readiness.announce("");
     let (owned, (), ()) = tokio::join!(
         member::run(&bus, shards, shutdown.clone()),

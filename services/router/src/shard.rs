@@ -1,18 +1,14 @@
 //! One partition of users: what each says to an agent is handed on in the order in which it stands in the log, which is the
 //! order in which the gateway acknowledged it; what different users say, or one says to different agents, at once.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
     bus::{
         Bus,
+        congestion::{self, pressure::Pressure},
         consume::{self, backoff},
     },
-    ids::Name,
     ownership::{
         checkpoint::Checkpoints,
         lease::Lease,
@@ -20,7 +16,7 @@ use kairo_core::{
         standing::PartitionStanding,
         tail::{self, Tailed},
     },
-    record::{Raw, Record, Unreadable},
+    record::{Raw, Record},
     subjects::{self, Consumer},
 };
 use tokio::{
@@ -30,17 +26,20 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use crate::routing::{Routed, Router};
+use crate::{
+    lines::{Line, Lines, Said, Waiting},
+    routing::{Routed, Router},
+};
 
 /// How often it is looked whether something waits for longer than it should.
 const LOOK: Duration = Duration::from_millis(250);
-/// Messages in hand at which no more are read.
-const IN_HAND: usize = 4_096;
 
 /// What all partitions of this replica share.
 pub struct Shards {
     pub bus: Bus,
     pub router: Router,
+    /// Messages of a user to an agent that may wait.
+    pub pending_messages: usize,
 }
 
 impl Work for Shards {
@@ -67,18 +66,9 @@ impl Work for Shards {
     }
 }
 
-/// What is handed on one after the other: what a user says to an agent, or to none that can be read.
-type Line = (Name, Option<Name>);
-
-/// A message that is to be handed on, and what it says.
-struct Said {
-    raw: Raw,
-    read: Result<Record, Unreadable>,
-}
-
 enum Told {
-    /// The message at this sequence was dealt with.
-    Done(Line, u64),
+    /// The first message of a line was dealt with.
+    Done(Line),
     Saved(Box<Checkpoints>, bool),
 }
 
@@ -87,10 +77,8 @@ struct Shard {
     shards: Arc<Shards>,
     partition: u32,
     lease: Lease,
-    /// What was said and is still to be handed on; the first of each line is on its way.
-    lines: BTreeMap<Line, VecDeque<Arc<Said>>>,
-    /// Sequences of all of that.
-    in_hand: BTreeSet<u64>,
+    lines: Lines,
+    pressure: Pressure,
     told: mpsc::UnboundedSender<Told>,
     /// Ends with it.
     tasks: JoinSet<()>,
@@ -105,12 +93,13 @@ struct Shard {
 
 impl Shard {
     fn new(shards: Arc<Shards>, tenure: &Tenure, checkpoints: Checkpoints, told: mpsc::UnboundedSender<Told>) -> Self {
+        let pressure = Pressure::new(shards.pending_messages);
         Self {
             shards,
             partition: tenure.partition,
             lease: tenure.lease.clone(),
-            lines: BTreeMap::new(),
-            in_hand: BTreeSet::new(),
+            lines: Lines::default(),
+            pressure,
             told,
             tasks: JoinSet::new(),
             read: checkpoints.last.through,
@@ -128,7 +117,7 @@ impl Shard {
     }
 
     fn has_room(&self) -> bool {
-        self.in_hand.len() < IN_HAND && !self.releasing
+        self.lines.has_room() && !self.releasing
     }
 
     fn read(&mut self, tailed: Tailed) {
@@ -150,40 +139,39 @@ impl Shard {
         if !route.consumers.contains(&Consumer::Router) || self.shards.bus.misplaced(&raw).is_some() {
             return;
         }
-        self.in_hand.insert(raw.sequence);
-        let Shards { bus, router } = &*self.shards;
+        let Shards { bus, router, .. } = &*self.shards;
         let read = raw.read(bus.limits.max_body_bytes);
         let line = (user, read.as_ref().ok().and_then(|record| router.address(record)));
-        let waiting = self.lines.entry(line.clone()).or_default();
-        waiting.push_back(Arc::new(Said { raw, read }));
-        if waiting.len() == 1 {
-            self.hand_on(line);
+        if let Some(first) = self.lines.push(line.clone(), Said { raw, read }) {
+            return self.hand_on(line, first);
+        }
+        // Told at once: the boundary takes messages faster than they are handed on.
+        if self.lines.length(&line) == self.shards.pending_messages + 1 {
+            self.tell_of_pressure();
         }
     }
 
     /// Hands on the first of a line.
-    fn hand_on(&mut self, line: Line) {
-        let Some(said) = self.lines.get(&line).and_then(VecDeque::front).cloned() else {
-            self.lines.remove(&line);
-            return;
-        };
+    fn hand_on(&mut self, line: Line, first: Waiting) {
         let (shards, lease, told) = (self.shards.clone(), self.lease.clone(), self.told.clone());
         self.spawn(async move {
-            deal_with(&shards, &lease, &said).await;
-            let _ = told.send(Told::Done(line, said.raw.sequence));
+            match first {
+                Waiting::Here(said) => deal_with(&shards, &lease, &said).await,
+                Waiting::There(sequence) => {
+                    if let Some(said) = read_in_time(&shards.bus, sequence).await {
+                        deal_with(&shards, &lease, &said).await;
+                    }
+                }
+            }
+            let _ = told.send(Told::Done(line));
         });
     }
 
     fn hear(&mut self, told: Told) {
         match told {
-            Told::Done(line, sequence) => {
-                self.in_hand.remove(&sequence);
-                if let Some(waiting) = self.lines.get_mut(&line) {
-                    waiting.pop_front();
-                }
-                match self.releasing {
-                    true => _ = self.lines.remove(&line),
-                    false => self.hand_on(line),
+            Told::Done(line) => {
+                if let Some(next) = self.lines.pop(&line) {
+                    self.hand_on(line, next);
                 }
             }
             Told::Saved(checkpoints, last) => {
@@ -199,13 +187,24 @@ impl Shard {
         if due || self.releasing {
             self.save();
         }
-        let waiting = self.in_hand.len() as u64 + u64::from(self.behind);
+        self.tell_of_pressure();
+        let waiting = self.lines.len() as u64 + u64::from(self.behind);
         self.shards.bus.standing.set(self.partition, PartitionStanding { read: self.read, waiting });
+    }
+
+    /// Says who has more waiting for an agent than may, so that the boundary takes no more of it. Whatever is stored is
+    /// handed on all the same.
+    fn tell_of_pressure(&mut self) {
+        let over = self.lines.longer_than(self.shards.pending_messages);
+        for (queue, congestion) in self.pressure.look(over, |queue| self.lines.waiting(queue), Instant::now()) {
+            let bus = self.shards.bus.clone();
+            self.tasks.spawn(self.shards.bus.host(async move { congestion::announce(&bus, &queue, congestion).await }));
+        }
     }
 
     /// Writes down how far everything was dealt with.
     fn save(&mut self) {
-        let through = self.in_hand.first().map_or(self.read, |first| first - 1);
+        let through = self.lines.first().map_or(self.read, |first| first - 1);
         let last = self.releasing && self.lines.is_empty();
         let Some(mut checkpoints) = self.checkpoints.take() else { return };
         self.saved = Instant::now();
@@ -227,7 +226,7 @@ impl Shard {
     /// From here on nothing is begun; what is on its way may arrive.
     fn release(&mut self) {
         self.releasing = true;
-        self.lines.values_mut().for_each(|waiting| waiting.truncate(1));
+        self.lines.cut();
         self.save();
     }
 
@@ -236,9 +235,26 @@ impl Shard {
     }
 }
 
+/// The message at a sequence, as soon as the server answers; none if it is not there any more.
+async fn read_in_time(bus: &Bus, sequence: u64) -> Option<Said> {
+    let mut attempt = 0;
+    loop {
+        match bus.message_at(sequence).await {
+            Ok(raw) => {
+                let raw = raw?;
+                let read = raw.read(bus.limits.max_body_bytes);
+                return Some(Said { raw, read });
+            }
+            Err(error) => tracing::debug!(%error, attempt, sequence, "what is to be handed on cannot be read yet"),
+        }
+        attempt += 1;
+        tokio::time::sleep(backoff(&bus.limits, attempt)).await;
+    }
+}
+
 /// Hands a message on, or sets it aside; it waits for as long as the server is away.
 async fn deal_with(shards: &Shards, lease: &Lease, Said { raw, read }: &Said) {
-    let Shards { bus, router } = shards;
+    let Shards { bus, router, .. } = shards;
     match read {
         Ok(record) => {
             let span = consume::span(Consumer::Router, record);

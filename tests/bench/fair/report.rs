@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Flood, Waits};
+use super::{Flood, Waits, stages::Stage};
 use crate::{arguments::Fair, load::percentile, report::milliseconds};
 
 /// What is aimed at: the others' p99 under a flood, as a multiple of that without.
@@ -17,6 +17,8 @@ pub struct Report {
     alone: Figures,
     flooded: Figures,
     p99_ratio: f64,
+    /// Of the flooded ones.
+    stages: Vec<Stage>,
     flood: Flood,
 }
 
@@ -32,10 +34,10 @@ struct Figures {
 }
 
 impl Report {
-    pub fn new(wanted: &Fair, alone: &Waits, flooded: &Waits, flood: Flood) -> Self {
+    pub fn new(wanted: &Fair, alone: &Waits, flooded: &Waits, flood: Flood, stages: Vec<Stage>) -> Self {
         let (alone, flooded) = (Figures::of(alone), Figures::of(flooded));
         let p99_ratio = flooded.p99_ms / alone.p99_ms;
-        Self { agents: wanted.agents, replicas: wanted.replicas, alone, flooded, p99_ratio, flood }
+        Self { agents: wanted.agents, replicas: wanted.replicas, alone, flooded, p99_ratio, stages, flood }
     }
 }
 
@@ -66,6 +68,9 @@ impl fmt::Display for Report {
             let Figures { replies, unanswered, p50_ms, p99_ms, longest_ms, longest_at_s } = figures;
             write!(f, "{name:24}{replies:>10}{unanswered:>12}{p50_ms:>10.1}{p99_ms:>10.1}")?;
             writeln!(f, "{longest_ms:>12.1}{longest_at_s:>8.1}")?;
+        }
+        for Stage { name, p99_ms, longest_ms } in &self.stages {
+            writeln!(f, "  {name:44}{p99_ms:>10.1}{longest_ms:>12.1}")?;
         }
         writeln!(f, "\np99 {:.2} x alone; aim <= {RATIO}", self.p99_ratio)?;
         writeln!(

@@ -1,8 +1,10 @@
-//! Agents with more inputs waiting than they take on: whoever decides for them announces it, and whoever lets messages in
-//! holds back.
+//! Queues with more waiting than is taken on: whoever works on one announces it, and whoever lets messages in holds back.
+//! An agent's queue is what it has to decide on; a user's queue at an agent is what is still to be handed on to it.
 //!
 //! Hints, not facts: they stand in a bucket in memory, hold for [`LIFETIME`] and are refreshed while it lasts. A hint
 //! that is lost lets messages through, which are decided on like all that is stored.
+
+pub mod pressure;
 
 use std::{
     collections::HashMap,
@@ -25,14 +27,21 @@ use crate::{ids::Name, subjects::CONGESTION_BUCKET};
 pub const LIFETIME: Duration = Duration::from_secs(30);
 /// How often the whole bucket is read, beside what is heard: it makes up for what was said while nobody could hear it.
 const READ_EVERY: Duration = Duration::from_secs(10);
-/// Agents that count as congested at once. Of more, some messages come in that could have been refused.
-const MAX_AGENTS: usize = 10_000;
+/// Queues that count as congested at once. Of more, some messages come in that could have been refused.
+const MAX_QUEUES: usize = 10_000;
 
 /// What marks the end of an entry of a bucket.
 const OPERATION: &str = "KV-Operation";
 const DELETED: &str = "DEL";
 
-/// How many inputs of an agent wait.
+/// What waits for an agent: to be decided on or, of a user, to be handed on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Queue {
+    pub agent: Name,
+    pub user: Option<Name>,
+}
+
+/// How much of a queue waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Congestion {
     pub pending: u64,
@@ -40,28 +49,43 @@ pub struct Congestion {
     pub limit: u64,
 }
 
-/// Says that this many inputs of the agent wait, of `limit` that may. Holds for [`LIFETIME`].
-pub async fn announce(bus: &Bus, agent: &Name, pending: u64, limit: u64) {
-    let value = serde_json::to_vec(&Congestion { pending, limit }).unwrap_or_default();
-    put(bus, agent, Headers::new(), value).await;
-}
-
-/// Says that the agent takes messages again.
-pub async fn withdraw(bus: &Bus, agent: &Name) {
+/// Says how congested a queue is, which holds for [`LIFETIME`], or that it no longer is.
+pub async fn announce(bus: &Bus, queue: &Queue, congestion: Option<Congestion>) {
     let mut headers = Headers::new();
-    headers.insert(OPERATION, DELETED);
-    put(bus, agent, headers, Vec::new()).await;
-}
-
-/// Writes straight to the bucket's subject, without asking for the bucket first.
-async fn put(bus: &Bus, agent: &Name, headers: Headers, value: Vec<u8>) {
-    let subject = format!("$KV.{CONGESTION_BUCKET}.{agent}");
+    if congestion.is_none() {
+        headers.insert(OPERATION, DELETED);
+    }
+    let value = congestion.and_then(|congestion| serde_json::to_vec(&congestion).ok()).unwrap_or_default();
+    // Straight to the bucket's subject, without asking for the bucket first.
+    let subject = queue.subject();
     if let Err(error) = bus.store(Message::new(subject, headers, value)).await {
-        tracing::debug!(%error, %agent, "whether it is congested could not be said");
+        tracing::debug!(%error, ?queue, "whether it is congested could not be said");
     }
 }
 
-/// Which agents are congested right now.
+impl Queue {
+    pub fn of(agent: &Name) -> Self {
+        Self { agent: agent.clone(), user: None }
+    }
+
+    fn subject(&self) -> String {
+        let Self { agent, user } = self;
+        match user {
+            Some(user) => format!("$KV.{CONGESTION_BUCKET}.{agent}.{user}"),
+            None => format!("$KV.{CONGESTION_BUCKET}.{agent}"),
+        }
+    }
+
+    fn parse(subject: &str) -> Option<Self> {
+        let mut names =
+            subject.strip_prefix("$KV.")?.strip_prefix(CONGESTION_BUCKET)?.split('.').skip(1).map(Name::parse);
+        let agent = names.next()?.ok()?;
+        let user = names.next().transpose().ok()?;
+        names.next().is_none().then_some(Self { agent, user })
+    }
+}
+
+/// Which queues are congested right now.
 #[derive(Clone)]
 pub struct Congested {
     bus: Bus,
@@ -69,7 +93,7 @@ pub struct Congested {
 }
 
 #[derive(Debug, Default)]
-struct Known(HashMap<Name, Announced>);
+struct Known(HashMap<Queue, Announced>);
 
 #[derive(Debug)]
 struct Announced {
@@ -92,9 +116,14 @@ impl Congested {
         Ok(congested)
     }
 
-    /// How congested the agent is; none where it takes messages.
-    pub fn of(&self, agent: &Name) -> Option<Congestion> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).of(agent, Instant::now())
+    /// The queue that keeps a message of the user for the agent from being taken, and how congested it is.
+    pub fn before(&self, agent: &Name, user: &Name) -> Option<(Queue, Congestion)> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if known.0.is_empty() {
+            return None;
+        }
+        let queues = [Queue::of(agent), Queue { agent: agent.clone(), user: Some(user.clone()) }];
+        queues.into_iter().find_map(|queue| known.of(&queue, Instant::now()).map(|congestion| (queue, congestion)))
     }
 
     async fn listen(self, mut heard: Subscription) {
@@ -140,34 +169,34 @@ impl Congested {
     }
 
     fn take(&self, subject: &str, headers: &Headers, value: &[u8], sequence: Option<u64>) {
-        let Some(Ok(agent)) = subject.rsplit('.').next().map(Name::parse) else { return };
+        let Some(queue) = Queue::parse(subject) else { return };
         let ended = headers.get(OPERATION).is_some();
-        // Who writes what cannot be read has something else to say than that the agent is congested.
+        // Who writes what cannot be read has something else to say than that it is congested.
         let said = serde_json::from_slice(value).ok().filter(|_| !ended);
-        self.known.write().unwrap_or_else(PoisonError::into_inner).note(agent, said, sequence, Instant::now());
+        self.known.write().unwrap_or_else(PoisonError::into_inner).note(queue, said, sequence, Instant::now());
     }
 }
 
 impl Known {
     /// Takes in what was heard, or what was read at a sequence: the same entry read again is not said again.
-    fn note(&mut self, agent: Name, said: Option<Congestion>, sequence: Option<u64>, now: Instant) {
+    fn note(&mut self, queue: Queue, said: Option<Congestion>, sequence: Option<u64>, now: Instant) {
         let Some(said) = said else {
-            self.0.remove(&agent);
+            self.0.remove(&queue);
             return;
         };
-        let full = self.0.len() >= MAX_AGENTS;
-        match (self.0.get_mut(&agent), sequence) {
+        let full = self.0.len() >= MAX_QUEUES;
+        match (self.0.get_mut(&queue), sequence) {
             (None, _) if full => {}
             (Some(known), Some(sequence)) if known.sequence.is_none_or(|before| before == sequence) => {
                 known.sequence = Some(sequence);
             }
-            _ => _ = self.0.insert(agent, Announced { said, at: now, sequence }),
+            _ => _ = self.0.insert(queue, Announced { said, at: now, sequence }),
         }
     }
 
     /// By the clock of whoever asks: nothing says that an entry of the bucket has expired.
-    fn of(&self, agent: &Name, now: Instant) -> Option<Congestion> {
-        self.0.get(agent).filter(|known| now.duration_since(known.at) < LIFETIME).map(|known| known.said)
+    fn of(&self, queue: &Queue, now: Instant) -> Option<Congestion> {
+        self.0.get(queue).filter(|known| now.duration_since(known.at) < LIFETIME).map(|known| known.said)
     }
 
     /// Later than they lapse: an entry that the server forgets a little later must not count as said again.
@@ -180,8 +209,19 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn agent(number: usize) -> Name {
-        Name::parse(&format!("a-{number}")).unwrap()
+    fn agent(number: usize) -> Queue {
+        Queue::of(&Name::parse(&format!("a-{number}")).unwrap())
+    }
+
+    #[test]
+    fn a_queue_is_told_by_its_subject() {
+        let of_user = Queue { user: Some(Name::parse("ann").unwrap()), ..agent(1) };
+        for queue in [agent(1), of_user] {
+            assert_eq!(Queue::parse(&queue.subject()), Some(queue));
+        }
+        for subject in ["$KV.OTHER.a", "$KV.KAIRO_CONGESTION", "$KV.KAIRO_CONGESTION.a.b.c"] {
+            assert_eq!(Queue::parse(subject), None, "{subject}");
+        }
     }
 
     const SAID: Congestion = Congestion { pending: 1_234, limit: 1_000 };
@@ -223,10 +263,10 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded() {
         let (mut known, now) = (Known::default(), Instant::now());
-        for number in 0..2 * MAX_AGENTS {
+        for number in 0..2 * MAX_QUEUES {
             known.note(agent(number), Some(SAID), None, now);
         }
-        assert_eq!(known.0.len(), MAX_AGENTS);
+        assert_eq!(known.0.len(), MAX_QUEUES);
         let more = Congestion { pending: 2_000, ..SAID };
         known.note(agent(0), Some(more), None, now);
         assert_eq!(known.of(&agent(0), now), Some(more));

@@ -59,7 +59,10 @@ fn expected(FieldError { expected, found, .. }: &FieldError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kairo_core::{bus::congestion::Congestion, ids::Name};
+    use kairo_core::{
+        bus::congestion::{Congestion, Queue},
+        ids::Name,
+    };
 
     use super::*;
 
@@ -94,7 +97,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_problem_has_its_code() {
-        let agent = Name::parse("bob").unwrap();
+        let queue = Queue::of(&Name::parse("bob").unwrap());
         let codes = [
             (Problem::malformed("x"), Code::InvalidArgument),
             (Problem::unauthorized(), Code::Unauthenticated),
@@ -104,7 +107,7 @@ mod tests {
             (Problem::conflict("x"), Code::FailedPrecondition),
             (Problem::too_large("x"), Code::OutOfRange),
             (Problem::too_many_requests(Duration::from_millis(1_500)), Code::ResourceExhausted),
-            (Problem::congested(&agent, Congestion { pending: 2, limit: 1 }), Code::ResourceExhausted),
+            (Problem::congested(&queue, Congestion { pending: 2, limit: 1 }), Code::ResourceExhausted),
             (Problem::unavailable("x"), Code::Unavailable),
             (Problem::internal(&std::fmt::Error), Code::Internal),
         ];

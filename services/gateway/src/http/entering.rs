@@ -162,9 +162,9 @@ async fn publish<E: Entering>(
 ) -> Result<(Uuid, Written), Problem> {
     // What is in the log is always dealt with, so what has no room has to be refused here.
     if let Some(agent) = said.waits_for(&gateway.config.default_agent)
-        && let Some(congestion) = gateway.congested.of(&agent)
+        && let Some((queue, congestion)) = gateway.congested.before(&agent, said.user())
     {
-        return Err(Problem::congested(&agent, congestion));
+        return Err(Problem::congested(&queue, congestion));
     }
     said.prepare(gateway).await?;
     let user = said.user().clone();
