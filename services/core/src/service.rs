@@ -96,7 +96,7 @@ pub enum ServiceError {
 }
 
 #[derive(Parser)]
-#[command(version, about = "A service of Kairo. Everything is configured by file or environment; see the README.")]
+#[command(version, about = "A service of Kairo, configured by file or environment; see docs/configuration.md.")]
 struct Arguments {
     /// TOML file with this service's sections; other services' sections are passed over.
     #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
