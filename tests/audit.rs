@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_core::{ids, record::Record, subjects::route};
+use kairo_mind::replay::Replay;
 use kairo_proto::{
     Body,
     v1::{AgentDecision, DecidedEvent, ToolCall, agent_action::Action, decided_event::Event},
@@ -11,11 +12,26 @@ use kairo_proto::{
 
 /// Everything that is wrong with a log in which nothing is left to do.
 pub fn mistakes(records: &[Record]) -> Vec<String> {
+    let mut wrong = miscounted(records);
+    wrong.extend(replays(records));
+    wrong
+}
+
+/// What is there more or less often than it should be.
+pub fn miscounted(records: &[Record]) -> Vec<String> {
     let mut wrong = deliveries(records);
     wrong.extend(replies(records));
     wrong.extend(actions(records));
     wrong.extend(decisions(records));
     wrong
+}
+
+/// Every decision that is made again, from what the log says it was made of, is what the log says.
+pub fn replays(records: &[Record]) -> Vec<String> {
+    let mut replay = Replay::new(None);
+    let replayed = records.iter().filter_map(|record| replay.take(record.clone()));
+    let not_same = replayed.filter(|replayed| !replayed.is_same() || replayed.without_basis);
+    not_same.map(|replayed| format!("made again, the decision is another: {replayed:?}")).collect()
 }
 
 /// How often each of `found` is there, as against once for each of `expected`.

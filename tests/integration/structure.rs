@@ -224,16 +224,21 @@ fn pure_files_are_pure() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// What each package of the workspace and below it depends on, as all are built together; without what only tests need.
-fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+fn cargo_tree(arguments: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut tree = Command::new(cargo);
-    tree.args(["tree", "--workspace", "--edges", "normal", "--prefix", "depth", "--format", " {p}"]);
-    let output = tree.args(["--offline", "--locked"]).current_dir(root()).output().unwrap();
+    tree.args(["tree", "--offline", "--locked"]).args(arguments);
+    let output = tree.current_dir(root()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What each package of the workspace and below it depends on, as all are built together; without what only tests need.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let tree = cargo_tree(&["--workspace", "--edges", "normal", "--prefix", "depth", "--format", " {p}"]);
     let mut dependencies = BTreeMap::<String, BTreeSet<String>>::new();
     let mut above: Vec<String> = Vec::new();
-    for line in String::from_utf8(output.stdout).unwrap().lines().filter(|line| !line.is_empty()) {
+    for line in tree.lines().filter(|line| !line.is_empty()) {
         // Depth, name, version; then where it is and whether it was listed before.
         let words: Vec<&str> = line.split_whitespace().take(3).collect();
         let package = words[1..].join(" ");
@@ -278,6 +283,27 @@ fn pure_crates_are_pure_at_every_depth() {
     for name in ["tokio", "async-nats", "reqwest", "hyper", "axum"] {
         assert!(ways.iter().any(|way| way.contains(&format!(" > {name} v"))), "{name}: {ways:#?}");
     }
+}
+
+/// A decision that is made again elsewhere must not find other time zones.
+#[test]
+fn time_zones_are_those_that_are_built_in() {
+    let features = cargo_tree(&["--workspace", "--edges", "features", "--invert", "jiff"]);
+    assert!(features.contains("jiff feature \"tzdb-bundle-always\""), "{features}");
+    for feature in ["default", "tzdb-zoneinfo", "tzdb-concatenated", "tzdb-bundle-platform"] {
+        assert!(!features.contains(&format!("jiff feature \"{feature}\"")), "{feature}");
+    }
+}
+
+/// What the state of an agent is does not depend on how conditions of hooks are evaluated.
+#[test]
+fn conditions_are_judged_when_deciding_only() {
+    let mind = root().join("services/mind/src");
+    let judges = |path: &PathBuf| code(path).contains("conditions::");
+    let mut found: Vec<PathBuf> = rust_files(&mind).into_iter().filter(|path| !is_test(path) && judges(path)).collect();
+    found.retain(|path| !path.starts_with(mind.join("conditions")));
+    found.sort();
+    assert_eq!(found, [mind.join("deliberation/firing.rs"), mind.join("wanted.rs")]);
 }
 
 #[test]

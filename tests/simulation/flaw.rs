@@ -123,7 +123,7 @@ fn with(headers: &Headers, changed: &str, to: &str) -> Headers {
 pub fn seen(world: &mut World, replica: usize, mut raws: Vec<Raw>) -> Vec<Raw> {
     let service = world.replicas[replica].service;
     if world.faults.outdated_catalogue && service == Service::AgentRuntime {
-        raws.iter_mut().for_each(forget_consent);
+        raws.iter_mut().for_each(forget_consent_in);
     }
     let Some(flaw) = world.flaw else { return raws };
     let is = |raw: &Raw, noun: &str, verb: &str| {
@@ -151,12 +151,16 @@ pub fn seen(world: &mut World, replica: usize, mut raws: Vec<Raw>) -> Vec<Raw> {
     raws
 }
 
-/// A catalogue of an older version, which did not say which tools need consent.
-fn forget_consent(raw: &mut Raw) {
-    let Ok(record) = raw.read(1 << 20) else { return };
-    if let Body::ToolCatalogue(mut catalogue) = record.body {
+fn forget_consent_in(raw: &mut Raw) {
+    let Ok(mut record) = raw.read(1 << 20) else { return };
+    forget_consent(&mut record.body);
+    raw.payload = record.body.encode().into();
+}
+
+/// A catalogue of an older version did not say which tools need consent.
+pub fn forget_consent(body: &mut Body) {
+    if let Body::ToolCatalogue(catalogue) = body {
         catalogue.tools.iter_mut().for_each(|tool| tool.needs_approval = false);
-        raw.payload = Body::ToolCatalogue(catalogue).encode().into();
     }
 }
 

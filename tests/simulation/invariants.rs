@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     audit::{self, decision, tool_calls},
+    flaw,
     load::AGENTS,
     model, orders,
     world::{Process, ProcessState, World},
@@ -32,7 +33,8 @@ pub fn mistakes(world: &World) -> Vec<String> {
     let from_outside = |body: &Body| matches!(body, Body::EmailReceived(_) | Body::TaskTriggered(_) | Body::TaskDue(_));
     let counts = |it: &&Record| !world.copies.contains(&it.sequence) || from_outside(&it.body);
     let originals: Vec<Record> = world.records().iter().filter(counts).cloned().collect();
-    wrong.extend(audit::mistakes(&originals));
+    wrong.extend(audit::miscounted(&originals));
+    wrong.extend(audit::replays(&as_minds_saw_it(world)));
     wrong.extend(effects(world, &originals));
     wrong.extend(processes(world, &originals));
     wrong.extend(chains::mistakes(world, &originals));
@@ -47,6 +49,15 @@ pub fn mistakes(world: &World) -> Vec<String> {
     wrong.extend(letters(world));
     wrong.extend(paid(world));
     wrong
+}
+
+/// The log as it was read by those who decided.
+fn as_minds_saw_it(world: &World) -> Vec<Record> {
+    let mut records = world.records().to_vec();
+    if world.faults.outdated_catalogue {
+        records.iter_mut().for_each(|record| flaw::forget_consent(&mut record.body));
+    }
+    records
 }
 
 /// Nothing of a run is set aside: all of it can be read, and dealt with.

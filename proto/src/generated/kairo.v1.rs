@@ -251,6 +251,12 @@ pub struct AgentDecision {
     /// the input decided on is the one at the cursor.
     #[prost(uint64, tag = "7")]
     pub overtaking: u64,
+    /// Digest of the DecisionBasis that it rests on.
+    #[prost(string, tag = "8")]
+    pub basis: ::prost::alloc::string::String,
+    /// The lowest version of readers that understand it.
+    #[prost(uint32, tag = "9")]
+    pub reader: u32,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DecidedEvent {
@@ -2752,6 +2758,73 @@ pub struct ToolSpec {
     /// Whether a human must consent to each call.
     #[prost(bool, tag = "7")]
     pub needs_approval: bool,
+}
+/// What decisions rest on beside the log and the tool catalogue, as the agent-runtime has it that makes them. Type
+/// kairo.system.basis.v1 on kairo.system.agent-runtime.basis, written once for each digest, before the first decision that
+/// names it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DecisionBasis {
+    /// UUIDv5 of all that follows.
+    #[prost(string, tag = "1")]
+    pub digest: ::prost::alloc::string::String,
+    /// Version and, where it is known, commit of the build.
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub commit: ::prost::alloc::string::String,
+    /// Limits of deciding, as in the configuration of agent-runtime.
+    #[prost(uint32, tag = "4")]
+    pub max_steps: u32,
+    #[prost(uint32, tag = "5")]
+    pub model_tries: u32,
+    #[prost(uint32, tag = "6")]
+    pub parallel_tools: u32,
+    #[prost(uint32, tag = "7")]
+    pub chain_steps: u32,
+    /// Whether secrets are kept, sealed, or forgotten.
+    #[prost(bool, tag = "8")]
+    pub keeps_secrets: bool,
+    /// UUIDv5 of the prompts and of the intrinsics (names, descriptions, schemas).
+    #[prost(string, tag = "9")]
+    pub prompts: ::prost::alloc::string::String,
+    #[prost(string, tag = "10")]
+    pub intrinsics: ::prost::alloc::string::String,
+    /// Version of the time zone data.
+    #[prost(string, tag = "11")]
+    pub time_zones: ::prost::alloc::string::String,
+    /// Libraries whose results or errors become part of decisions or of what models are asked.
+    #[prost(message, repeated, tag = "12")]
+    pub libraries: ::prost::alloc::vec::Vec<BasisLibrary>,
+    /// What each tier asks.
+    #[prost(message, repeated, tag = "13")]
+    pub models: ::prost::alloc::vec::Vec<BasisModel>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BasisLibrary {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BasisModel {
+    /// heavy, fast or light.
+    #[prost(string, tag = "1")]
+    pub tier: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub model: ::prost::alloc::string::String,
+    /// 0 leaves it to the endpoint.
+    #[prost(uint32, tag = "3")]
+    pub max_output_tokens: u32,
+    /// Whether it is shown images and audio, and at most how many and how large together, in bytes.
+    #[prost(bool, tag = "4")]
+    pub images: bool,
+    #[prost(bool, tag = "5")]
+    pub audio: bool,
+    #[prost(uint32, tag = "6")]
+    pub max_parts: u32,
+    #[prost(uint64, tag = "7")]
+    pub max_parts_bytes: u64,
 }
 /// What the process supervisors can run. Type kairo.system.capabilities.v1 on
 /// kairo.system.process-supervisor.capabilities, emitted by process-supervisor when it changes.

@@ -1185,6 +1185,12 @@ impl serde::Serialize for AgentDecision {
         if self.overtaking != 0 {
             len += 1;
         }
+        if !self.basis.is_empty() {
+            len += 1;
+        }
+        if self.reader != 0 {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentDecision", len)?;
         if self.cursor != 0 {
             #[allow(clippy::needless_borrow)]
@@ -1213,6 +1219,12 @@ impl serde::Serialize for AgentDecision {
             #[allow(clippy::needless_borrows_for_generic_args)]
             struct_ser.serialize_field("overtaking", ToString::to_string(&self.overtaking).as_str())?;
         }
+        if !self.basis.is_empty() {
+            struct_ser.serialize_field("basis", &self.basis)?;
+        }
+        if self.reader != 0 {
+            struct_ser.serialize_field("reader", &self.reader)?;
+        }
         struct_ser.end()
     }
 }
@@ -1233,6 +1245,8 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
             "catalogue_version",
             "catalogueVersion",
             "overtaking",
+            "basis",
+            "reader",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -1244,6 +1258,8 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
             ProfileSequence,
             CatalogueVersion,
             Overtaking,
+            Basis,
+            Reader,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -1273,6 +1289,8 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
                             "profileSequence" | "profile_sequence" => Ok(GeneratedField::ProfileSequence),
                             "catalogueVersion" | "catalogue_version" => Ok(GeneratedField::CatalogueVersion),
                             "overtaking" => Ok(GeneratedField::Overtaking),
+                            "basis" => Ok(GeneratedField::Basis),
+                            "reader" => Ok(GeneratedField::Reader),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -1299,6 +1317,8 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
                 let mut profile_sequence__ = None;
                 let mut catalogue_version__ = None;
                 let mut overtaking__ = None;
+                let mut basis__ = None;
+                let mut reader__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Cursor => {
@@ -1349,6 +1369,20 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
                                 Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
                             ;
                         }
+                        GeneratedField::Basis => {
+                            if basis__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("basis"));
+                            }
+                            basis__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Reader => {
+                            if reader__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reader"));
+                            }
+                            reader__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -1362,6 +1396,8 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
                     profile_sequence: profile_sequence__.unwrap_or_default(),
                     catalogue_version: catalogue_version__.unwrap_or_default(),
                     overtaking: overtaking__.unwrap_or_default(),
+                    basis: basis__.unwrap_or_default(),
+                    reader: reader__.unwrap_or_default(),
                 })
             }
         }
@@ -3202,6 +3238,326 @@ impl<'de> serde::Deserialize<'de> for ApproveResponse {
             }
         }
         deserializer.deserialize_struct("kairo.v1.ApproveResponse", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for BasisLibrary {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.name.is_empty() {
+            len += 1;
+        }
+        if !self.version.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.BasisLibrary", len)?;
+        if !self.name.is_empty() {
+            struct_ser.serialize_field("name", &self.name)?;
+        }
+        if !self.version.is_empty() {
+            struct_ser.serialize_field("version", &self.version)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for BasisLibrary {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "name",
+            "version",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Name,
+            Version,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "name" => Ok(GeneratedField::Name),
+                            "version" => Ok(GeneratedField::Version),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = BasisLibrary;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.BasisLibrary")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<BasisLibrary, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut name__ = None;
+                let mut version__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Name => {
+                            if name__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("name"));
+                            }
+                            name__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Version => {
+                            if version__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("version"));
+                            }
+                            version__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(BasisLibrary {
+                    name: name__.unwrap_or_default(),
+                    version: version__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.BasisLibrary", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for BasisModel {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.tier.is_empty() {
+            len += 1;
+        }
+        if !self.model.is_empty() {
+            len += 1;
+        }
+        if self.max_output_tokens != 0 {
+            len += 1;
+        }
+        if self.images {
+            len += 1;
+        }
+        if self.audio {
+            len += 1;
+        }
+        if self.max_parts != 0 {
+            len += 1;
+        }
+        if self.max_parts_bytes != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.BasisModel", len)?;
+        if !self.tier.is_empty() {
+            struct_ser.serialize_field("tier", &self.tier)?;
+        }
+        if !self.model.is_empty() {
+            struct_ser.serialize_field("model", &self.model)?;
+        }
+        if self.max_output_tokens != 0 {
+            struct_ser.serialize_field("max_output_tokens", &self.max_output_tokens)?;
+        }
+        if self.images {
+            struct_ser.serialize_field("images", &self.images)?;
+        }
+        if self.audio {
+            struct_ser.serialize_field("audio", &self.audio)?;
+        }
+        if self.max_parts != 0 {
+            struct_ser.serialize_field("max_parts", &self.max_parts)?;
+        }
+        if self.max_parts_bytes != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("max_parts_bytes", ToString::to_string(&self.max_parts_bytes).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for BasisModel {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "tier",
+            "model",
+            "max_output_tokens",
+            "maxOutputTokens",
+            "images",
+            "audio",
+            "max_parts",
+            "maxParts",
+            "max_parts_bytes",
+            "maxPartsBytes",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Tier,
+            Model,
+            MaxOutputTokens,
+            Images,
+            Audio,
+            MaxParts,
+            MaxPartsBytes,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "tier" => Ok(GeneratedField::Tier),
+                            "model" => Ok(GeneratedField::Model),
+                            "maxOutputTokens" | "max_output_tokens" => Ok(GeneratedField::MaxOutputTokens),
+                            "images" => Ok(GeneratedField::Images),
+                            "audio" => Ok(GeneratedField::Audio),
+                            "maxParts" | "max_parts" => Ok(GeneratedField::MaxParts),
+                            "maxPartsBytes" | "max_parts_bytes" => Ok(GeneratedField::MaxPartsBytes),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = BasisModel;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.BasisModel")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<BasisModel, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut tier__ = None;
+                let mut model__ = None;
+                let mut max_output_tokens__ = None;
+                let mut images__ = None;
+                let mut audio__ = None;
+                let mut max_parts__ = None;
+                let mut max_parts_bytes__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Tier => {
+                            if tier__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tier"));
+                            }
+                            tier__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Model => {
+                            if model__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("model"));
+                            }
+                            model__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::MaxOutputTokens => {
+                            if max_output_tokens__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("maxOutputTokens"));
+                            }
+                            max_output_tokens__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Images => {
+                            if images__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("images"));
+                            }
+                            images__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Audio => {
+                            if audio__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("audio"));
+                            }
+                            audio__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::MaxParts => {
+                            if max_parts__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("maxParts"));
+                            }
+                            max_parts__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::MaxPartsBytes => {
+                            if max_parts_bytes__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("maxPartsBytes"));
+                            }
+                            max_parts_bytes__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(BasisModel {
+                    tier: tier__.unwrap_or_default(),
+                    model: model__.unwrap_or_default(),
+                    max_output_tokens: max_output_tokens__.unwrap_or_default(),
+                    images: images__.unwrap_or_default(),
+                    audio: audio__.unwrap_or_default(),
+                    max_parts: max_parts__.unwrap_or_default(),
+                    max_parts_bytes: max_parts_bytes__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.BasisModel", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for ChainEnded {
@@ -6618,6 +6974,319 @@ impl<'de> serde::Deserialize<'de> for DecidedEvent {
             }
         }
         deserializer.deserialize_struct("kairo.v1.DecidedEvent", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for DecisionBasis {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.digest.is_empty() {
+            len += 1;
+        }
+        if !self.version.is_empty() {
+            len += 1;
+        }
+        if !self.commit.is_empty() {
+            len += 1;
+        }
+        if self.max_steps != 0 {
+            len += 1;
+        }
+        if self.model_tries != 0 {
+            len += 1;
+        }
+        if self.parallel_tools != 0 {
+            len += 1;
+        }
+        if self.chain_steps != 0 {
+            len += 1;
+        }
+        if self.keeps_secrets {
+            len += 1;
+        }
+        if !self.prompts.is_empty() {
+            len += 1;
+        }
+        if !self.intrinsics.is_empty() {
+            len += 1;
+        }
+        if !self.time_zones.is_empty() {
+            len += 1;
+        }
+        if !self.libraries.is_empty() {
+            len += 1;
+        }
+        if !self.models.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.DecisionBasis", len)?;
+        if !self.digest.is_empty() {
+            struct_ser.serialize_field("digest", &self.digest)?;
+        }
+        if !self.version.is_empty() {
+            struct_ser.serialize_field("version", &self.version)?;
+        }
+        if !self.commit.is_empty() {
+            struct_ser.serialize_field("commit", &self.commit)?;
+        }
+        if self.max_steps != 0 {
+            struct_ser.serialize_field("max_steps", &self.max_steps)?;
+        }
+        if self.model_tries != 0 {
+            struct_ser.serialize_field("model_tries", &self.model_tries)?;
+        }
+        if self.parallel_tools != 0 {
+            struct_ser.serialize_field("parallel_tools", &self.parallel_tools)?;
+        }
+        if self.chain_steps != 0 {
+            struct_ser.serialize_field("chain_steps", &self.chain_steps)?;
+        }
+        if self.keeps_secrets {
+            struct_ser.serialize_field("keeps_secrets", &self.keeps_secrets)?;
+        }
+        if !self.prompts.is_empty() {
+            struct_ser.serialize_field("prompts", &self.prompts)?;
+        }
+        if !self.intrinsics.is_empty() {
+            struct_ser.serialize_field("intrinsics", &self.intrinsics)?;
+        }
+        if !self.time_zones.is_empty() {
+            struct_ser.serialize_field("time_zones", &self.time_zones)?;
+        }
+        if !self.libraries.is_empty() {
+            struct_ser.serialize_field("libraries", &self.libraries)?;
+        }
+        if !self.models.is_empty() {
+            struct_ser.serialize_field("models", &self.models)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for DecisionBasis {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "digest",
+            "version",
+            "commit",
+            "max_steps",
+            "maxSteps",
+            "model_tries",
+            "modelTries",
+            "parallel_tools",
+            "parallelTools",
+            "chain_steps",
+            "chainSteps",
+            "keeps_secrets",
+            "keepsSecrets",
+            "prompts",
+            "intrinsics",
+            "time_zones",
+            "timeZones",
+            "libraries",
+            "models",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Digest,
+            Version,
+            Commit,
+            MaxSteps,
+            ModelTries,
+            ParallelTools,
+            ChainSteps,
+            KeepsSecrets,
+            Prompts,
+            Intrinsics,
+            TimeZones,
+            Libraries,
+            Models,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "digest" => Ok(GeneratedField::Digest),
+                            "version" => Ok(GeneratedField::Version),
+                            "commit" => Ok(GeneratedField::Commit),
+                            "maxSteps" | "max_steps" => Ok(GeneratedField::MaxSteps),
+                            "modelTries" | "model_tries" => Ok(GeneratedField::ModelTries),
+                            "parallelTools" | "parallel_tools" => Ok(GeneratedField::ParallelTools),
+                            "chainSteps" | "chain_steps" => Ok(GeneratedField::ChainSteps),
+                            "keepsSecrets" | "keeps_secrets" => Ok(GeneratedField::KeepsSecrets),
+                            "prompts" => Ok(GeneratedField::Prompts),
+                            "intrinsics" => Ok(GeneratedField::Intrinsics),
+                            "timeZones" | "time_zones" => Ok(GeneratedField::TimeZones),
+                            "libraries" => Ok(GeneratedField::Libraries),
+                            "models" => Ok(GeneratedField::Models),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = DecisionBasis;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.DecisionBasis")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<DecisionBasis, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut digest__ = None;
+                let mut version__ = None;
+                let mut commit__ = None;
+                let mut max_steps__ = None;
+                let mut model_tries__ = None;
+                let mut parallel_tools__ = None;
+                let mut chain_steps__ = None;
+                let mut keeps_secrets__ = None;
+                let mut prompts__ = None;
+                let mut intrinsics__ = None;
+                let mut time_zones__ = None;
+                let mut libraries__ = None;
+                let mut models__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Digest => {
+                            if digest__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("digest"));
+                            }
+                            digest__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Version => {
+                            if version__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("version"));
+                            }
+                            version__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Commit => {
+                            if commit__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("commit"));
+                            }
+                            commit__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::MaxSteps => {
+                            if max_steps__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("maxSteps"));
+                            }
+                            max_steps__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::ModelTries => {
+                            if model_tries__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("modelTries"));
+                            }
+                            model_tries__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::ParallelTools => {
+                            if parallel_tools__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("parallelTools"));
+                            }
+                            parallel_tools__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::ChainSteps => {
+                            if chain_steps__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("chainSteps"));
+                            }
+                            chain_steps__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::KeepsSecrets => {
+                            if keeps_secrets__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("keepsSecrets"));
+                            }
+                            keeps_secrets__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Prompts => {
+                            if prompts__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("prompts"));
+                            }
+                            prompts__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Intrinsics => {
+                            if intrinsics__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("intrinsics"));
+                            }
+                            intrinsics__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::TimeZones => {
+                            if time_zones__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("timeZones"));
+                            }
+                            time_zones__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Libraries => {
+                            if libraries__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("libraries"));
+                            }
+                            libraries__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Models => {
+                            if models__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("models"));
+                            }
+                            models__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(DecisionBasis {
+                    digest: digest__.unwrap_or_default(),
+                    version: version__.unwrap_or_default(),
+                    commit: commit__.unwrap_or_default(),
+                    max_steps: max_steps__.unwrap_or_default(),
+                    model_tries: model_tries__.unwrap_or_default(),
+                    parallel_tools: parallel_tools__.unwrap_or_default(),
+                    chain_steps: chain_steps__.unwrap_or_default(),
+                    keeps_secrets: keeps_secrets__.unwrap_or_default(),
+                    prompts: prompts__.unwrap_or_default(),
+                    intrinsics: intrinsics__.unwrap_or_default(),
+                    time_zones: time_zones__.unwrap_or_default(),
+                    libraries: libraries__.unwrap_or_default(),
+                    models: models__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.DecisionBasis", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for DefineAgentRequest {

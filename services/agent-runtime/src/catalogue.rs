@@ -48,12 +48,5 @@ impl CatalogueInForce {
 }
 
 fn read(catalogue: ToolCatalogue) -> Catalogue {
-    let tools = catalogue.tools.into_iter();
-    let tools = tools.map(|tool| Tool {
-        name: tool.name,
-        description: tool.description,
-        schema: tool.schema,
-        needs_approval: tool.needs_approval,
-    });
-    Catalogue { version: catalogue.version, tools: tools.collect() }
+    Catalogue { version: catalogue.version, tools: catalogue.tools.into_iter().map(Tool::from).collect() }
 }

@@ -149,6 +149,7 @@ impl AgentRuntimeConfig {
             parallel_tools: self.parallel_tools,
             chain_steps: self.chain_steps,
             secret_key: self.secret_key_bytes(),
+            basis: String::new(),
         }
     }
 }

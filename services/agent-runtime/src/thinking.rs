@@ -13,7 +13,7 @@ use kairo_core::{
     subjects::{AGENT_DECISION, Service},
 };
 use kairo_mind::{
-    deliberation::{Deliberation, Limits, Next, Question, decision_id},
+    deliberation::{Deliberation, Limits, Next, Question, decision_id, without_words},
     log::Input,
     state::AgentState,
 };
@@ -55,13 +55,20 @@ pub enum Thought {
 }
 
 impl Thinker {
-    pub fn new(bus: &Bus, config: &Config, models: Arc<dyn Answers>, catalogue: CatalogueInForce) -> Self {
+    /// `basis` is the digest of what decisions rest on, as it stands in the log.
+    pub fn new(
+        bus: &Bus,
+        config: &Config,
+        basis: String,
+        models: Arc<dyn Answers>,
+        catalogue: CatalogueInForce,
+    ) -> Self {
         let own = &config.agent_runtime;
         Self {
             bus: bus.clone(),
             models,
             catalogue,
-            limits: own.limits(),
+            limits: Limits { basis, ..own.limits() },
             retry_pause: Duration::from_millis(own.retry_pause_ms),
             room: Semaphore::new(own.decisions_at_once),
         }
@@ -105,13 +112,31 @@ impl Thinker {
         let thread_id = deliberation.thread_id();
         drop(deliberation);
         let guard = state.decided;
+        let completions = decision.completions.clone();
         match self.commit(agent, guard, &input.record, &thread_id, decision).await {
             Err(BusError::TooLarge { .. }) => {
-                let instead = Deliberation::too_large(&state, input, &catalogue, &self.limits);
+                let instead = Deliberation::too_large(&state, input, &catalogue, &self.limits, completions);
                 let Some(instead) = instead else { return Thought::Nothing };
-                told(self.commit(agent, guard, &input.record, &thread_id, instead).await)
+                told(self.commit_what_fits(agent, guard, &input.record, &thread_id, instead).await)
             }
             outcome => told(outcome),
+        }
+    }
+
+    /// Commits a decision, if need be without the words of the models.
+    async fn commit_what_fits(
+        &self,
+        agent: &Name,
+        guard: u64,
+        input: &Record,
+        thread_id: &str,
+        decision: AgentDecision,
+    ) -> Result<Record, BusError> {
+        match self.commit(agent, guard, input, thread_id, decision.clone()).await {
+            Err(BusError::TooLarge { .. }) => {
+                self.commit(agent, guard, input, thread_id, without_words(decision)).await
+            }
+            outcome => outcome,
         }
     }
 

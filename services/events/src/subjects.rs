@@ -321,6 +321,9 @@ table! {
     CAPABILITIES = "system"."capabilities", Events, Only(Service::ProcessSupervisor),
         ["kairo.system.capabilities.v1"], [],
         "which programs the process supervisors run";
+    BASIS = "system"."basis", Events, Only(Service::AgentRuntime),
+        ["kairo.system.basis.v1"], [],
+        "what decisions rest on beside the log and the catalogue";
     DEAD_LETTER = "dlq"."letter", DeadLetters, Owner,
         ["kairo.dlq.letter.v1"], [],
         "a message a consumer gave up on, and why (the owner is the service that did)";
@@ -358,8 +361,12 @@ pub fn everything_of(agent: &Name) -> String {
 /// The subjects of the log that an agent's mind is folded from: what is said to it, what it decided, and what became of
 /// that.
 pub fn subjects_of(agent: &Name) -> Vec<String> {
-    let concerns = |route: &&Route| route.store == Store::Events && !matches!(route.noun, "user" | "system");
-    TABLE.iter().filter(concerns).map(|route| route.of(agent)).collect()
+    TABLE.iter().filter(|route| is_of_agents(route)).map(|route| route.of(agent)).collect()
+}
+
+/// Whether it is one of these subjects.
+pub fn is_of_agents(route: &Route) -> bool {
+    route.store == Store::Events && !matches!(route.noun, "user" | "system")
 }
 
 /// The row and the owner of a subject; `None` when it is not in the table.

@@ -36,6 +36,9 @@ use super::{
     state::{AgentState, Cause, Order, Turn},
 };
 
+/// The version of readers that the decisions made here are for: it rises with what others would misunderstand.
+pub const READER: u32 = 1;
+
 /// Limits of deciding.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -49,6 +52,15 @@ pub struct Limits {
     pub chain_steps: usize,
     /// Key under which secrets are sealed.
     pub secret_key: Option<[u8; 32]>,
+    /// Digest of the [basis](super::basis) that says all of this, and more.
+    pub basis: String,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let (max_steps, tries, parallel_tools, chain_steps) = (12, 3, 8, 64);
+        Self { max_steps, tries, parallel_tools, chain_steps, secret_key: None, basis: String::new() }
+    }
 }
 
 /// What a deliberation needs next.
@@ -127,6 +139,23 @@ struct Failure {
     mendable: bool,
 }
 
+/// The same decision where even the words of models are too much: what was paid for them is kept.
+pub fn without_words(decision: AgentDecision) -> AgentDecision {
+    let wordless = |completion: Completion| Completion {
+        text: String::new(),
+        reasoning: String::new(),
+        tool_calls: Vec::new(),
+        ..completion
+    };
+    AgentDecision { completions: decision.completions.into_iter().map(wordless).collect(), ..decision }
+}
+
+/// Whether a completion lost its words.
+pub fn is_without_words(completion: &Completion) -> bool {
+    let Completion { text, reasoning, tool_calls, output_tokens, error, .. } = completion;
+    *output_tokens > 0 && error.is_none() && text.is_empty() && reasoning.is_empty() && tool_calls.is_empty()
+}
+
 /// The id of the decision on an input.
 pub fn decision_id(input: &Record) -> Uuid {
     ids::derived(input.envelope.id, "decision")
@@ -172,6 +201,8 @@ impl<'a> Deliberation<'a> {
                 input_id: input.envelope.id.to_string(),
                 profile_sequence: state.profile.as_ref().map_or(0, |profile| profile.sequence),
                 catalogue_version: catalogue.version.clone(),
+                basis: limits.basis.clone(),
+                reader: READER,
                 ..Default::default()
             },
             work: VecDeque::new(),
@@ -180,12 +211,14 @@ impl<'a> Deliberation<'a> {
         })
     }
 
-    /// The decision when the one that was made is too large to be written: what was to be done ends with saying so.
+    /// The decision when the one that was made is too large to be written: what was to be done ends with saying so. What
+    /// models answered is kept.
     pub fn too_large(
         state: &'a AgentState,
         input: &'a Input,
         catalogue: &'a Catalogue,
         limits: &'a Limits,
+        completions: Vec<Completion>,
     ) -> Option<AgentDecision> {
         let mut instead = Self::blank(state, input, catalogue, limits)?;
         if let Some((turn_id, turn)) = state.due(input.record.sequence) {
@@ -201,6 +234,7 @@ impl<'a> Deliberation<'a> {
             );
         }
         instead.pass_over_triggered();
+        instead.decision.completions = completions;
         Some(instead.decision)
     }
 

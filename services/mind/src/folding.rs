@@ -13,10 +13,9 @@ use uuid::Uuid;
 
 use super::{
     chain::{Chain, Origin, RESULT_BYTES, Step, StepRun, StepState, THINK},
-    conditions::{self, Verdict},
     in_flight::InFlight,
     state::{AgentState, Cause, Offer, Turn},
-    tasks::{Trigger, What, kept},
+    tasks::{Trigger, kept},
     thread::{Call, Entry, cut},
 };
 
@@ -232,11 +231,9 @@ impl AgentState {
 
     /// Notes the hooks that wait for this, for the decision on it.
     pub(super) fn trigger(&mut self, record: &Record, name: &str, data: Value, lineage: &[Uuid]) {
-        let may_fire = |task: &&super::tasks::Task| match &task.what {
-            What::Hook { condition, .. } => conditions::judge(condition, &data) != Verdict::DoesNot,
-            What::Time { .. } => false,
-        };
-        let waiting: Vec<Uuid> = self.tasks.hooks(name).filter(may_fire).map(|task| task.id).collect();
+        let waiting: Vec<Uuid> = self.tasks.hooks(name).map(|task| task.id).collect();
+        // What happened before and was not decided on was nobody's move.
+        self.tasks.triggered.retain(|trigger| trigger.input == record.sequence);
         let data = if waiting.is_empty() { Value::Null } else { kept(data) };
         for task in waiting {
             self.tasks.triggered.push(Trigger {

@@ -7,8 +7,10 @@
 //! * [`deliberation`]: from one input to one decision, by way of model calls
 //! * [`request`]: what a model is asked; [`facts`] what it is told to be in progress
 //! * [`answer`]: what a model's answer means
+//! * [`basis`]: what decisions rest on beside the log; [`replay`] makes those of a log again
 
 pub mod answer;
+pub mod basis;
 pub mod chain;
 pub mod conditions;
 pub mod deliberation;
@@ -21,6 +23,7 @@ pub mod intrinsics;
 pub mod log;
 pub mod memories;
 pub mod prompts;
+pub mod replay;
 pub mod request;
 pub mod schedule;
 pub mod schema;
@@ -33,4 +36,5 @@ pub mod tasks;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+mod wanted;
 pub mod words;

@@ -17,7 +17,7 @@ use std::{collections::VecDeque, sync::Arc};
 use kairo_events::record::Record;
 use kairo_proto::{
     Body,
-    v1::{AgentCommand, Completion},
+    v1::{AgentCommand, AgentDecision, Completion},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -182,8 +182,7 @@ impl Log {
         // Every decision goes beyond the one before it or takes an order out of what is ahead, so this is a copy of one. It
         // decides nothing, but the guard counts it.
         let overtakes = decision.overtaking != 0;
-        let is_new = if overtakes { self.is_ahead(decision.overtaking) } else { decision.cursor > self.state.cursor };
-        if !is_new {
+        if !self.is_new(record.sequence, decision) {
             self.guarded_by(record.sequence);
             return Ok(Pushed::Guarded);
         }
@@ -203,6 +202,31 @@ impl Log {
         self.joined = self.joined.filter(|input| *input > decision.cursor);
         Arc::make_mut(&mut self.state).commit(&record, decision);
         Ok(Pushed::Decided(decision.decided_on()))
+    }
+
+    /// Whether the decision at this sequence is not known yet, nor a copy of one.
+    pub fn is_new(&self, sequence: u64, decision: &AgentDecision) -> bool {
+        let goes_on = match decision.overtaking {
+            0 => decision.cursor > self.state.cursor,
+            order => self.is_ahead(order),
+        };
+        sequence > self.state.decided && goes_on
+    }
+
+    /// The state that a decision was made in, and what it was made on; none if that is not at hand.
+    pub fn before(&self, decision: &AgentDecision) -> Option<(Arc<AgentState>, Input)> {
+        let (mut state, observed) = match &self.base {
+            Some(base) => (base.state.clone(), base.observed),
+            None => (self.state.clone(), self.observed),
+        };
+        for ahead in self.ahead.iter().filter(|ahead| ahead.sequence > observed && ahead.sequence <= decision.cursor) {
+            Arc::make_mut(&mut state).observe(ahead.record.as_ref()?);
+        }
+        let input = self.ahead.get(self.at(decision.decided_on())?)?.record.clone()?;
+        if decision.overtaking != 0 {
+            Arc::make_mut(&mut state).observe(&input);
+        }
+        Some((state, Input { record: Box::new(input), cursor: decision.cursor }))
     }
 
     fn keep(&mut self, record: Record) {

@@ -51,3 +51,6 @@ it does not.";
 pub const SUMMARIZE: &str = "You are thread.summarize. Sum up what this conversation is about, what was found and what is \
 still open. Answer with one JSON object and nothing else: {\"title\": \"at most eight words\", \"summary\": \"at most three \
 sentences\"}";
+
+/// All of them: what they say is part of what decisions rest on.
+pub const ALL: [&str; 8] = [MATCH, THINK, ANALYSE, LAST, CHAIN, DECIDE, JUDGE, SUMMARIZE];

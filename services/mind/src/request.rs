@@ -1,7 +1,7 @@
 //! What a model is asked, built from the state alone, so that the request need not be kept.
 
 use kairo_events::{ids, media};
-use kairo_proto::v1::Part;
+use kairo_proto::v1::{Part, ToolSpec};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -68,6 +68,13 @@ pub struct Tool {
     /// Whether a human must consent to each call; the model need not know.
     #[serde(skip)]
     pub needs_approval: bool,
+}
+
+impl From<ToolSpec> for Tool {
+    fn from(tool: ToolSpec) -> Self {
+        let ToolSpec { name, description, schema, needs_approval, .. } = tool;
+        Self { name, description, schema, needs_approval }
+    }
 }
 
 /// Every tool there is, as the catalogue in force lists them.

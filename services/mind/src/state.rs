@@ -214,11 +214,6 @@ impl AgentState {
         self.forget_idle_threads();
     }
 
-    /// Whether something is to be decided on at this input.
-    pub fn wants(&self, input: u64) -> bool {
-        self.due(input).is_some() || self.tasks.triggered.iter().any(|trigger| trigger.input == input)
-    }
-
     /// The turn whose move this input makes it.
     pub fn due(&self, input: u64) -> Option<(&Uuid, &Turn)> {
         self.turns.iter().find(|(_, turn)| turn.due == Some(input))

@@ -45,7 +45,7 @@ struct Agent {
 }
 
 fn limits() -> Limits {
-    Limits { max_steps: 4, tries: 3, parallel_tools: 2, chain_steps: 16, secret_key: None }
+    Limits { max_steps: 4, tries: 3, parallel_tools: 2, chain_steps: 16, ..Limits::default() }
 }
 
 fn catalogue() -> Catalogue {
@@ -290,7 +290,7 @@ fn a_decision_too_large_to_be_written_ends_the_turn_all_the_same() {
     agent.hears("m1", "hello");
     let input = agent.next_input().unwrap();
     let (limits, catalogue) = (limits(), catalogue());
-    let instead = Deliberation::too_large(&agent.mind.state, &input, &catalogue, &limits).unwrap();
+    let instead = Deliberation::too_large(&agent.mind.state, &input, &catalogue, &limits, Vec::new()).unwrap();
     let decided = agent.write(&AGENT_DECISION, Some(&input.record.envelope), instead);
     assert_eq!(acts(&decided)[0], "malformed_answer?");
     assert!(agent.mind.state.turns.is_empty());

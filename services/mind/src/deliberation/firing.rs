@@ -42,8 +42,7 @@ enum Before {
 impl Deliberation<'_> {
     /// What happened at this input that tasks wait for.
     pub(super) fn fire_triggered(&mut self) {
-        for trigger in self.triggered() {
-            let Some(task) = self.mind.tasks.open.get(&trigger.task).cloned() else { continue };
+        for (task, trigger) in self.triggered() {
             if trigger.lineage.contains(&task.id) || trigger.lineage.len() >= LINEAGE {
                 self.refuse_loop(&task, trigger.correlation);
                 continue;
@@ -66,8 +65,7 @@ impl Deliberation<'_> {
 
     /// Notes that tasks were due, without their being done: there is no room for what they do.
     pub(super) fn pass_over_triggered(&mut self) {
-        for trigger in self.triggered() {
-            let Some(task) = self.mind.tasks.open.get(&trigger.task).cloned() else { continue };
+        for (task, trigger) in self.triggered() {
             let fired = tasks::fired(&task, trigger.occurrence, trigger.event, self.input.envelope.time, &Value::Null);
             let turn = ids::derived(self.decision_id, &format!("task/{}", task.id));
             self.add_to(turn, &task.thread_id, trigger.correlation, Event::TaskFired(fired));
@@ -76,9 +74,9 @@ impl Deliberation<'_> {
         }
     }
 
-    fn triggered(&self) -> Vec<Trigger> {
-        let input = self.input.sequence;
-        self.mind.tasks.triggered.iter().filter(|trigger| trigger.input == input).cloned().collect()
+    fn triggered(&self) -> Vec<(Task, Trigger)> {
+        let triggered = self.mind.triggered(self.input.sequence);
+        triggered.map(|(task, trigger)| (task.clone(), trigger.clone())).collect()
     }
 
     fn fire(&mut self, task: &Task, trigger: &Trigger) {

@@ -224,7 +224,7 @@ fn what_is_joined_to_a_decision_too_large_is_over_with_it() {
     agent.hears("m1", "one");
     agent.hears("m2", "two");
     let input = agent.next_input().unwrap();
-    let instead = Deliberation::too_large(&agent.mind.state, &input, &catalogue(), &limits()).unwrap();
+    let instead = Deliberation::too_large(&agent.mind.state, &input, &catalogue(), &limits(), Vec::new()).unwrap();
     agent.write(&AGENT_DECISION, Some(&input.record.envelope), instead);
     assert!(agent.mind.state.turns.is_empty());
 }

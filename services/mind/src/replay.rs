@@ -1,0 +1,262 @@
+//! Making the decisions of a log again: each from the state that the log says it was made in, with the completions that it
+//! recorded, and compared with what it says. Pure: nothing is asked, nothing is written.
+//!
+//! * [`basis`](super::basis): what a decision rests on beside the log
+//! * `compare`: in what two decisions differ
+
+mod compare;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use kairo_events::{
+    ids::Name,
+    record::Record,
+    subjects::{self, AGENT_DECISION},
+};
+use kairo_proto::{
+    Body,
+    v1::{AgentDecision, Completion},
+};
+use serde::Serialize;
+use uuid::Uuid;
+
+use self::compare::{Difference, compare};
+use super::{
+    basis,
+    deliberation::{Deliberation, Limits, Next, Question, is_without_words},
+    log::{Input, Log},
+    request::{Catalogue, Tool},
+    state::AgentState,
+};
+
+/// A decision that was made again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Replayed {
+    pub agent: Name,
+    /// Where the decision stands in the log.
+    pub sequence: u64,
+    /// The event it is on.
+    pub input_id: String,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// Requests that are not the ones that were recorded, counted from 1 in the order of the completions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drifted: Vec<usize>,
+    /// Whether what it rested on was not recorded and the defaults were taken instead.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub without_basis: bool,
+}
+
+/// How a decision that was made again compares with the one in the log.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is the same, but for ids that are derived from what it was made of.
+    Same,
+    /// It does the same, and says it in other words.
+    Reworded { at: String },
+    /// It does something else.
+    Differs { at: String, recorded: String, made: String },
+    /// It cannot be made again.
+    NotReplayable { reason: String },
+}
+
+impl Replayed {
+    /// Whether the decision is what the log says, from the very requests it says.
+    pub fn is_same(&self) -> bool {
+        self.outcome == Outcome::Same && self.drifted.is_empty()
+    }
+}
+
+/// A log as it is replayed: all of its agents, in its order.
+#[derive(Debug, Default)]
+pub struct Replay {
+    catalogues: BTreeMap<String, Arc<Catalogue>>,
+    bases: BTreeMap<String, Limits>,
+    agents: BTreeMap<Name, Log>,
+    /// Key under which secrets are sealed, for agents that keep some.
+    secret_key: Option<[u8; 32]>,
+}
+
+/// What a decision is made again with.
+struct Making<'r> {
+    state: &'r AgentState,
+    input: &'r Input,
+    catalogue: &'r Catalogue,
+    limits: &'r Limits,
+}
+
+impl Replay {
+    /// Secrets that the log keeps are sealed under `secret_key`; without it decisions that seal some differ.
+    pub fn new(secret_key: Option<[u8; 32]>) -> Self {
+        Self { secret_key, ..Self::default() }
+    }
+
+    /// Takes in the next record of the log. A decision is made again.
+    pub fn take(&mut self, record: Record) -> Option<Replayed> {
+        match &record.body {
+            Body::ToolCatalogue(catalogue) => {
+                let tools = catalogue.tools.iter().cloned().map(Tool::from).collect();
+                let version = catalogue.version.clone();
+                self.catalogues.insert(version.clone(), Arc::new(Catalogue { version, tools }));
+                return None;
+            }
+            Body::DecisionBasis(recorded) => {
+                let limits = Limits { secret_key: self.secret_key, ..basis::limits(recorded) };
+                self.bases.insert(recorded.digest.clone(), limits);
+                return None;
+            }
+            _ => {}
+        }
+        let (route, agent) = subjects::route(&record.subject)?;
+        if !subjects::is_of_agents(&route) {
+            return None;
+        }
+        let replayed = match &record.body {
+            Body::AgentDecision(decision) => self.decide(&agent, &record, decision),
+            _ => None,
+        };
+        let log = self.agents.entry(agent.clone()).or_default();
+        if log.push(record.clone()).is_ok() {
+            return replayed;
+        }
+        let reason = "it does not follow from what stands before it".to_owned();
+        Some(Replayed { outcome: Outcome::NotReplayable { reason }, ..of(agent, &record) })
+    }
+
+    /// Takes in a message of an agent that cannot be read.
+    pub fn pass_over(&mut self, sequence: u64, subject: &str) {
+        if let Some((_, agent)) = subjects::route(subject).filter(|(route, _)| subjects::is_of_agents(route)) {
+            let on_decisions = subject == AGENT_DECISION.of(&agent);
+            self.agents.entry(agent).or_default().pass_over(sequence, on_decisions);
+        }
+    }
+
+    /// A digest of each agent's state, the same wherever the same log was read.
+    pub fn states(&self) -> BTreeMap<Name, Uuid> {
+        let digest = |log: &Log| {
+            let state = serde_json::to_vec(&log.snapshot(Uuid::nil())).unwrap_or_default();
+            Uuid::new_v5(&Uuid::NAMESPACE_OID, &state)
+        };
+        self.agents.iter().map(|(agent, log)| (agent.clone(), digest(log))).collect()
+    }
+
+    /// None for a copy, which decides nothing.
+    fn decide(&self, agent: &Name, record: &Record, decision: &AgentDecision) -> Option<Replayed> {
+        let empty = Log::default();
+        let log = self.agents.get(agent).unwrap_or(&empty);
+        if !log.is_new(record.sequence, decision) {
+            return None;
+        }
+        let replayed = Replayed { input_id: decision.input_id.clone(), ..of(agent.clone(), record) };
+        let not_replayable =
+            |reason: String| Replayed { outcome: Outcome::NotReplayable { reason }, ..replayed.clone() };
+        let Some((state, input)) = log.before(decision) else {
+            return Some(not_replayable("what it is on is not in the log".to_owned()));
+        };
+        let none = Arc::default();
+        let catalogue = match decision.catalogue_version.as_str() {
+            "" => &none,
+            version => match self.catalogues.get(version) {
+                Some(catalogue) => catalogue,
+                None => return Some(not_replayable(format!("the catalogue {version} is not in the log"))),
+            },
+        };
+        let basis = self.bases.get(&decision.basis);
+        let without_basis = basis.is_none();
+        let assumed = Limits { secret_key: self.secret_key, basis: decision.basis.clone(), ..Limits::default() };
+        let limits = basis.unwrap_or(&assumed);
+        let making = Making { state: &state, input: &input, catalogue, limits };
+        let (outcome, drifted) = making.compared_with(decision);
+        Some(Replayed { outcome, drifted, without_basis, ..replayed })
+    }
+}
+
+fn of(agent: Name, record: &Record) -> Replayed {
+    let (sequence, input_id) = (record.sequence, String::new());
+    Replayed { agent, sequence, input_id, outcome: Outcome::Same, drifted: Vec::new(), without_basis: false }
+}
+
+impl Making<'_> {
+    fn compared_with(&self, recorded: &AgentDecision) -> (Outcome, Vec<usize>) {
+        if recorded.completions.iter().any(is_without_words) {
+            let reason = "what the models answered was too large to be kept".to_owned();
+            return (Outcome::NotReplayable { reason }, Vec::new());
+        }
+        let mut recording = Recording::of(recorded);
+        let Some(made) = self.make(&mut recording) else {
+            let reason = "there is nothing to decide, or more is asked than was recorded".to_owned();
+            return (Outcome::NotReplayable { reason }, recording.drifted);
+        };
+        let mut outcome = judged(compare(recorded, &made));
+        if outcome != Outcome::Same {
+            // The one that was made may have been too large to be written.
+            let Self { state, input, catalogue, limits } = self;
+            let instead = Deliberation::too_large(state, input, catalogue, limits, made.completions);
+            if instead.is_some_and(|instead| compare(recorded, &instead).is_none()) {
+                outcome = Outcome::Same;
+            }
+        }
+        (outcome, recording.drifted)
+    }
+
+    fn make(&self, recording: &mut Recording) -> Option<AgentDecision> {
+        let Self { state, input, catalogue, limits } = self;
+        let (mut deliberation, mut next) = Deliberation::begin(state, input, catalogue, limits)?;
+        loop {
+            match next {
+                Next::Commit(decision) => return Some(decision),
+                Next::Ask(questions) => {
+                    let answers: Option<Vec<_>> = questions.iter().map(|question| recording.answer(question)).collect();
+                    (deliberation, next) = deliberation.resume(answers?);
+                }
+            }
+        }
+    }
+}
+
+fn judged(difference: Option<Difference>) -> Outcome {
+    match difference {
+        None => Outcome::Same,
+        Some(Difference { at, is_wording: true, .. }) => Outcome::Reworded { at },
+        Some(Difference { at, recorded, made, .. }) => Outcome::Differs { at, recorded, made },
+    }
+}
+
+/// The completions of a decision, as they answer what is asked again.
+struct Recording {
+    /// With their numbers, counted from 1.
+    left: VecDeque<(usize, Completion)>,
+    /// Answers that were given twice: whoever decided had paid for them once.
+    given: BTreeMap<String, Completion>,
+    drifted: Vec<usize>,
+}
+
+impl Recording {
+    fn of(decision: &AgentDecision) -> Self {
+        let left = (1..).zip(decision.completions.iter().cloned()).collect();
+        Self { left, given: BTreeMap::new(), drifted: Vec::new() }
+    }
+
+    /// The answer to this very request or, where there is none, the next one that was not given yet.
+    fn answer(&mut self, question: &Question) -> Option<Completion> {
+        let digest = question.request.digest();
+        let at = self.left.iter().position(|(_, completion)| completion.request_digest == digest);
+        let answer = match at.and_then(|at| self.left.remove(at)) {
+            Some((_, completion)) => completion,
+            None => match self.given.get(&digest) {
+                Some(completion) => return Some(completion.clone()),
+                None => {
+                    let (number, completion) = self.left.pop_front()?;
+                    self.drifted.push(number);
+                    completion
+                }
+            },
+        };
+        self.given.insert(digest, answer.clone());
+        Some(answer)
+    }
+}

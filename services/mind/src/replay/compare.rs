@@ -1,0 +1,121 @@
+//! In what two decisions differ. Ids that are derived from what a decision was made of are compared by where they occur
+//! first: another build may derive others.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use kairo_proto::v1::AgentDecision;
+use regex::{Captures, Regex};
+use serde_json::Value;
+
+/// The first difference.
+#[derive(Debug, PartialEq)]
+pub struct Difference {
+    /// Where, such as `events.0.action.arguments`.
+    pub at: String,
+    pub recorded: String,
+    pub made: String,
+    /// Whether all that differs is what a user or a model reads.
+    pub is_wording: bool,
+}
+
+/// What is shown of a value that differs, in characters.
+const SHOWN: usize = 200;
+/// Fields of events that hold words.
+const WORDS: [&str; 6] = ["text", "summary", "title", "message", "reason", "note"];
+
+static UUID: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
+
+/// None if they are the same.
+pub fn compare(recorded: &AgentDecision, made: &AgentDecision) -> Option<Difference> {
+    if recorded == made {
+        return None;
+    }
+    let (recorded, made) = (positional(recorded), positional(made));
+    let mut differences = Vec::new();
+    differ(&recorded, &made, "", &mut differences);
+    let is_word = |it: &Difference| it.at.rsplit('.').next().is_some_and(|field| WORDS.contains(&field));
+    let is_wording = differences.iter().all(is_word);
+    // What it does counts more than how it says it, and both more than what follows from it.
+    let first = differences.into_iter().min_by_key(|it| (is_word(it), !it.at.starts_with("events")))?;
+    Some(Difference { is_wording, ..first })
+}
+
+/// As JSON, with a number in the place of each id: the first id that occurs is 1.
+fn positional(decision: &AgentDecision) -> Value {
+    let json = serde_json::to_string(decision).unwrap_or_default();
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    let number = |found: &Captures<'_>| {
+        let next = numbers.len() + 1;
+        let id = found.get(0).map_or("", |id| id.as_str()).to_owned();
+        format!("#{}", numbers.entry(id).or_insert(next))
+    };
+    let json = match &*UUID {
+        Some(uuid) => uuid.replace_all(&json, number).into_owned(),
+        None => json,
+    };
+    serde_json::from_str(&json).unwrap_or_default()
+}
+
+fn differ(recorded: &Value, made: &Value, at: &str, differences: &mut Vec<Difference>) {
+    let below = |field: &str| if at.is_empty() { field.to_owned() } else { format!("{at}.{field}") };
+    match (recorded, made) {
+        (Value::Object(one), Value::Object(other)) => {
+            let mut fields: Vec<&String> =
+                one.keys().chain(other.keys().filter(|field| !one.contains_key(*field))).collect();
+            fields.sort();
+            for field in fields {
+                let of = |object: &serde_json::Map<String, Value>| object.get(field).cloned().unwrap_or_default();
+                differ(&of(one), &of(other), &below(field), differences);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            for position in 0..one.len().max(other.len()) {
+                let of = |array: &[Value]| array.get(position).cloned().unwrap_or_default();
+                differ(&of(one), &of(other), &below(&position.to_string()), differences);
+            }
+        }
+        (one, other) if one == other => {}
+        (one, other) => differences.push(Difference {
+            at: at.to_owned(),
+            recorded: shown(one),
+            made: shown(other),
+            is_wording: false,
+        }),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_proto::v1::{AgentAction, DecidedEvent, Say, agent_action::Action, decided_event::Event};
+
+    use super::*;
+
+    fn says(id: u128, user: &str, text: &str) -> AgentDecision {
+        let say = Say { text: text.into(), user: user.into(), ..Say::default() };
+        let action = AgentAction { action: Some(Action::Say(say)) };
+        let event_id = uuid::Uuid::from_u128(id).to_string();
+        let event = DecidedEvent { event_id, event: Some(Event::Action(action)), ..Default::default() };
+        AgentDecision { cursor: 7, events: vec![event], ..Default::default() }
+    }
+
+    #[test]
+    fn other_ids_are_the_same_and_other_words_are_told_from_other_deeds() {
+        assert_eq!(compare(&says(1, "ann", "hello"), &says(2, "ann", "hello")), None);
+        let worded = compare(&says(1, "ann", "hello"), &says(1, "ann", "hi")).unwrap();
+        assert!(worded.is_wording && worded.at.ends_with(".text"), "{worded:?}");
+        assert_eq!((worded.recorded.as_str(), worded.made.as_str()), ("\"hello\"", "\"hi\""));
+        let differs = compare(&says(1, "ann", "hello"), &says(1, "bob", "hi")).unwrap();
+        assert!(!differs.is_wording && differs.at.ends_with(".user"), "{differs:?}");
+        let fewer = compare(&says(1, "ann", "hello"), &AgentDecision { cursor: 7, ..Default::default() }).unwrap();
+        assert!(!fewer.is_wording, "{fewer:?}");
+    }
+}

@@ -1,0 +1,25 @@
+//! Whether something wants a decision. Conditions of hooks are judged here and when deciding, never while folding: what the
+//! state is does not depend on how they are evaluated.
+
+use super::{
+    conditions::{self, Verdict},
+    state::AgentState,
+    tasks::{Task, Trigger, What},
+};
+
+impl AgentState {
+    /// Whether something is to be decided on at this input.
+    pub fn wants(&self, input: u64) -> bool {
+        self.due(input).is_some() || self.triggered(input).next().is_some()
+    }
+
+    /// What happened at this input that tasks wait for, unless it is clear that their conditions do not hold.
+    pub(super) fn triggered(&self, input: u64) -> impl Iterator<Item = (&Task, &Trigger)> {
+        let at_input = self.tasks.triggered.iter().filter(move |trigger| trigger.input == input);
+        let of_tasks = at_input.filter_map(|trigger| Some((self.tasks.open.get(&trigger.task)?, trigger)));
+        of_tasks.filter(|(task, trigger)| match &task.what {
+            What::Hook { condition, .. } => conditions::judge(condition, &trigger.data) != Verdict::DoesNot,
+            What::Time { .. } => true,
+        })
+    }
+}
