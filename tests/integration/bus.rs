@@ -1,6 +1,6 @@
 //! The bus against a real nats-server.
 
-use std::path::PathBuf;
+use std::{ops::ControlFlow, path::PathBuf};
 
 use jiff::Timestamp;
 use kairo_cli::local::{NatsOptions, NatsServer, Tools};
@@ -13,6 +13,7 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     ownership::checkpoint::Checkpoints,
+    record::Raw,
     subjects::{self, AGENT_DECISION, AGENT_MESSAGE, Service, TOOL_RESULT},
 };
 use kairo_proto::v1::{AgentDecision, AgentMessage, ToolResult};
@@ -129,9 +130,24 @@ async fn subjects_are_read_together_in_the_order_of_the_log() {
     for from in [0, 1, 300, 699, 700] {
         let after = if from == 0 { 0 } else { expected[from - 1] };
         let mut read = Vec::new();
-        let through = bus.read_together(&subjects, after, |raw| read.push(raw.sequence)).await.unwrap();
+        let each = |raw: Raw| {
+            read.push(raw.sequence);
+            ControlFlow::Continue(())
+        };
+        let through = bus.read_together(&subjects, after, each).await.unwrap();
         assert_eq!((read.as_slice(), through), (&expected[from..], expected[699]), "from {from}");
     }
+    // Up to a message that is not wanted any more.
+    let (mut read, limit) = (Vec::new(), expected[300]);
+    let first = |raw: Raw| {
+        if raw.sequence >= limit {
+            return ControlFlow::Break(());
+        }
+        read.push(raw.sequence);
+        ControlFlow::Continue(())
+    };
+    assert_eq!(bus.read_together(&subjects, 0, first).await.unwrap(), limit - 1);
+    assert_eq!(read, expected[..300]);
 }
 
 #[tokio::test]

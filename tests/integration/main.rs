@@ -44,6 +44,7 @@ mod port;
 mod projections;
 mod queries;
 mod rebuild;
+mod replay;
 mod replicas;
 mod search;
 mod structure;

@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeMap,
     io::{Read, Write},
+    ops::ControlFlow,
 };
 
 use bytes::Bytes;
@@ -109,7 +110,10 @@ pub async fn load_again(bus: &Bus, agent: &Name) -> Result<Loaded, BusError> {
 async fn fold(bus: &Bus, agent: &Name, log: Log) -> Result<Log, BusError> {
     let mut folded = log;
     let (mut diverged, after) = (false, folded.read);
-    let each = |raw| diverged |= !push(bus, &mut folded, agent, raw);
+    let each = |raw| {
+        diverged |= !push(bus, &mut folded, agent, raw);
+        ControlFlow::Continue(())
+    };
     bus.read_together(&subjects::subjects_of(agent), after, each).await?;
     if diverged {
         tracing::error!(%agent, "decisions of the log do not follow from each other");

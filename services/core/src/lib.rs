@@ -15,5 +15,5 @@ pub mod telemetry;
 pub mod watch;
 
 pub use kairo_events::{
-    address, dates, decider, envelope, event_json, hooks, media, partition, schema, sealing, subjects,
+    address, dates, decider, envelope, event_json, hooks, log_message, media, partition, schema, sealing, subjects,
 };

@@ -6,7 +6,10 @@ use async_nats::{
 };
 use bytes::Bytes;
 use jiff::Timestamp;
-use kairo_events::record::{self, Stored};
+use kairo_events::{
+    log_message::LogMessage,
+    record::{self, Stored},
+};
 use uuid::Uuid;
 
 pub use kairo_events::record::{Place, Record, Unreadable};
@@ -67,6 +70,14 @@ impl Raw {
     /// The headers as text, as [`crate::header_lines`] writes them.
     pub fn header_lines(&self) -> String {
         header_lines::header_lines(&self.headers)
+    }
+
+    /// As it is handed out.
+    pub fn to_log_message(&self) -> LogMessage {
+        let Self { sequence, subject, payload, stored, headers, .. } = self;
+        let stored = Stored { sequence: *sequence, subject, payload, at: *stored };
+        let values = headers.iter().filter_map(|(name, values)| Some((name.to_string(), values.first()?.to_string())));
+        LogMessage::new(stored, values)
     }
 
     /// Reads it whole. `max_body` is in bytes.

@@ -3,7 +3,7 @@
 //!
 //! * [`subjects`]: the map, every subject with its emitter and its consumers; [`partition`] how they are shared out
 //! * [`record`]: a message that was read, its [`envelope`] and its body; [`header_lines`] headers as text
-//! * [`event_json`]: events as people and clients see them
+//! * [`event_json`]: events as people and clients see them; [`log_message`] messages as they are handed out whole
 //! * [`ids`], [`address`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
 //! * [`sealing`]: secrets within events; [`schema`] how large a tool's JSON Schema is
 //! * [`decider`]: the shape of what decides on events
@@ -18,6 +18,7 @@ pub mod event_json;
 pub mod header_lines;
 pub mod hooks;
 pub mod ids;
+pub mod log_message;
 pub mod media;
 pub mod partition;
 pub mod record;

@@ -112,7 +112,7 @@ impl Replay {
             _ => {}
         }
         let (route, agent) = subjects::route(&record.subject)?;
-        if !subjects::is_of_agents(&route) {
+        if !subjects::is_of_agents(route) {
             return None;
         }
         let replayed = match &record.body {

@@ -22,6 +22,7 @@ mod orders;
 mod processes;
 mod projections;
 mod recent;
+mod replay;
 mod search;
 mod send;
 mod status;
@@ -107,6 +108,7 @@ enum Command {
     Keys(keys::Arguments),
     DeadLetters(dead_letters::Arguments),
     Projections(projections::Arguments),
+    Replay(replay::Arguments),
 }
 
 /// What every command that speaks to a gateway works with.
@@ -159,6 +161,7 @@ impl Arguments {
             Command::Status(arguments) => status::run(arguments, &session).await,
             Command::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
             Command::Projections(arguments) => projections::run(arguments, &session).await,
+            Command::Replay(arguments) => replay::run(arguments, &session).await,
         }
     }
 }

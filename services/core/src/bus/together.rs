@@ -3,7 +3,7 @@
 //! Without a consumer: one that filters by a dozen subjects takes the server some 10 ms to make, where the log has several
 //! hundred thousand of them. Pages of each subject, read by its exact name, take it next to nothing.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::ControlFlow};
 
 use futures::future::try_join_all;
 
@@ -22,8 +22,8 @@ struct Lane<'s> {
 }
 
 impl Bus {
-    /// Hands over all that stands on these subjects behind the message at `after`, in order. Returns how far that leads:
-    /// nothing on these subjects is left out up to there.
+    /// Hands over all that stands on these subjects behind the message at `after`, in order, for as long as more is wanted.
+    /// Returns how far that leads: nothing on these subjects is left out up to there.
     ///
     /// # Errors
     /// Also while the server that answers is behind the leader; some may have been handed over then.
@@ -31,7 +31,7 @@ impl Bus {
         &self,
         subjects: &[String],
         after: u64,
-        mut each: impl FnMut(Raw),
+        mut each: impl FnMut(Raw) -> ControlFlow<()>,
     ) -> Result<u64, BusError> {
         let lasts = || try_join_all(subjects.iter().map(|subject| self.last_at_leader(subject)));
         let end = lasts().await?.into_iter().max().unwrap_or(0);
@@ -51,7 +51,12 @@ impl Bus {
             let first = lanes.iter_mut().filter(|lane| !lane.page.is_empty());
             let first = first.min_by_key(|lane| lane.page.front().map(|raw| raw.sequence));
             match first.and_then(|lane| lane.page.pop_front()) {
-                Some(raw) => each(raw),
+                Some(raw) => {
+                    let sequence = raw.sequence;
+                    if each(raw).is_break() {
+                        return Ok(sequence - 1);
+                    }
+                }
                 None => return Ok(end),
             }
         }

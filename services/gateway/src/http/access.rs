@@ -92,6 +92,7 @@ pub const TABLE: &[Access] = &[
     row("GET", "/v1/models/{model}", READ, Asked, Free),
     row("GET", "/v1/agents", READ, Asked, Free),
     row("GET", "/v1/agents/{agent}", READ, Named, Free),
+    row("GET", "/v1/agents/{agent}/log", ADMIN, Closed, Closed),
     row("POST", "/v1/agents", ADMIN, Asked, Closed),
     row("GET", "/v1/events", READ, Named, Asked),
     row("GET", "/v1/events/stream", READ, Named, Asked),

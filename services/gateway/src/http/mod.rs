@@ -21,6 +21,7 @@ mod guard;
 mod home;
 mod inbox;
 mod keys;
+mod log;
 mod memories;
 mod messages;
 mod objects;
@@ -83,6 +84,7 @@ fn endpoints(gateway: &Gateway, health: Router<Gateway>) -> Router {
         .route("/v1/objects/{digest}", get(objects::get))
         .route("/v1/agents", get(agents::get).post(agents::post))
         .route("/v1/agents/{agent}", get(agents::one))
+        .route("/v1/agents/{agent}/log", get(log::get))
         .route("/v1/events", get(events::get))
         .route("/v1/events/stream", get(stream::get))
         .route("/v1/ws", get(ws::get))

@@ -1,8 +1,9 @@
 //! The rows of answers are described as they are: every field, with what it can hold.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use kairo_core::log_message::LogMessage;
 use kairo_read_model::{
     Action, Agent, Approval, Chain, ChainStep, Conversation, ConversationMessage, Firing, Memory, OpenOffer, Process,
     Sealed, Task, Thread, ThreadEvent, WaitingApproval, stored::Time,
@@ -39,6 +40,15 @@ samples! {
     i32: -7,
     i64: 7,
     f64: 0.5,
+}
+
+/// Base64, and headers of which none is certain to be there.
+impl Sample for LogMessage {
+    fn sample(_: bool) -> Self {
+        let headers = BTreeMap::from([("ce-id".to_owned(), "word".to_owned())]);
+        let (subject, stored, data) = ("kairo.agent.a.message".to_owned(), Timestamp::UNIX_EPOCH, "AA==".to_owned());
+        Self { sequence: 7, subject, stored, headers, data }
+    }
 }
 
 impl<T: Sample> Sample for Option<T> {
@@ -171,6 +181,7 @@ fn rows_have_the_fields_that_are_described_and_no_others() {
         is_as_described::<Conversation>("Conversation"),
         is_as_described::<ConversationMessage>("Said"),
         is_as_described::<Firing>("Firing"),
+        is_as_described::<LogMessage>("LogMessage"),
         is_as_described::<Memory>("Memory"),
         is_as_described::<OpenOffer>("Offer"),
         is_as_described::<Process>("Process"),

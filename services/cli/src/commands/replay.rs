@@ -1,0 +1,220 @@
+//! `kairo replay`
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Args;
+use kairo_core::{ids::Name, log_message::LogMessage};
+use kairo_mind::replay::{Outcome, Replay, Replayed};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Session, name};
+use crate::{Error, chain::printable, secret_key, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo replay --agent default                     make every decision of the agent again
+  kairo replay --agent default --save default.log  and keep its part of the log in a file
+  kairo replay default.log                         the same from the file; no gateway is needed
+
+Each decision is made again from the state that the log says it was made in, with the answers that
+models gave then, by this build. Nothing is asked and nothing is written. A decision is the same,
+reworded (only what people or models read differs) or differs; or it is not replayable, with the
+reason. Where a model would be asked something else, the number of the request is named.
+
+The status is 0 if all decisions are the same, and 1 if not.";
+
+/// Make an agent's decisions again from the log, and compare
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The agent; its part of the log is read from the gateway, which takes an administrator's key
+    #[arg(long, value_parser = name, value_name = "NAME", required_unless_present = "file")]
+    agent: Option<Name>,
+    /// A file that --save wrote
+    #[arg(value_name = "FILE", conflicts_with = "agent")]
+    file: Option<PathBuf>,
+    /// Keep what was read in this file, one message a line
+    #[arg(long, value_name = "FILE", requires = "agent")]
+    save: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    messages: Vec<LogMessage>,
+    next_after: Option<u64>,
+}
+
+/// How many decisions came out how.
+#[derive(Debug, Default, PartialEq, Serialize)]
+struct Counts {
+    decisions: usize,
+    same: usize,
+    reworded: usize,
+    differ: usize,
+    not_replayable: usize,
+    /// Decisions of which some request is another, whatever came of it.
+    drifted: usize,
+    /// Decisions whose basis the log does not say.
+    without_basis: usize,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let mut replay = Replay::new(secret_key::find().ok());
+    let mut counts = Counts::default();
+    let take = |message: &LogMessage| -> Result<(), Error> {
+        if let Some(replayed) = replayed(&mut replay, message)? {
+            counts.count(&replayed);
+            show(&replayed, session.json)?;
+        }
+        Ok(())
+    };
+    match (arguments.file, arguments.agent) {
+        (Some(file), _) => read_file(&file, take)?,
+        (None, Some(agent)) => read_agent(session, &agent, arguments.save.as_deref(), take).await?,
+        (None, None) => return Err(Error::Advice("name an agent with --agent, or a file".to_owned())),
+    }
+    let states = replay.states();
+    match session.json {
+        true => terminal::json(&json!({ "counts": counts, "states": states }))?,
+        false => counts.lines().into_iter().try_for_each(terminal::line)?,
+    }
+    Ok(if counts.all_same() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn replayed(replay: &mut Replay, message: &LogMessage) -> Result<Option<Replayed>, Error> {
+    let at = |error| Error::Advice(format!("message {}: {error}", message.sequence));
+    Ok(match message.read().map_err(at)? {
+        Ok(record) => replay.take(record),
+        Err(_) => {
+            replay.pass_over(message.sequence, &message.subject);
+            None
+        }
+    })
+}
+
+fn read_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Result<(), Error>) -> Result<(), Error> {
+    let file = File::open(path).map_err(Error::file("read", path))?;
+    for (number, line) in (1..).zip(BufReader::new(file).lines()) {
+        let line = line.map_err(Error::file("read", path))?;
+        let unreadable = |error: serde_json::Error| {
+            Error::Advice(format!(
+                "{}, line {number}: expected a message as --save writes them, {error}",
+                path.display()
+            ))
+        };
+        take(&serde_json::from_str(&line).map_err(unreadable)?)?;
+    }
+    Ok(())
+}
+
+async fn read_agent(
+    session: &Session,
+    agent: &Name,
+    save: Option<&Path>,
+    mut take: impl FnMut(&LogMessage) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut saved = match save {
+        Some(path) => Some((path, File::create(path).map_err(Error::file("write", path))?)),
+        None => None,
+    };
+    let mut after = Some(0_u64);
+    while let Some(from) = after {
+        let query = [("after", from.to_string())];
+        let page: Page = session.client.get(&format!("v1/agents/{agent}/log"), &query).await?;
+        for message in &page.messages {
+            if let Some((path, file)) = &mut saved {
+                let line = serde_json::to_string(message).unwrap_or_default();
+                writeln!(file, "{line}").map_err(Error::file("write", *path))?;
+            }
+            take(message)?;
+        }
+        after = page.next_after;
+    }
+    Ok(())
+}
+
+/// Those that are the same are counted only.
+fn show(replayed: &Replayed, json: bool) -> Result<(), Error> {
+    if json {
+        return Ok(terminal::json(replayed)?);
+    }
+    let Replayed { agent, sequence, outcome, drifted, .. } = replayed;
+    let what = match outcome {
+        Outcome::Same if drifted.is_empty() => return Ok(()),
+        Outcome::Same => "same, from other requests".to_owned(),
+        Outcome::Reworded { at } => format!("reworded at {at}"),
+        Outcome::Differs { at, recorded, made } => {
+            format!("differs at {at}: recorded {}, made again {}", printable(recorded), printable(made))
+        }
+        Outcome::NotReplayable { reason } => format!("not replayable: {reason}"),
+    };
+    let requests: Vec<String> = drifted.iter().map(usize::to_string).collect();
+    let requests = match requests.as_slice() {
+        [] => String::new(),
+        numbers => format!(" (another request: {})", numbers.join(", ")),
+    };
+    Ok(terminal::line(format!("{agent}, decision {sequence}: {what}{requests}"))?)
+}
+
+impl Counts {
+    fn count(&mut self, replayed: &Replayed) {
+        self.decisions += 1;
+        self.drifted += usize::from(!replayed.drifted.is_empty());
+        self.without_basis += usize::from(replayed.without_basis);
+        *match replayed.outcome {
+            Outcome::Same => &mut self.same,
+            Outcome::Reworded { .. } => &mut self.reworded,
+            Outcome::Differs { .. } => &mut self.differ,
+            Outcome::NotReplayable { .. } => &mut self.not_replayable,
+        } += 1;
+    }
+
+    fn all_same(&self) -> bool {
+        self.same == self.decisions && self.drifted == 0
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let Self { decisions, same, reworded, differ, not_replayable, drifted, without_basis } = self;
+        let counted = [
+            (same, "the same"),
+            (reworded, "reworded"),
+            (differ, "differ"),
+            (not_replayable, "not replayable"),
+            (drifted, "asked something else"),
+            (without_basis, "made without a recorded basis; the defaults were assumed"),
+        ];
+        let counted = counted.into_iter().filter(|(count, _)| **count > 0);
+        let lines = counted.map(|(count, what)| format!("  {count} {what}"));
+        std::iter::once(format!("{decisions} decisions made again")).chain(lines).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replayed(outcome: Outcome, drifted: Vec<usize>) -> Replayed {
+        let agent = Name::parse("cook").unwrap();
+        Replayed { agent, sequence: 7, input_id: String::new(), outcome, drifted, without_basis: false }
+    }
+
+    #[test]
+    fn only_what_is_the_same_from_the_same_requests_counts_as_the_same() {
+        let mut counts = Counts::default();
+        counts.count(&replayed(Outcome::Same, Vec::new()));
+        assert!(counts.all_same());
+        counts.count(&replayed(Outcome::Same, vec![2]));
+        assert!(!counts.all_same());
+        counts.count(&replayed(Outcome::Reworded { at: "events.0".to_owned() }, Vec::new()));
+        assert_eq!(
+            counts.lines(),
+            ["3 decisions made again", "  2 the same", "  1 reworded", "  1 asked something else"]
+        );
+    }
+}

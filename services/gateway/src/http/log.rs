@@ -1,0 +1,65 @@
+//! `GET /v1/agents/{agent}/log`: an agent's part of the log as it stands there, and what its decisions rest on.
+
+use std::ops::ControlFlow;
+
+use axum::{
+    Json,
+    extract::{Path, RawQuery, State, rejection::PathRejection},
+};
+use kairo_core::{
+    ids::Name,
+    log_message::LogMessage,
+    record::Raw,
+    subjects::{BASIS, CATALOGUE, Service, subjects_of},
+};
+use serde::Serialize;
+
+use super::{Gateway, query};
+use crate::{
+    fields::{Fields, parsed, value},
+    problem::Problem,
+};
+
+/// Messages of a page, and bytes after which it ends, as they are stored.
+const MESSAGES: usize = 1_000;
+const BYTES: usize = 4 * 1024 * 1024;
+
+/// A stretch of the log.
+#[derive(Debug, Serialize)]
+pub struct Page {
+    messages: Vec<LogMessage>,
+    /// What to ask for as `after` to go on; none where the log ends.
+    next_after: Option<u64>,
+}
+
+/// Asked of the log itself: a copy of it may lag behind, and has no place for a decision that decided nothing.
+pub async fn get(
+    State(gateway): State<Gateway>,
+    path: Result<Path<String>, PathRejection>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Page>, Problem> {
+    let agent = query::agent(path)?;
+    let mut fields = Fields::from_query(query.as_deref());
+    let after: Option<u64> = fields.optional("after", "a sequence", value(parsed));
+    let after = fields.complete(|| Some(after.unwrap_or(0)))?;
+    let mut page = Page { messages: Vec::new(), next_after: None };
+    let mut bytes = 0;
+    let each = |raw: Raw| {
+        if page.messages.len() == MESSAGES || bytes >= BYTES {
+            page.next_after = page.messages.last().map(|last| last.sequence);
+            return ControlFlow::Break(());
+        }
+        bytes += raw.payload.len();
+        page.messages.push(raw.to_log_message());
+        ControlFlow::Continue(())
+    };
+    gateway.bus.read_together(&subjects(&agent), after, each).await?;
+    Ok(Json(page))
+}
+
+/// All that an agent's decisions can be made again from.
+fn subjects(agent: &Name) -> Vec<String> {
+    let announced = [(CATALOGUE, Service::ToolRunner), (BASIS, Service::AgentRuntime)];
+    let announced = announced.into_iter().filter_map(|(route, by)| Some(route.of(&Name::parse(by.name()).ok()?)));
+    subjects_of(agent).into_iter().chain(announced).collect()
+}

@@ -1,0 +1,108 @@
+//! `kairo replay`: every decision of an agent made again from the log, and what it says of a log that was tampered with.
+
+use std::path::Path;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use kairo_cli::local::Service;
+use kairo_core::log_message::LogMessage;
+use kairo_proto::{
+    Body, ContentType,
+    v1::{AgentDecision, agent_action::Action, decided_event::Event},
+};
+use serde_json::Value;
+
+use crate::{
+    command_line::{kairo, lines},
+    world::{Wanted, World, scenario::USUAL},
+};
+
+const AGENT: &str = "default";
+
+async fn replay(world: &World, arguments: &[&str]) -> (Option<i32>, Vec<String>) {
+    let output = kairo(world, &[&["replay"], arguments].concat()).await;
+    (output.status.code(), lines(&output).into_iter().map(str::to_owned).collect())
+}
+
+/// Changes the decisions of a log that was kept in a file, writes it down beside it and says where.
+fn tampered(path: &Path, name: &str, change: impl Fn(&mut AgentDecision)) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines = text.lines().map(|line| {
+        let mut message: LogMessage = serde_json::from_str(line).unwrap();
+        if message.subject.ends_with(".decision") {
+            let bytes = STANDARD.decode(&message.data).unwrap();
+            let body = Body::decode(&message.headers["ce-type"], ContentType::Protobuf, &bytes).unwrap();
+            let Body::AgentDecision(mut decision) = body else { panic!("{line}") };
+            change(&mut decision);
+            message.data = STANDARD.encode(Body::from(decision).encode());
+        }
+        serde_json::to_string(&message).unwrap() + "\n"
+    });
+    let changed = path.with_file_name(name);
+    std::fs::write(&changed, lines.collect::<String>()).unwrap();
+    changed.to_str().unwrap().to_owned()
+}
+
+/// What a decision says to the user.
+fn words(decision: &mut AgentDecision) -> Option<&mut String> {
+    decision.events.iter_mut().find_map(|event| match &mut event.event {
+        Some(Event::Action(action)) => match &mut action.action {
+            Some(Action::Say(say)) => Some(&mut say.text),
+            Some(Action::ToolCall(_)) | None => None,
+        },
+        _ => None,
+    })
+}
+
+#[tokio::test]
+async fn the_decisions_of_a_log_are_made_again() {
+    let mut world = Wanted::new(USUAL).start().await;
+    world.define(AGENT).await;
+    for text in ["hello", "time please", "time and time"] {
+        world.ask(AGENT, text).await;
+    }
+    // Another build of agent-runtime, as far as its limits are concerned.
+    world.stack.service(Service::AgentRuntime).env("KAIRO_AGENT_RUNTIME__MAX_STEPS", "5");
+    world.stack.stop_one(Service::AgentRuntime, 0).await.unwrap();
+    world.stack.start(Service::AgentRuntime).await.unwrap();
+    world.ask(AGENT, "time please").await;
+    world.settled().await;
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("agent.log");
+    let path = file.to_str().unwrap();
+    let (code, said) = replay(&world, &["--agent", AGENT, "--save", path]).await;
+    assert_eq!(
+        (code, said.as_slice()),
+        (Some(0), ["7 decisions made again", "  7 the same"].map(str::to_owned).as_slice())
+    );
+    assert_eq!(replay(&world, &[path]).await, (code, said), "from the file");
+    let states = async || {
+        let output = kairo(&world, &["replay", path, "--json"]).await;
+        let text = String::from_utf8(output.stdout).unwrap();
+        let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        last["states"].clone()
+    };
+    let state = states().await;
+    assert!(state[AGENT].is_string(), "{state}");
+    assert_eq!(states().await, state, "another process comes to another state");
+
+    let reworded = tampered(&file, "reworded.log", |decision| {
+        words(decision).into_iter().for_each(|words| words.push('!'));
+    });
+    let (code, said) = replay(&world, &[&reworded]).await;
+    assert!(code == Some(1) && said[0].contains("reworded at events.") && said[0].ends_with(".text"), "{said:?}");
+    let other = tampered(&file, "other.log", |decision| decision.events.truncate(1));
+    let (code, said) = replay(&world, &[&other]).await;
+    assert!(code == Some(1) && said[0].contains("differs at events."), "{said:?}");
+    let drifted = tampered(&file, "drifted.log", |decision| {
+        decision.completions.iter_mut().for_each(|completion| completion.request_digest.clear());
+    });
+    let (code, said) = replay(&world, &[&drifted]).await;
+    assert!(code == Some(1) && said[0].ends_with("same, from other requests (another request: 1)"), "{said:?}");
+    let unpaid = tampered(&file, "unpaid.log", |decision| decision.completions.clear());
+    let (code, said) = replay(&world, &[&unpaid]).await;
+    assert!(code == Some(1) && said[0].contains("not replayable: "), "{said:?}");
+    std::fs::write(&file, "no log\n").unwrap();
+    assert_eq!(replay(&world, &[path]).await.0, Some(1));
+    world.end().await;
+}
