@@ -164,7 +164,7 @@ mod tests {
         assert!(matches!(lines.pop(&line), Some(Waiting::There(2))));
         assert!(lines.pop(&other).is_none());
         assert!(lines.pop(&line).is_none());
-        assert!(lines.is_empty() && lines.len() == 0 && lines.held_bytes == 0);
+        assert!(lines.is_empty() && lines.first().is_none() && lines.held_bytes == 0);
     }
 
     #[test]
