@@ -1,5 +1,7 @@
 //! What the layout promises: pure files and crates are pure, files stay readable.
 
+mod contract;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     path::{Path, PathBuf},

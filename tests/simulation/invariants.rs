@@ -14,7 +14,10 @@ use kairo_core::{
     subjects::{DLQ_STREAM, PROCESS_SPAWNED, SNAPSHOTS_BUCKET},
 };
 use kairo_mind::log::{Log, Ready, Snapshot};
-use kairo_proto::{Body, ContentType, v1::ToolResult};
+use kairo_proto::{
+    Body, ContentType,
+    v1::{self, ToolResult},
+};
 use kairo_tool_runner::plan::NOBODY;
 use uuid::Uuid;
 
@@ -63,12 +66,11 @@ fn as_minds_saw_it(world: &World) -> Vec<Record> {
 /// Nothing of a run is set aside: all of it can be read, and dealt with.
 fn letters(world: &World) -> Vec<String> {
     let letters = world.server.streams.get(DLQ_STREAM).into_iter().flat_map(|stream| &stream.messages);
-    let read = letters.filter_map(|stored| {
-        match Body::decode("kairo.dlq.letter.v1", ContentType::Protobuf, &stored.payload) {
+    let read =
+        letters.filter_map(|stored| match Body::decode(v1::DeadLetter::TYPE, ContentType::Protobuf, &stored.payload) {
             Ok(Body::DeadLetter(letter)) => Some(letter),
             _ => None,
-        }
-    });
+        });
     read.map(|letter| format!("{} of {} was set aside: {}", letter.sequence, letter.subject, letter.reason)).collect()
 }
 

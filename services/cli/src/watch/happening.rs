@@ -5,6 +5,7 @@ use std::{fmt, str::FromStr};
 use console::truncate_str;
 use jiff::{Timestamp, tz::TimeZone};
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use uuid::Uuid;
@@ -150,26 +151,24 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
     let text = event.text().to_owned();
     let user = || field(payload, "user");
     Some(match event.type_name.as_str() {
-        "kairo.agent.message.v1" => (Kind::Heard, user(), text),
-        "kairo.agent.choice.v1" => (Kind::Heard, user(), format!("chose {}", field(payload, "option"))),
-        "kairo.agent.approval.v1" => (Kind::Heard, user(), verdict(payload)),
-        "kairo.agent.command.v1" => (Kind::Heard, user(), command(payload)),
-        "kairo.agent.thought.v1" => (Kind::Thought, agent, text),
-        "kairo.agent.failed.v1" => (Kind::Failed, agent, text),
-        "kairo.agent.joined.v1" => {
+        v1::AgentMessage::TYPE => (Kind::Heard, user(), text),
+        v1::AgentChoice::TYPE => (Kind::Heard, user(), format!("chose {}", field(payload, "option"))),
+        v1::AgentApproval::TYPE => (Kind::Heard, user(), verdict(payload)),
+        v1::AgentCommand::TYPE => (Kind::Heard, user(), command(payload)),
+        v1::AgentThought::TYPE => (Kind::Thought, agent, text),
+        v1::AgentFailed::TYPE => (Kind::Failed, agent, text),
+        v1::AgentJoined::TYPE => {
             let (one, other) = (field(payload, "message_id"), field(payload, "into_message_id"));
             (Kind::Joined, agent, format!("message {one} is answered together with {other}"))
         }
-        "kairo.agent.action.v1" if field(payload, "type") == "say" => (Kind::Said, agent, text),
-        "kairo.agent.action.v1" if field(payload, "type") == "tool_call" => (Kind::Called, agent, text),
-        "kairo.tool.result.v1" => (Kind::Result, field(payload, "tool"), text),
-        "kairo.tool.progress.v1" => (Kind::Progress, field(payload, "tool"), progress(payload)),
-        "kairo.process.progress.v1" => {
-            (Kind::Progress, "process", format!("{} {}", process(payload), progress(payload)))
-        }
-        "kairo.process.spawned.v1" => (Kind::Process, "process", format!("{} runs {text}", process(payload))),
-        "kairo.process.canceled.v1" => (Kind::Process, "process", format!("{} was asked to end", process(payload))),
-        "kairo.process.exited.v1" => (Kind::Process, "process", format!("{} {text}", process(payload))),
+        v1::AgentAction::TYPE if field(payload, "type") == "say" => (Kind::Said, agent, text),
+        v1::AgentAction::TYPE if field(payload, "type") == "tool_call" => (Kind::Called, agent, text),
+        v1::ToolResult::TYPE => (Kind::Result, field(payload, "tool"), text),
+        v1::ToolProgress::TYPE => (Kind::Progress, field(payload, "tool"), progress(payload)),
+        v1::ProcessProgress::TYPE => (Kind::Progress, "process", format!("{} {}", process(payload), progress(payload))),
+        v1::ProcessSpawned::TYPE => (Kind::Process, "process", format!("{} runs {text}", process(payload))),
+        v1::ProcessCanceled::TYPE => (Kind::Process, "process", format!("{} was asked to end", process(payload))),
+        v1::ProcessExited::TYPE => (Kind::Process, "process", format!("{} {text}", process(payload))),
         _ => return planned(event, agent),
     })
 }
@@ -179,26 +178,26 @@ fn planned<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, S
     let payload = &event.payload;
     let text = event.text().to_owned();
     Some(match event.type_name.as_str() {
-        "kairo.thread.suggested.v1" | "kairo.agent.approval_requested.v1" => (Kind::Asked, agent, text),
-        "kairo.memory.appended.v1" => (Kind::Remembered, agent, text),
-        "kairo.task.scheduled.v1" => (Kind::Task, "task", format!("made: {text}")),
-        "kairo.task.fired.v1" => (Kind::Task, "task", format!("fired: {text}")),
-        "kairo.task.changed.v1" => (Kind::Task, "task", text),
-        "kairo.task.triggered.v1" => (Kind::Task, "hook", text),
-        "kairo.email.received.v1" => (Kind::Task, "email", text),
-        "kairo.chain.started.v1" => (Kind::Chain, "chain", format!("{} runs {text}", chain(payload))),
-        "kairo.chain.step_ended.v1" => (Kind::Chain, "chain", format!("{} {text}", chain(payload))),
-        "kairo.chain.ended.v1" => (Kind::Chain, "chain", format!("{} is over: {text}", chain(payload))),
-        "kairo.thread.matched.v1" => (Kind::Thread, "thread", text),
-        "kairo.thread.created.v1" => (
+        v1::ThreadSuggested::TYPE | v1::ApprovalRequested::TYPE => (Kind::Asked, agent, text),
+        v1::MemoryAppended::TYPE => (Kind::Remembered, agent, text),
+        v1::TaskScheduled::TYPE => (Kind::Task, "task", format!("made: {text}")),
+        v1::TaskFired::TYPE => (Kind::Task, "task", format!("fired: {text}")),
+        v1::TaskChanged::TYPE => (Kind::Task, "task", text),
+        v1::TaskTriggered::TYPE => (Kind::Task, "hook", text),
+        v1::EmailReceived::TYPE => (Kind::Task, "email", text),
+        v1::ChainStarted::TYPE => (Kind::Chain, "chain", format!("{} runs {text}", chain(payload))),
+        v1::ChainStepEnded::TYPE => (Kind::Chain, "chain", format!("{} {text}", chain(payload))),
+        v1::ChainEnded::TYPE => (Kind::Chain, "chain", format!("{} is over: {text}", chain(payload))),
+        v1::ThreadMatched::TYPE => (Kind::Thread, "thread", text),
+        v1::ThreadCreated::TYPE => (
             Kind::Thread,
             "thread",
             format!("{} begun {text}", short(field(payload, "thread_id"))).trim_end().to_owned(),
         ),
-        "kairo.thread.summarized.v1" => {
+        v1::ThreadSummarized::TYPE => {
             (Kind::Thread, "thread", format!("{} summarized: {text}", short(field(payload, "thread_id"))))
         }
-        "kairo.thread.archived.v1" => (Kind::Thread, "thread", text),
+        v1::ThreadArchived::TYPE => (Kind::Thread, "thread", text),
         _ => return None,
     })
 }
@@ -246,6 +245,7 @@ pub fn short(id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1;
     use serde_json::json;
 
     use super::{super::picture::tests::event, *};
@@ -296,18 +296,18 @@ mod tests {
             let line = line(&format!("kairo.{type_name}.v1"), payload);
             assert_eq!(line.as_deref(), Some(format!("00:00:07  {shown}").as_str()), "{type_name}");
         }
-        assert_eq!(line("kairo.tool.invoke.v1", json!({"text": "t {}"})), None);
+        assert_eq!(line(v1::ToolInvoke::TYPE, json!({"text": "t {}"})), None);
     }
 
     #[test]
     fn words_of_several_lines_stand_below_each_other() {
-        let said = event(7, 1, "kairo.agent.action.v1", json!({"type": "say", "text": "one\ntwo"}));
+        let said = event(7, 1, v1::AgentAction::TYPE, json!({"type": "say", "text": "one\ntwo"}));
         let lines = Happening::of(&said, "bob").unwrap().lines(&TimeZone::UTC, 60);
         assert_eq!(lines, "00:00:07  bob               one\n                            two");
         // A program is no words.
         let runs = json!({"process_id": Uuid::nil(), "text": format!("sh -c a\nb {}", "x".repeat(500))});
         let lines =
-            Happening::of(&event(7, 1, "kairo.process.spawned.v1", runs), "bob").unwrap().lines(&TimeZone::UTC, 60);
+            Happening::of(&event(7, 1, v1::ProcessSpawned::TYPE, runs), "bob").unwrap().lines(&TimeZone::UTC, 60);
         assert!(lines.contains("runs sh -c a b xxx") && lines.ends_with("x…"), "{lines}");
         assert_eq!(lines.chars().count(), 60);
     }

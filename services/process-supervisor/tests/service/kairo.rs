@@ -319,7 +319,7 @@ impl Listener {
         while !self.text().ends_with(end) {
             let message = self.live.next().await.expect("a piece");
             let headers = message.headers.expect("an envelope");
-            assert_eq!(headers.get("ce-type").map(|value| value.as_str()), Some("kairo.live.output.v1"));
+            assert_eq!(headers.get("ce-type").map(|value| value.as_str()), Some(LiveOutput::TYPE));
             self.pieces.push(LiveOutput::decode(message.payload).expect("readable"));
         }
     }
