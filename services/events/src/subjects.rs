@@ -198,7 +198,7 @@ pub enum Emitter {
 use Emitter::{Only, Owner, Timer};
 
 /// One row of the table.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Route {
     pub noun: &'static str,
     pub verb: &'static str,
@@ -323,7 +323,7 @@ table! {
         [ProcessCapabilities], [],
         "which programs the process supervisors run";
     BASIS = "system"."basis", Events, Only(Service::AgentRuntime),
-        ["kairo.system.basis.v1"], [],
+        [DecisionBasis], [],
         "what decisions rest on beside the log and the catalogue";
     DEAD_LETTER = "dlq"."letter", DeadLetters, Owner,
         [DeadLetter], [],

@@ -164,7 +164,8 @@ mod tests {
         assert!(matches!(lines.pop(&line), Some(Waiting::There(2))));
         assert!(lines.pop(&other).is_none());
         assert!(lines.pop(&line).is_none());
-        assert!(lines.is_empty() && lines.len() == 0 && lines.held_bytes == 0);
+        assert!(lines.is_empty());
+        assert_eq!((lines.len(), lines.held_bytes), (0, 0));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use console::truncate_str;
 use jiff::{Timestamp, tz::TimeZone};
 use kairo_core::event_json::EventJson;
-use kairo_proto::v1;
+use kairo_proto::Type;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use uuid::Uuid;
@@ -146,60 +146,64 @@ impl Happening {
     }
 }
 
+/// Of what kind an event is, who it is of, and what it says; none for what is told with another, or to others.
 fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, String)> {
     let payload = &event.payload;
     let text = event.text().to_owned();
-    let user = || field(payload, "user");
-    Some(match event.type_name.as_str() {
-        v1::AgentMessage::TYPE => (Kind::Heard, user(), text),
-        v1::AgentChoice::TYPE => (Kind::Heard, user(), format!("chose {}", field(payload, "option"))),
-        v1::AgentApproval::TYPE => (Kind::Heard, user(), verdict(payload)),
-        v1::AgentCommand::TYPE => (Kind::Heard, user(), command(payload)),
-        v1::AgentThought::TYPE => (Kind::Thought, agent, text),
-        v1::AgentFailed::TYPE => (Kind::Failed, agent, text),
-        v1::AgentJoined::TYPE => {
-            let (one, other) = (field(payload, "message_id"), field(payload, "into_message_id"));
-            (Kind::Joined, agent, format!("message {one} is answered together with {other}"))
+    let (user, tool) = (field(payload, "user"), field(payload, "tool"));
+    Some(match Type::parse(&event.type_name)? {
+        Type::AgentMessage => (Kind::Heard, user, text),
+        Type::AgentChoice => (Kind::Heard, user, format!("chose {}", field(payload, "option"))),
+        Type::AgentApproval => (Kind::Heard, user, verdict(payload)),
+        Type::AgentCommand => (Kind::Heard, user, command(payload)),
+        Type::AgentThought => (Kind::Thought, agent, text),
+        Type::AgentFailed => (Kind::Failed, agent, text),
+        Type::AgentJoined => (Kind::Joined, agent, joined(payload)),
+        Type::AgentAction => (action(payload)?, agent, text),
+        Type::ToolResult => (Kind::Result, tool, text),
+        Type::ToolProgress => (Kind::Progress, tool, progress(payload)),
+        Type::ProcessProgress => (Kind::Progress, "process", format!("{} {}", process(payload), progress(payload))),
+        Type::ProcessSpawned => (Kind::Process, "process", format!("{} runs {text}", process(payload))),
+        Type::ProcessCanceled => (Kind::Process, "process", format!("{} was asked to end", process(payload))),
+        Type::ProcessExited => (Kind::Process, "process", format!("{} {text}", process(payload))),
+        Type::ThreadSuggested | Type::ApprovalRequested => (Kind::Asked, agent, text),
+        Type::ThreadMatched | Type::ThreadArchived => (Kind::Thread, "thread", text),
+        Type::ThreadCreated => {
+            (Kind::Thread, "thread", format!("{} begun {text}", thread(payload)).trim_end().to_owned())
         }
-        v1::AgentAction::TYPE if field(payload, "type") == "say" => (Kind::Said, agent, text),
-        v1::AgentAction::TYPE if field(payload, "type") == "tool_call" => (Kind::Called, agent, text),
-        v1::ToolResult::TYPE => (Kind::Result, field(payload, "tool"), text),
-        v1::ToolProgress::TYPE => (Kind::Progress, field(payload, "tool"), progress(payload)),
-        v1::ProcessProgress::TYPE => (Kind::Progress, "process", format!("{} {}", process(payload), progress(payload))),
-        v1::ProcessSpawned::TYPE => (Kind::Process, "process", format!("{} runs {text}", process(payload))),
-        v1::ProcessCanceled::TYPE => (Kind::Process, "process", format!("{} was asked to end", process(payload))),
-        v1::ProcessExited::TYPE => (Kind::Process, "process", format!("{} {text}", process(payload))),
-        _ => return planned(event, agent),
+        Type::ThreadSummarized => (Kind::Thread, "thread", format!("{} summarized: {text}", thread(payload))),
+        Type::MemoryAppended => (Kind::Remembered, agent, text),
+        Type::TaskScheduled => (Kind::Task, "task", format!("made: {text}")),
+        Type::TaskFired => (Kind::Task, "task", format!("fired: {text}")),
+        Type::TaskChanged => (Kind::Task, "task", text),
+        Type::TaskTriggered => (Kind::Task, "hook", text),
+        Type::EmailReceived => (Kind::Task, "email", text),
+        Type::ChainStarted => (Kind::Chain, "chain", format!("{} runs {text}", chain(payload))),
+        Type::ChainStepEnded => (Kind::Chain, "chain", format!("{} {text}", chain(payload))),
+        Type::ChainEnded => (Kind::Chain, "chain", format!("{} is over: {text}", chain(payload))),
+        Type::UserMessage | Type::UserChoice | Type::UserApproval | Type::UserCommand => return None,
+        Type::UserMessageUndelivered | Type::AgentDefined | Type::AgentDecision => return None,
+        Type::ToolInvoke | Type::TaskDue | Type::LiveToken | Type::LiveOutput => return None,
+        Type::ToolCatalogue | Type::ProcessCapabilities | Type::DecisionBasis => return None,
+        Type::ServiceStatus | Type::DeadLetter => return None,
     })
 }
 
-/// What is told of threads, chains, tasks and memory.
-fn planned<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, String)> {
-    let payload = &event.payload;
-    let text = event.text().to_owned();
-    Some(match event.type_name.as_str() {
-        v1::ThreadSuggested::TYPE | v1::ApprovalRequested::TYPE => (Kind::Asked, agent, text),
-        v1::MemoryAppended::TYPE => (Kind::Remembered, agent, text),
-        v1::TaskScheduled::TYPE => (Kind::Task, "task", format!("made: {text}")),
-        v1::TaskFired::TYPE => (Kind::Task, "task", format!("fired: {text}")),
-        v1::TaskChanged::TYPE => (Kind::Task, "task", text),
-        v1::TaskTriggered::TYPE => (Kind::Task, "hook", text),
-        v1::EmailReceived::TYPE => (Kind::Task, "email", text),
-        v1::ChainStarted::TYPE => (Kind::Chain, "chain", format!("{} runs {text}", chain(payload))),
-        v1::ChainStepEnded::TYPE => (Kind::Chain, "chain", format!("{} {text}", chain(payload))),
-        v1::ChainEnded::TYPE => (Kind::Chain, "chain", format!("{} is over: {text}", chain(payload))),
-        v1::ThreadMatched::TYPE => (Kind::Thread, "thread", text),
-        v1::ThreadCreated::TYPE => (
-            Kind::Thread,
-            "thread",
-            format!("{} begun {text}", short(field(payload, "thread_id"))).trim_end().to_owned(),
-        ),
-        v1::ThreadSummarized::TYPE => {
-            (Kind::Thread, "thread", format!("{} summarized: {text}", short(field(payload, "thread_id"))))
-        }
-        v1::ThreadArchived::TYPE => (Kind::Thread, "thread", text),
-        _ => return None,
-    })
+fn action(payload: &Value) -> Option<Kind> {
+    match field(payload, "type") {
+        "say" => Some(Kind::Said),
+        "tool_call" => Some(Kind::Called),
+        _ => None,
+    }
+}
+
+fn joined(payload: &Value) -> String {
+    let (one, other) = (field(payload, "message_id"), field(payload, "into_message_id"));
+    format!("message {one} is answered together with {other}")
+}
+
+fn thread(payload: &Value) -> String {
+    short(field(payload, "thread_id"))
 }
 
 fn verdict(payload: &Value) -> String {
