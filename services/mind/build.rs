@@ -1,5 +1,7 @@
 //! Tells the code with which versions of some libraries it is built.
 
+#![allow(clippy::panic, reason = "a build that cannot go on has failed")]
+
 use std::{fs, path::Path};
 
 /// Those that `src/basis.rs` names.

@@ -107,7 +107,7 @@ impl Replay {
             self.bases.insert(recorded.digest.clone(), limits);
         }
         let (route, agent) = subjects::route(&record.subject)?;
-        if !subjects::is_of_agents(&route) {
+        if !subjects::is_of_agents(route) {
             return None;
         }
         let decision = AgentDecision::of(&record.body);
