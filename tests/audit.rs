@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use kairo_core::{ids, record::Record, subjects::route};
 use kairo_mind::replay::Replay;
 use kairo_proto::{
-    Body,
-    v1::{AgentDecision, DecidedEvent, ToolCall, agent_action::Action, decided_event::Event},
+    About, Body,
+    about::{Process, Tool},
+    v1::{AgentDecision, DecidedEvent, ToolCall, UserMessage, decided_event::Event},
 };
 
 /// Everything that is wrong with a log in which nothing is left to do.
@@ -53,12 +54,10 @@ type MessageOf = (String, String);
 
 /// Every message that was sent, by the chain that begins with it.
 fn sent(records: &[Record]) -> BTreeMap<String, MessageOf> {
-    let sent = |record: &Record| match &record.body {
-        Body::UserMessage(message) => {
-            let id = ids::message_id(&message.message_id, record.envelope.id);
-            Some((record.envelope.correlation_id.to_string(), (message.user.clone(), id)))
-        }
-        _ => None,
+    let sent = |record: &Record| {
+        let message = UserMessage::of(&record.body)?;
+        let id = ids::message_id(&message.message_id, record.envelope.id);
+        Some((record.envelope.correlation_id.to_string(), (message.user.clone(), id)))
     };
     records.iter().filter_map(sent).collect()
 }
@@ -78,19 +77,14 @@ fn replies(records: &[Record]) -> Vec<String> {
     let delivered: Vec<&MessageOf> =
         delivered.filter_map(|record| sent.get(&record.envelope.correlation_id.to_string())).collect();
     let events = || records.iter().filter_map(decision).flat_map(|decision| &decision.events);
-    let answered = events().filter(|event| match &event.event {
-        Some(Event::Joined(_)) => true,
-        // What was said of its own accord answers no message.
-        Some(Event::Action(action)) => {
-            matches!(&action.action, Some(Action::Say(say)) if say.r#final && !say.message_id.is_empty())
-        }
-        _ => false,
-    });
+    // What was said of its own accord answers no message.
+    let replied = |event: &DecidedEvent| event.say().is_some_and(|say| say.r#final && !say.message_id.is_empty());
+    let answered = events().filter(|event| matches!(event.event, Some(Event::Joined(_))) || replied(event));
     let answered = answered.filter_map(|event| sent.get(&event.correlation_id));
     let mut wrong = once("reply", delivered.iter().copied(), answered);
-    let joined = events().filter_map(|event| match &event.event {
-        Some(Event::Joined(joined)) => Some((event, sent.get(&joined.into_correlation_id))),
-        _ => None,
+    let joined = events().filter_map(|event| {
+        let Some(Event::Joined(joined)) = &event.event else { return None };
+        Some((event, sent.get(&joined.into_correlation_id)))
     });
     let strays = joined.filter(|(_, into)| into.is_none_or(|into| !delivered.contains(&into)));
     wrong.extend(strays.map(|(event, _)| format!("{} was joined to no message", event.correlation_id)));
@@ -103,22 +97,24 @@ fn actions(records: &[Record]) -> Vec<String> {
     let (mut begun, mut ended, mut refused) = (Vec::new(), Vec::new(), BTreeSet::new());
     let (mut processes, mut spawned, mut exited) = (Vec::new(), Vec::new(), Vec::new());
     for record in records {
-        match &record.body {
-            Body::ToolInvoke(invoke) => {
+        match record.body.about() {
+            About::Tool(Tool::Invoke(invoke)) => {
                 let processes_of = invoke.actions.iter().filter(|action| action.executor == "process-supervisor");
                 processes.extend(processes_of.map(|action| action.action_id.clone()));
                 begun.extend(invoke.actions.iter().map(|action| action.action_id.clone()));
             }
-            Body::ToolResult(result) => {
+            About::Tool(Tool::Result(result)) => {
                 ended.push(result.action_id.clone());
                 // Nothing was begun: a human had to consent first.
                 if result.error.as_ref().is_some_and(|error| error.kind == "approval_required") {
                     refused.insert(result.action_id.clone());
                 }
             }
-            Body::ProcessSpawned(process) => spawned.push(process.action_id.clone()),
-            Body::ProcessExited(process) => exited.push(process.action_id.clone()),
-            _ => {}
+            About::Process(Process::Spawned(process)) => spawned.push(process.action_id.clone()),
+            About::Process(Process::Exited(process)) => exited.push(process.action_id.clone()),
+            About::Tool(Tool::Progress(_)) | About::Process(Process::Progress(_) | Process::Canceled(_)) => {}
+            About::User(_) | About::Agent(_) | About::Decision(_) | About::Decided(_) | About::Outside(_) => {}
+            About::System(_) | About::Live(_) => {}
         }
     }
     let to_begin: Vec<String> =
@@ -166,20 +162,10 @@ fn decisions(records: &[Record]) -> Vec<String> {
 }
 
 pub fn decision(record: &Record) -> Option<&AgentDecision> {
-    match &record.body {
-        Body::AgentDecision(decision) => Some(decision),
-        _ => None,
-    }
+    AgentDecision::of(&record.body)
 }
 
 /// The tool calls of a decision, with the ids of their actions.
 pub fn tool_calls(decision: &AgentDecision) -> impl Iterator<Item = (String, &ToolCall)> + '_ {
-    let call = |event: &'_ DecidedEvent| event.event_id.clone();
-    decision.events.iter().filter_map(move |event| match &event.event {
-        Some(Event::Action(action)) => match &action.action {
-            Some(Action::ToolCall(tool_call)) => Some((call(event), tool_call)),
-            _ => None,
-        },
-        _ => None,
-    })
+    decision.events.iter().filter_map(|event| Some((event.event_id.clone(), event.tool_call()?)))
 }

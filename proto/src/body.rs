@@ -51,10 +51,39 @@ macro_rules! bodies {
             }
         }
 
+        impl TryFrom<Body> for v1::$message {
+            type Error = Body;
+
+            fn try_from(body: Body) -> Result<Self, Body> {
+                if let Body::$message(message) = body { Ok(message) } else { Err(body) }
+            }
+        }
+
         impl v1::$message {
             /// The type that names it, with its version.
             pub const TYPE: &'static str = $type_name;
+
+            /// The message, if this is one.
+            pub fn of(body: &Body) -> Option<&Self> {
+                if let Body::$message(message) = body { Some(message) } else { None }
+            }
         })*
+
+        /// The types as they are matched by who has only their names.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Type {
+            $($message),*
+        }
+
+        impl Type {
+            /// `None` for one that this version does not know.
+            pub fn parse(type_name: &str) -> Option<Self> {
+                match type_name {
+                    $($type_name => Some(Type::$message),)*
+                    _ => None,
+                }
+            }
+        }
 
         impl Body {
             /// Every type there is.

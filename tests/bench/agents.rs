@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures::StreamExt;
+use kairo_proto::v1;
 use reqwest::{Client, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
@@ -16,7 +17,7 @@ use uuid::Uuid;
 use crate::Outcome;
 
 /// The only kind of event worth reading: a reply is one.
-const ACTION: &str = "\"kairo.agent.action.v1\"";
+const ACTION: &str = v1::AgentAction::TYPE;
 /// Before a message is sent again that the gateway would not take now.
 pub const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 

@@ -11,8 +11,9 @@ use kairo_core::{
     subjects::{self, Service},
 };
 use kairo_proto::{
-    Body,
-    v1::{TaskScheduled, agent_action::Action, decided_event::Event},
+    About, Decided,
+    about::{Chain, Process, Task, Tool, Turn},
+    v1::{DecidedEvent, TaskChanged, TaskFired, agent_action::Action, decided_event::Event},
 };
 
 use super::{Outcome, store::published_again};
@@ -105,66 +106,82 @@ impl Log {
 }
 
 impl Open {
-    /// Chains and tasks.
-    fn see_mind(&mut self, event: &Option<Event>) {
-        match event {
-            Some(Event::ChainStarted(chain)) if !self.ended.contains(&chain.chain_id) => {
-                self.chains.insert(chain.chain_id.clone());
-            }
-            Some(Event::ChainEnded(chain)) => {
+    fn see_chain(&mut self, chain: Chain<'_>) {
+        match chain {
+            Chain::Started(chain) => self.chains.extend(self.is_open(&chain.chain_id)),
+            Chain::Ended(chain) => {
                 self.chains.remove(&chain.chain_id);
                 self.ended.insert(chain.chain_id.clone());
             }
-            Some(Event::TaskScheduled(TaskScheduled { task: Some(task) })) if !self.ended.contains(&task.task_id) => {
+            Chain::ApprovalRequested(_) | Chain::StepEnded(_) => {}
+        }
+    }
+
+    fn see_task(&mut self, task: Task<'_>) {
+        match task {
+            Task::Scheduled(scheduled) => {
+                let Some(task) = scheduled.task.as_ref().filter(|task| !self.ended.contains(&task.task_id)) else {
+                    return;
+                };
                 self.tasks.insert(task.task_id.clone());
                 if task.r#type == "repeat" {
                     self.repeated.insert(task.task_id.clone());
                 }
             }
-            Some(Event::TaskFired(fired)) if !self.repeated.contains(&fired.task_id) => {
-                self.tasks.remove(&fired.task_id);
-                self.ended.insert(fired.task_id.clone());
+            Task::Fired(fired) if self.repeated.contains(&fired.task_id) => {}
+            Task::Fired(TaskFired { task_id, .. }) => self.end_task(task_id),
+            Task::Changed(TaskChanged { task_id, status, .. }) => {
+                if status == "canceled" {
+                    self.end_task(task_id);
+                }
             }
-            Some(Event::TaskChanged(changed)) if changed.status == "canceled" => {
-                self.tasks.remove(&changed.task_id);
-                self.ended.insert(changed.task_id.clone());
-            }
-            _ => {}
+        }
+    }
+
+    fn end_task(&mut self, task_id: &str) {
+        self.tasks.remove(task_id);
+        self.ended.insert(task_id.to_owned());
+    }
+
+    /// The id, unless what it is the id of has ended: an end may be read first.
+    fn is_open(&self, id: &str) -> Option<String> {
+        (!self.ended.contains(id)).then(|| id.to_owned())
+    }
+
+    fn see_decided(&mut self, event: &DecidedEvent) {
+        match event.event.as_ref().map(Event::about) {
+            Some(Decided::Turn(Turn::Joined(joined))) => _ = self.answered.insert(joined.message_id.clone()),
+            Some(Decided::Turn(Turn::Action(action))) => match &action.action {
+                Some(Action::Say(say)) => {
+                    let answers = say.r#final && !say.message_id.is_empty();
+                    self.answered.extend(answers.then(|| say.message_id.clone()));
+                }
+                Some(Action::ToolCall(_)) => self.actions.extend(self.is_open(&event.event_id)),
+                None => {}
+            },
+            Some(Decided::Chain(chain)) => self.see_chain(chain),
+            Some(Decided::Task(task)) => self.see_task(task),
+            Some(Decided::Turn(Turn::Thought(_) | Turn::Failed(_))) => {}
+            Some(Decided::Thread(_) | Decided::Memory(_)) | None => {}
         }
     }
 
     fn see(&mut self, record: &Record) {
-        match &record.body {
-            Body::AgentDecision(decision) => {
-                for event in &decision.events {
-                    if let Some(Event::Joined(joined)) = &event.event {
-                        self.answered.insert(joined.message_id.clone());
-                    }
-                    self.see_mind(&event.event);
-                    let Some(Event::Action(action)) = &event.event else { continue };
-                    match &action.action {
-                        Some(Action::Say(say)) if say.r#final && !say.message_id.is_empty() => {
-                            self.answered.insert(say.message_id.clone());
-                        }
-                        Some(Action::ToolCall(_)) if !self.ended.contains(&event.event_id) => {
-                            self.actions.insert(event.event_id.clone());
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            Body::ToolResult(result) => {
+        match record.body.about() {
+            About::Decision(decision) => decision.events.iter().for_each(|event| self.see_decided(event)),
+            About::Tool(Tool::Result(result)) => {
                 self.actions.remove(&result.action_id);
                 self.ended.insert(result.action_id.clone());
             }
-            Body::ProcessSpawned(process) if !self.ended.contains(&process.process_id) => {
-                self.processes.insert(process.process_id.clone());
-            }
-            Body::ProcessExited(process) => {
+            About::Process(Process::Spawned(process)) => self.processes.extend(self.is_open(&process.process_id)),
+            About::Process(Process::Exited(process)) => {
                 self.processes.remove(&process.process_id);
                 self.ended.insert(process.process_id.clone());
             }
-            _ => {}
+            About::Tool(Tool::Invoke(_) | Tool::Progress(_)) => {}
+            About::Process(Process::Progress(_) | Process::Canceled(_)) => {}
+            About::User(_) | About::Agent(_) | About::Decided(_) | About::Outside(_) => {}
+            About::System(_) | About::Live(_) => {}
         }
     }
 }

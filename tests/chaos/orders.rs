@@ -11,7 +11,11 @@ use std::{
 
 use async_nats::HeaderMap;
 use kairo_core::{bus::Bus, ids, record::Record, subjects::route};
-use kairo_proto::v1::{DecidedEvent, Task, TaskFired, decided_event::Event};
+use kairo_proto::{
+    Decided,
+    about::{self, Chain, Thread},
+    v1::{DecidedEvent, Task, TaskFired},
+};
 use serde_json::json;
 
 use super::{
@@ -105,20 +109,20 @@ impl Watch {
 
     fn follow(&mut self, agent: &str, event: &DecidedEvent) -> Option<Chore> {
         let agent = agent.to_owned();
-        match event.event.as_ref()? {
-            Event::ThreadSuggested(asked) => {
+        match event.event.as_ref()?.about() {
+            Decided::Thread(Thread::Suggested(asked)) => {
                 // Half of the users do as they are advised.
                 let option =
                     if event.event_id.ends_with(|last: char| last.is_ascii_digit()) { "accept" } else { "decline" };
                 Some(Chore::Choose { agent, user: asked.user.clone(), offer: event.event_id.clone(), option })
             }
-            Event::ApprovalRequested(asked) => {
+            Decided::Chain(Chain::ApprovalRequested(asked)) => {
                 // Every third user is against it.
                 let against = event.event_id.ends_with(['0', '3', '6', '9', 'c']);
                 let verdict = if against { "rejected" } else { "approved" };
                 Some(Chore::Approve { agent, user: asked.user.clone(), request: event.event_id.clone(), verdict })
             }
-            Event::TaskScheduled(scheduled) => {
+            Decided::Task(about::Task::Scheduled(scheduled)) => {
                 let task = scheduled.task.clone()?;
                 let wish = task.title.clone();
                 let known = self.tasks.insert(task.task_id.clone(), (agent.clone(), task.clone()));
@@ -129,8 +133,11 @@ impl Watch {
                     _ => None,
                 }
             }
-            Event::TaskFired(fired) => self.end(fired),
-            _ => None,
+            Decided::Task(about::Task::Fired(fired)) => self.end(fired),
+            Decided::Task(about::Task::Changed(_)) | Decided::Turn(_) | Decided::Memory(_) => None,
+            Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => None,
+            Decided::Thread(Thread::Created(_) | Thread::Matched(_)) => None,
+            Decided::Thread(Thread::Summarized(_) | Thread::Archived(_)) => None,
         }
     }
 

@@ -7,7 +7,7 @@ use kairo_core::{
     ids::Name,
     subjects::{CATALOGUE, Service},
 };
-use kairo_proto::Body;
+use kairo_proto::{Body, v1::ToolCatalogue};
 use tokio::{
     task::JoinHandle,
     time::{Instant, MissedTickBehavior, interval, timeout},
@@ -151,9 +151,8 @@ async fn tools_are_offered(bus: &Bus) -> Outcome<()> {
     let shutdown = CancellationToken::new();
     let _ends_with_us = shutdown.clone().drop_guard();
     let catalogue = Newest::follow(bus, CATALOGUE.of(&owner), shutdown);
-    let offers = |body: &Body, tool: &str| match body {
-        Body::ToolCatalogue(catalogue) => catalogue.tools.iter().any(|offered| offered.name == tool),
-        _ => false,
+    let offers = |body: &Body, tool: &str| {
+        ToolCatalogue::of(body).is_some_and(|catalogue| catalogue.tools.iter().any(|offered| offered.name == tool))
     };
     let mut changes = catalogue.changes();
     let offered = changes

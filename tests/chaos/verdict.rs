@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kairo_core::{event_json, record::Record};
 use kairo_proto::{
     Body,
-    v1::{ToolCall, decided_event::Event},
+    v1::{ProcessExited, ToolCall, ToolResult, decided_event::Event},
 };
 
 use super::{
@@ -93,6 +93,26 @@ pub struct Verdict {
     pub longest_silence: Option<Stall>,
 }
 
+impl Verdict {
+    /// How an action did not succeed, and what it was asked for, if that is an effect.
+    fn judge_failure(&mut self, result: &ToolResult, asked: Option<&Asked>) {
+        let kind = result.error.as_ref().map_or("", |error| error.kind.as_str());
+        match kind {
+            "in_doubt" if asked.is_some_and(|asked| asked.keyed) => {
+                self.needlessly_in_doubt.push(result.action_id.clone());
+            }
+            "in_doubt" => self.in_doubt += 1,
+            other => {
+                *self.failures.entry(other.to_owned()).or_default() += 1;
+                // Asking about another action may fail: then it is said that it can be tried again.
+                if asked.is_some() && !matches!(other, "timed_out" | "canceled") {
+                    self.needlessly_failed.push(format!("{other}: {}", result.action_id));
+                }
+            }
+        }
+    }
+}
+
 /// A wait: how long, and for what.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Stall {
@@ -138,12 +158,8 @@ impl Evidence<'_> {
     pub fn records(&self) -> Vec<Record> {
         let mut seen = BTreeSet::new();
         let own = self.own().map(|entry| &entry.record);
-        own.filter(|record| match record.body {
-            Body::UserMessage(_) | Body::AgentMessage(_) => seen.insert(record.envelope.id),
-            _ => true,
-        })
-        .cloned()
-        .collect()
+        let may_stand_twice = |body: &Body| matches!(body, Body::UserMessage(_) | Body::AgentMessage(_));
+        own.filter(|record| !may_stand_twice(&record.body) || seen.insert(record.envelope.id)).cloned().collect()
     }
 
     fn own(&self) -> impl Iterator<Item = &Entry> {
@@ -202,28 +218,13 @@ impl Evidence<'_> {
         let asked = self.asked();
         let (mut ended_well, mut exited) = (BTreeSet::new(), BTreeSet::new());
         for entry in self.own() {
-            match &entry.record.body {
-                Body::ToolResult(result) if result.ok => _ = ended_well.insert(result.action_id.as_str()),
-                Body::ToolResult(result) => {
-                    let kind = result.error.as_ref().map_or("", |error| error.kind.as_str());
-                    match kind {
-                        "in_doubt" if asked.get(&result.action_id).is_some_and(|asked| asked.keyed) => {
-                            verdict.needlessly_in_doubt.push(result.action_id.clone());
-                        }
-                        "in_doubt" => verdict.in_doubt += 1,
-                        other => {
-                            *verdict.failures.entry(other.to_owned()).or_default() += 1;
-                            // Asking about another action may fail: then it is said that it can be tried again.
-                            if asked.contains_key(&result.action_id) && !matches!(other, "timed_out" | "canceled") {
-                                verdict.needlessly_failed.push(format!("{other}: {}", result.action_id));
-                            }
-                        }
-                    }
-                }
-                Body::ProcessExited(process) if process.outcome == "exited" => {
-                    exited.insert(process.action_id.as_str());
-                }
-                _ => {}
+            let process = ProcessExited::of(&entry.record.body).filter(|process| process.outcome == "exited");
+            exited.extend(process.map(|process| process.action_id.as_str()));
+            let Some(result) = ToolResult::of(&entry.record.body) else { continue };
+            if result.ok {
+                ended_well.insert(result.action_id.as_str());
+            } else {
+                verdict.judge_failure(result, asked.get(&result.action_id));
             }
         }
         let mut effects = BTreeSet::new();

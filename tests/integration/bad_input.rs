@@ -14,7 +14,10 @@ use kairo_core::{
     ids,
     subjects::{AGENT_MESSAGE, Route, Service, Store, TABLE},
 };
-use kairo_proto::{Body, v1::UserMessage};
+use kairo_proto::{
+    Body,
+    v1::{self, UserMessage},
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
@@ -178,7 +181,7 @@ async fn outsiders_may_write_json_and_say_more_than_is_known() {
         ("ce-specversion", "1.0"),
         ("ce-id", &id.to_string()),
         ("ce-source", "https://example.com/outsider"),
-        ("ce-type", "kairo.user.message.v1"),
+        ("ce-type", UserMessage::TYPE),
         ("ce-time", "2026-11-21T10:00:00Z"),
     ] {
         plain.insert(name, value);
@@ -189,7 +192,7 @@ async fn outsiders_may_write_json_and_say_more_than_is_known() {
     answered(id, "plain").await;
 
     // JSON said to be so, in lowerCamelCase, with a parameter.
-    let said = envelope("kairo.user.message.v1");
+    let said = envelope(UserMessage::TYPE);
     let mut named = headers(&said);
     named.insert("ce-datacontenttype", "application/json; charset=utf-8");
     let body = json!({ "messageId": "m-2", "user": "ann", "agent": "default", "text": "named" });
@@ -197,7 +200,7 @@ async fn outsiders_may_write_json_and_say_more_than_is_known() {
     answered(said.id, "named").await;
 
     // A newer version of ours: fields that nobody here knows, in the body and in the headers.
-    let said = envelope("kairo.user.message.v1");
+    let said = envelope(UserMessage::TYPE);
     let mut newer = headers(&said);
     newer.insert("ce-colour", "red");
     let message = UserMessage {
@@ -213,7 +216,7 @@ async fn outsiders_may_write_json_and_say_more_than_is_known() {
     answered(said.id, "newer").await;
 
     // Straight to the agent, without a router.
-    let said = envelope("kairo.agent.message.v1");
+    let said = envelope(v1::AgentMessage::TYPE);
     let mut direct = headers(&said);
     direct.insert("ce-datacontenttype", "application/json");
     let body = json!({ "message_id": "m-4", "user": "ann", "text": "direct" });

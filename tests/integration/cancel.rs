@@ -2,6 +2,7 @@
 
 use kairo_cli::local::{Service, Tools};
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -49,7 +50,7 @@ async fn of_type(world: &World, sent: &Sent, type_name: &str) -> EventJson {
 async fn assert_stopped(world: &World, sent: &Sent) -> Sent {
     let stop = world.send(AGENT, "stop it").await;
     assert_eq!(world.reply(&stop).await, "canceled");
-    let result = of_type(world, sent, "kairo.tool.result.v1").await;
+    let result = of_type(world, sent, v1::ToolResult::TYPE).await;
     assert_eq!(result.payload["error"], "canceled", "{}", result.payload);
     assert_eq!(world.reply(sent).await, "I was told");
     stop
@@ -77,9 +78,9 @@ async fn a_tool_of_an_mcp_server_is_stopped_on_whichever_replica_has_it() {
     // Who is given what is up to the server.
     while !(here && elsewhere) {
         let sent = world.send(AGENT, "do it").await;
-        of_type(&world, &sent, "kairo.tool.progress.v1").await;
+        of_type(&world, &sent, v1::ToolProgress::TYPE).await;
         let stop = assert_stopped(&world, &sent).await;
-        let runner = async |sent| of_type(&world, sent, "kairo.tool.invoke.v1").await.payload["runner"].clone();
+        let runner = async |sent| of_type(&world, sent, v1::ToolInvoke::TYPE).await.payload["runner"].clone();
         let same = runner(&sent).await == runner(&stop).await;
         (here, elsewhere) = (here || same, elsewhere || !same);
     }
@@ -126,7 +127,7 @@ async fn an_order_to_stop_is_obeyed_before_the_messages_that_wait() {
     let (site, world) = Site::start().await;
     let sent = world.send(AGENT, "do it").await;
     let _asked = site.asked().await;
-    let action = of_type(&world, &sent, "kairo.tool.invoke.v1").await.payload["action_id"].clone();
+    let action = of_type(&world, &sent, v1::ToolInvoke::TYPE).await.payload["action_id"].clone();
     let mut waiting = Vec::new();
     for number in 0..5 {
         waiting.push(world.send(AGENT, &format!("think of {number}")).await);
@@ -134,7 +135,7 @@ async fn an_order_to_stop_is_obeyed_before_the_messages_that_wait() {
     let order = json!({ "user": "ann", "agent": AGENT, "command": "cancel", "action_id": action });
     let (status, answer) = world.post("/v1/commands", &order).await;
     assert_eq!(status, 202, "{answer}");
-    of_type(&world, &sent, "kairo.tool.result.v1").await;
+    of_type(&world, &sent, v1::ToolResult::TYPE).await;
     // In the log, the agent's answer to the order stands before that to the last message.
     let decided = |of: &Value| {
         let of = of.clone();
@@ -155,7 +156,7 @@ async fn orders_to_stop_what_was_stopped_or_has_ended_change_nothing() {
     let (site, world) = Site::start().await;
     let sent = world.send(AGENT, "do it").await;
     let asked = site.asked().await;
-    let action = of_type(&world, &sent, "kairo.tool.invoke.v1").await.payload["action_id"].clone();
+    let action = of_type(&world, &sent, v1::ToolInvoke::TYPE).await.payload["action_id"].clone();
     let order = json!({ "user": "ann", "agent": AGENT, "command": "cancel", "action_id": action });
     let mut orders = Vec::new();
     for _ in 0..2 {
@@ -163,7 +164,7 @@ async fn orders_to_stop_what_was_stopped_or_has_ended_change_nothing() {
         assert_eq!(status, 202, "{answer}");
         orders.push(answer["event_id"].clone());
     }
-    of_type(&world, &sent, "kairo.tool.result.v1").await;
+    of_type(&world, &sent, v1::ToolResult::TYPE).await;
     drop(asked);
     let of_order = |event: &EventJson| orders.contains(&json!(event.correlation_id));
     // The second finds it stopped, or is told that it is no longer in progress.
@@ -171,7 +172,7 @@ async fn orders_to_stop_what_was_stopped_or_has_ended_change_nothing() {
     world.settled().await;
     let events = world.log.now(&world.bus).await;
     let ends =
-        events.iter().filter(|event| event.type_name == "kairo.tool.result.v1" && event.payload["action_id"] == action);
+        events.iter().filter(|event| event.type_name == v1::ToolResult::TYPE && event.payload["action_id"] == action);
     assert_eq!(ends.count(), 1, "{}", world.log.text());
     audit::passes(&world).await;
     world.end().await;

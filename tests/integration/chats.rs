@@ -11,7 +11,7 @@ use kairo_core::{
     ids,
     subjects::{Service as Core, USER_MESSAGE},
 };
-use kairo_proto::v1::UserMessage;
+use kairo_proto::v1::{self, UserMessage};
 use serde_json::{Value, json};
 use tokio::{task::JoinHandle, time::timeout};
 
@@ -119,7 +119,7 @@ async fn every_chat_gets_its_own_answer_and_the_same_chat_the_same() {
     });
     join_all(chats).await;
     let all = world.log.now(&world.bus).await;
-    assert_eq!(all.iter().filter(|event| event.type_name == "kairo.user.message.v1").count(), 64);
+    assert_eq!(all.iter().filter(|event| event.type_name == UserMessage::TYPE).count(), 64);
     world.end().await;
 }
 
@@ -140,7 +140,7 @@ async fn a_chat_that_is_answered_together_with_another_is_answered() {
     assert_eq!(replies.len(), 1, "{replies:?}");
     assert!(replies.first().unwrap().starts_with("It is 2"), "{replies:?}");
     let all = world.log.now(&world.bus).await;
-    assert_eq!(all.iter().filter(|event| event.type_name == "kairo.agent.joined.v1").count(), 2);
+    assert_eq!(all.iter().filter(|event| event.type_name == v1::AgentJoined::TYPE).count(), 2);
     world.end().await;
 }
 

@@ -2,6 +2,7 @@
 
 use std::process::Output;
 
+use kairo_proto::v1;
 use serde_json::{Value, json};
 
 use crate::{
@@ -51,7 +52,7 @@ fn command<'a>(shown: &[&'a str], answer: &str) -> Vec<&'a str> {
 async fn thread_of(world: &World, message_id: &str) -> Value {
     let matched = world
         .log
-        .wait(|event| event.type_name == "kairo.thread.matched.v1" && event.payload["message_id"] == message_id)
+        .wait(|event| event.type_name == v1::ThreadMatched::TYPE && event.payload["message_id"] == message_id)
         .await;
     assert_eq!(matched.payload["by"], "user");
     matched.payload["thread_id"].clone()

@@ -13,7 +13,10 @@ use kairo_core::{
     record::Raw,
     subjects::{AGENT_MESSAGE, EVENTS_STREAM, USER_MESSAGE},
 };
-use kairo_proto::{Body, v1::UserMessage};
+use kairo_proto::{
+    Body,
+    v1::{self, UserMessage},
+};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -65,7 +68,7 @@ async fn assert_once(world: &World, sent: &[Sent]) {
         assert_eq!(replies, 1, "replies to {}", sent.message_id);
     }
     let calls = distinct(&|event| event.payload["type"] == "tool_call");
-    let results = distinct(&|event| event.type_name == "kairo.tool.result.v1");
+    let results = distinct(&|event| event.type_name == v1::ToolResult::TYPE);
     assert_eq!(calls, results);
 }
 

@@ -1,5 +1,6 @@
 //! The path of one message: words, decision, tool call, result, reply.
 
+use kairo_proto::v1;
 use serde_json::json;
 
 use crate::world::{Wanted, scenario::USUAL};
@@ -17,13 +18,13 @@ async fn a_message_becomes_a_decision_a_tool_call_a_result_and_a_reply() {
     assert_eq!(
         types,
         [
-            "kairo.user.message.v1",
-            "kairo.agent.message.v1",
-            "kairo.thread.created.v1",
-            "kairo.agent.action.v1",
-            "kairo.tool.invoke.v1",
-            "kairo.tool.result.v1",
-            "kairo.agent.action.v1",
+            v1::UserMessage::TYPE,
+            v1::AgentMessage::TYPE,
+            v1::ThreadCreated::TYPE,
+            v1::AgentAction::TYPE,
+            v1::ToolInvoke::TYPE,
+            v1::ToolResult::TYPE,
+            v1::AgentAction::TYPE,
         ]
     );
     let mut stored: Vec<u64> = chain.iter().map(|event| event.sequence).collect();
@@ -66,7 +67,7 @@ async fn the_same_message_id_is_the_same_message() {
     assert_eq!((first.event_id, first.sequence), (second.event_id, second.sequence));
     world.reply(&first).await;
     let all = world.log.now(&world.bus).await;
-    assert_eq!(all.iter().filter(|event| event.type_name == "kairo.user.message.v1").count(), 1);
+    assert_eq!(all.iter().filter(|event| event.type_name == v1::UserMessage::TYPE).count(), 1);
     world.end().await;
 }
 
@@ -74,7 +75,7 @@ async fn the_same_message_id_is_the_same_message() {
 async fn a_message_for_nobody_tells_its_sender() {
     let world = Wanted::new(USUAL).start().await;
     let sent = world.send("nobody", "hello?").await;
-    let failure = world.log.wait(|event| event.type_name == "kairo.user.undelivered.v1").await;
+    let failure = world.log.wait(|event| event.type_name == v1::UserMessageUndelivered::TYPE).await;
     assert_eq!(failure.correlation_id, sent.event_id);
     assert!(failure.text().contains("no agent named \"nobody\""), "{}", failure.text());
     world.end().await;

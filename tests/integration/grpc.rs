@@ -4,7 +4,7 @@ mod client;
 
 use futures::StreamExt;
 use kairo_cli::local::Service;
-use kairo_proto::v1::{Place, StreamRequest, StreamResponse, stream_response::Shown};
+use kairo_proto::v1::{self, Place, StreamRequest, StreamResponse, stream_response::Shown};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -61,7 +61,7 @@ async fn a_client_needs_nothing_but_reflection() {
     assert_eq!(told[0], json!({ "start": { "sequence": defined["sequence"] } }));
     let followed = events(&told);
     let (first, last) = (followed[0], *followed.last().unwrap());
-    assert_eq!((&first["event_id"], &first["type"]), (&accepted["event_id"], &json!("kairo.user.message.v1")));
+    assert_eq!((&first["event_id"], &first["type"]), (&accepted["event_id"], &json!(v1::UserMessage::TYPE)));
     assert!(followed.iter().all(|event| event["correlation_id"] == accepted["correlation_id"]));
     let reply: Value = serde_json::from_str(last["payload"]["text"].as_str().unwrap()).unwrap();
 
@@ -285,7 +285,7 @@ async fn a_stream_goes_on_where_another_ended() {
     let mut first = stream(connected(&world).await, wish(Place::default()), None).await.unwrap();
     assert!(matches!(next(&mut first).await, Ok(Shown::Start(Place { sequence: 0, position: None }))));
     let Ok(Shown::Event(defined)) = next(&mut first).await else { panic!("no event") };
-    assert_eq!(defined.r#type, "kairo.agent.defined.v1");
+    assert_eq!(defined.r#type, v1::AgentDefined::TYPE);
     // A gateway that stops says so, and does not wait for its clients to go.
     world.stack.stop_one(Service::Gateway, 0).await.unwrap();
     let ended = loop {

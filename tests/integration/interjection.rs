@@ -2,6 +2,7 @@
 
 use kairo_cli::local::Service;
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -37,7 +38,7 @@ async fn start(wanted: Wanted) -> World {
     let world = wanted.start().await;
     world.define(AGENT).await;
     let is_offered =
-        |event: &EventJson| event.type_name == "kairo.system.catalogue.v1" && event.text().contains("process.spawn");
+        |event: &EventJson| event.type_name == v1::ToolCatalogue::TYPE && event.text().contains("process.spawn");
     world.log.wait(is_offered).await;
     world
 }
@@ -51,7 +52,7 @@ async fn process_event(world: &World, process_id: &str, type_name: &str) -> Even
 async fn begin(world: &World, words: &str) -> String {
     let reply = world.ask(AGENT, words).await;
     let id = reply.strip_prefix("started ").unwrap_or_else(|| panic!("{reply}")).to_owned();
-    process_event(world, &id, "kairo.process.progress.v1").await;
+    process_event(world, &id, v1::ProcessProgress::TYPE).await;
     id
 }
 
@@ -107,14 +108,14 @@ async fn conversation(words: Words) {
     let instead = world.ask(AGENT, words.change).await;
     let second = instead.strip_prefix("instead ").unwrap_or_else(|| panic!("{instead}")).to_owned();
     assert_ne!(first, second);
-    assert_eq!(process_event(&world, &first, "kairo.process.exited.v1").await.payload["outcome"], "canceled");
-    process_event(&world, &second, "kairo.process.progress.v1").await;
+    assert_eq!(process_event(&world, &first, v1::ProcessExited::TYPE).await.payload["outcome"], "canceled");
+    process_event(&world, &second, v1::ProcessProgress::TYPE).await;
     assert_eq!(world.ask(AGENT, words.how_far).await, "10 % quick: warming up");
 
     let stopped = world.ask(AGENT, words.stop).await;
     assert!(stopped.contains("canceled"), "{stopped}");
-    let canceled = process_event(&world, &second, "kairo.process.canceled.v1").await;
-    let exited = process_event(&world, &second, "kairo.process.exited.v1").await;
+    let canceled = process_event(&world, &second, v1::ProcessCanceled::TYPE).await;
+    let exited = process_event(&world, &second, v1::ProcessExited::TYPE).await;
     assert!(canceled.sequence < exited.sequence);
     let pokes = std::fs::read_to_string(world.workplace(AGENT).join("pokes")).unwrap();
     assert_eq!(pokes, "poked\n", "a signal arrives once");
@@ -175,7 +176,7 @@ async fn after_everything_was_killed_the_agent_tells_finished_from_running_from_
     for service in ALL {
         world.stack.restart(service, 0).await.unwrap();
     }
-    let lost = process_event(&world, &interrupted, "kairo.process.exited.v1").await;
+    let lost = process_event(&world, &interrupted, v1::ProcessExited::TYPE).await;
     assert_eq!(lost.payload["outcome"], "supervisor_lost", "{}", lost.payload);
     world.log.wait(|event| event.text().starts_with(&format!("over {interrupted}: supervisor_lost"))).await;
 
@@ -224,14 +225,14 @@ async fn post(world: &World, path: &str, body: Value) -> Sent {
 async fn an_order_stops_what_the_agent_waits_for() {
     let world = start(wanted()).await;
     let sent = world.send(AGENT, "wait for the build").await;
-    let spawned = world.log.wait(|event| event.type_name == "kairo.process.spawned.v1").await;
+    let spawned = world.log.wait(|event| event.type_name == v1::ProcessSpawned::TYPE).await;
     let action = spawned.payload["action_id"].clone();
     let order = json!({ "user": "ann", "agent": AGENT, "command": "cancel", "action_id": action });
     let order = post(&world, "/v1/commands", order).await;
     let reply = world.reply(&sent).await;
     assert!(reply.contains("canceled"), "{reply}");
     let of_order = |event: &EventJson| event.correlation_id == order.event_id;
-    let result = world.log.wait(|event| of_order(event) && event.type_name == "kairo.tool.result.v1").await;
+    let result = world.log.wait(|event| of_order(event) && event.type_name == v1::ToolResult::TYPE).await;
     assert_eq!(result.payload["ok"], true, "{}", result.payload);
 
     let unknown = json!({ "user": "ann", "agent": AGENT, "command": "cancel", "action_id": Uuid::nil() });
@@ -246,7 +247,7 @@ async fn an_order_stops_what_the_agent_waits_for() {
 async fn a_human_settles_what_is_in_doubt() {
     let mut world = start(wanted()).await;
     let sent = world.send(AGENT, "wait for the build").await;
-    let spawned = world.log.wait(|event| event.type_name == "kairo.process.spawned.v1").await;
+    let spawned = world.log.wait(|event| event.type_name == v1::ProcessSpawned::TYPE).await;
     world.stack.kill9(Service::ProcessSupervisor, 0).await.unwrap();
     world.stack.restart(Service::ProcessSupervisor, 0).await.unwrap();
     let reply = world.reply(&sent).await;
@@ -285,7 +286,7 @@ async fn messages_that_came_together_are_answered_in_order_or_together_as_the_ag
     assert_eq!(world.reply(&sent[2]).await, "You said: three");
     for joined in &sent[..2] {
         let chain = world.chain(joined).await;
-        let event = chain.iter().find(|event| event.type_name == "kairo.agent.joined.v1").unwrap();
+        let event = chain.iter().find(|event| event.type_name == v1::AgentJoined::TYPE).unwrap();
         assert_eq!(event.payload["into_message_id"], json!(sent[2].message_id));
         assert!(!chain.iter().any(EventJson::is_final_reply));
     }
@@ -313,7 +314,7 @@ rules:
         assert!(asked.is_ok(), "the model was never asked");
         let second = world.send("restarts", "second").await;
         assert_eq!(world.reply(&second).await, "both");
-        let joined = world.log.wait(|event| event.type_name == "kairo.agent.joined.v1").await;
+        let joined = world.log.wait(|event| event.type_name == v1::AgentJoined::TYPE).await;
         assert_eq!(joined.correlation_id, first.event_id);
         audit::passes(&world).await;
         world.end().await;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use futures::{SinkExt, StreamExt};
 use kairo_cli::local::Service;
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio_tungstenite::{
@@ -84,7 +85,7 @@ async fn begun(world: &World, caller: &Caller, user: &str) -> Turn {
     let correlation = say(caller, user, "do it").await;
     let spawned = world
         .log
-        .wait(|event| event.correlation_id == correlation && event.type_name == "kairo.process.spawned.v1")
+        .wait(|event| event.correlation_id == correlation && event.type_name == v1::ProcessSpawned::TYPE)
         .await;
     let payload = spawned.payload;
     let [action, process] = ["action_id", "process_id"].map(|field| payload[field].clone());
@@ -136,8 +137,7 @@ async fn a_user_sees_what_concerns_them_and_nothing_else() {
     // One stream began before the last of it was said, and learns whose that is as it comes; one begins in the midst of a
     // turn, of which only the read model knows whose it is.
     let begun = turns[0].correlation;
-    let midst =
-        world.log.wait(|event| event.correlation_id == begun && event.type_name == "kairo.tool.invoke.v1").await;
+    let midst = world.log.wait(|event| event.correlation_id == begun && event.type_name == v1::ToolInvoke::TYPE).await;
     let url = format!("{}/v1/ws", world.url("").replace("http://", "ws://"));
     let mut request = url.as_str().into_client_request().unwrap();
     request.headers_mut().insert("authorization", format!("Bearer {}", ann.key()).parse().unwrap());

@@ -1,6 +1,7 @@
 //! Lists page by page, filtered; and one of each by its id.
 
 use kairo_cli::local::Service;
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -100,7 +101,7 @@ async fn approvals_are_listed_with_what_was_said_to_them() {
     let mut asked = Vec::new();
     for (verdict, expected) in [("approved", "approved"), ("rejected", "rejected")] {
         let sent = world.send("bob", "the time please").await;
-        let requested = |type_name: &str| type_name == "kairo.agent.approval_requested.v1";
+        let requested = |type_name: &str| type_name == v1::ApprovalRequested::TYPE;
         let id = world
             .log
             .wait(|event| event.correlation_id == sent.event_id && requested(&event.type_name))

@@ -3,7 +3,7 @@
 use futures::{StreamExt, future::join_all};
 use kairo_cli::local::Service;
 use kairo_core::event_json::EventJson;
-use kairo_proto::{Body, ContentType};
+use kairo_proto::{Body, ContentType, v1};
 use serde_json::Value;
 
 use crate::world::{Sent, Wanted, World};
@@ -60,7 +60,7 @@ async fn say(world: &World, number: usize, text: &str) -> Sent {
 }
 
 fn failures(chain: &[EventJson]) -> Vec<&Value> {
-    chain.iter().filter(|event| event.type_name == "kairo.agent.failed.v1").map(|event| &event.payload).collect()
+    chain.iter().filter(|event| event.type_name == v1::AgentFailed::TYPE).map(|event| &event.payload).collect()
 }
 
 async fn assert_fails_as_it_should(world: &World, sent: &Sent, case: &(&str, &[&str], bool)) {
@@ -149,15 +149,14 @@ async fn tokens_are_streamed_and_reasoning_is_thought_and_not_said() {
         assert_eq!(reply, "The answer is forty-two, no more and no less.");
         let chain = world.chain(&sent).await;
         let thoughts: Vec<&str> =
-            chain.iter().filter(|event| event.type_name == "kairo.agent.thought.v1").map(EventJson::text).collect();
+            chain.iter().filter(|event| event.type_name == v1::AgentThought::TYPE).map(EventJson::text).collect();
         assert_eq!(thoughts, ["Forty-two, surely."]);
 
         let (mut text, mut reasoning) = (String::new(), String::new());
         let mut index = 0;
         while text != reply {
             let message = live.next().await.unwrap();
-            let Ok(Body::LiveToken(token)) =
-                Body::decode("kairo.live.token.v1", ContentType::Protobuf, &message.payload)
+            let Ok(Body::LiveToken(token)) = Body::decode(v1::LiveToken::TYPE, ContentType::Protobuf, &message.payload)
             else {
                 panic!("not a token")
             };

@@ -3,6 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kairo_cli::local::Service;
 use kairo_core::{event_json::EventJson, media};
+use kairo_proto::v1;
 use serde_json::{Value, json};
 
 use crate::{
@@ -124,7 +125,7 @@ async fn the_very_bytes_arrive_at_the_model_and_events_only_name_them() {
     let part = json!({ "digest": digest, "name": "photo.png" });
     let sent = world.send_as(&json!({ "user": "ann", "agent": "eye", "parts": [part] })).await;
     assert_eq!(world.reply(&sent).await, seen(&bytes));
-    for type_name in ["kairo.user.message.v1", "kairo.agent.message.v1"] {
+    for type_name in [v1::UserMessage::TYPE, v1::AgentMessage::TYPE] {
         let event = message_of(&world, &sent, type_name).await;
         let named = json!([{ "media_type": "image/png", "digest": digest, "size": "300008", "name": "photo.png" }]);
         assert_eq!((event.modality.as_str(), &event.payload["parts"]), ("image", &named), "{type_name}");
@@ -136,7 +137,7 @@ async fn the_very_bytes_arrive_at_the_model_and_events_only_name_them() {
     let sent = world.send_as(&heard).await;
     let expected = format!("audio audio/wav {} {}", sound().len(), media::digest(&sound()));
     assert_eq!(world.reply(&sent).await, expected);
-    assert_eq!(message_of(&world, &sent, "kairo.user.message.v1").await.modality, "audio");
+    assert_eq!(message_of(&world, &sent, v1::UserMessage::TYPE).await.modality, "audio");
 
     world.projected().await;
     let (_, conversation) = world.get("/v1/conversations/eye?user=ann").await;

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kairo_cli::local::Service;
 use kairo_core::{event_json::EventJson, media};
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
@@ -100,7 +101,7 @@ async fn said(world: &World, id: &str) -> Vec<String> {
 
 async fn messages(world: &World) -> usize {
     let all = world.log.now(&world.bus).await;
-    all.iter().filter(|event| event.type_name == "kairo.user.message.v1").count()
+    all.iter().filter(|event| event.type_name == v1::UserMessage::TYPE).count()
 }
 
 #[tokio::test]
@@ -151,7 +152,7 @@ async fn users_and_threads_can_be_named() {
         assert_eq!((replied(&answer), &answer["thread"]), ("You said: hello", &json!("kitchen")));
     }
     let all = world.log.now(&world.bus).await;
-    let said = all.iter().filter(|event| event.type_name == "kairo.user.message.v1");
+    let said = all.iter().filter(|event| event.type_name == v1::UserMessage::TYPE);
     let said: Vec<_> =
         said.map(|event| (event.payload["user"].as_str().unwrap(), event.thread_id.as_deref())).collect();
     assert!(said[0].0.starts_with("ann-example-com-"), "{said:?}");
@@ -234,7 +235,7 @@ async fn a_question_is_an_answer_and_the_same_message_again_gets_what_came_of_it
     assert_eq!(replied(&still), asked);
     let verdict = json!({ "user": "openai", "agent": "coach", "action_id": id, "verdict": "approved" });
     assert_eq!(world.post("/v1/approvals", &verdict).await.0, 202);
-    world.log.wait(|event| event.type_name == "kairo.agent.approval.v1").await;
+    world.log.wait(|event| event.type_name == v1::AgentApproval::TYPE).await;
     let answer = Client::ask(&world, "chat", &request).await.unwrap().answer().await;
     assert!(replied(&answer).starts_with("It is 2"), "{answer}");
     assert_eq!(messages(&world).await, 1);

@@ -141,10 +141,8 @@ impl Outside {
         let mut letters = Vec::new();
         for sequence in 1..=stream.cached_info().state.last_sequence {
             let message = stream.direct_get(sequence).await.unwrap();
-            match Body::decode("kairo.dlq.letter.v1", ContentType::Protobuf, &message.payload) {
-                Ok(Body::DeadLetter(letter)) => letters.push(letter),
-                other => panic!("not a dead letter: {other:?}"),
-            }
+            let body = Body::decode(DeadLetter::TYPE, ContentType::Protobuf, &message.payload).unwrap();
+            letters.push(DeadLetter::try_from(body).unwrap());
         }
         letters
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use kairo_core::{ids::Name, subjects::everything_of};
-use kairo_proto::Body;
+use kairo_proto::{About, Body, about::Tool};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -65,19 +65,20 @@ async fn assert_in_order(world: &World, agent: &str) {
     let mut results: BTreeMap<String, usize> = BTreeMap::new();
     let mut invoked: BTreeMap<String, usize> = BTreeMap::new();
     for record in &log {
-        match &record.body {
-            Body::AgentDecision(decision) => {
-                assert!(cursor < decision.cursor && decision.cursor < record.sequence, "{agent}: out of order");
-                cursor = decision.cursor;
-                assert!(decided.insert(decision.input_id.clone()), "{agent}: decided twice on {}", decision.input_id);
-            }
-            Body::ToolInvoke(invoke) => {
+        if let Body::AgentDecision(decision) = &record.body {
+            assert!(cursor < decision.cursor && decision.cursor < record.sequence, "{agent}: out of order");
+            cursor = decision.cursor;
+            assert!(decided.insert(decision.input_id.clone()), "{agent}: decided twice on {}", decision.input_id);
+        }
+        let About::Tool(tool) = record.body.about() else { continue };
+        match tool {
+            Tool::Invoke(invoke) => {
                 for action in &invoke.actions {
                     *invoked.entry(action.action_id.clone()).or_default() += 1;
                 }
             }
-            Body::ToolResult(result) => *results.entry(result.action_id.clone()).or_default() += 1,
-            _ => {}
+            Tool::Result(result) => *results.entry(result.action_id.clone()).or_default() += 1,
+            Tool::Progress(_) => {}
         }
     }
     let messages = log.iter().filter(|record| matches!(record.body, Body::AgentMessage(_)));

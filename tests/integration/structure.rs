@@ -1,5 +1,7 @@
 //! What the layout promises: pure files and crates are pure, files stay readable.
 
+mod contract;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     path::{Path, PathBuf},
@@ -8,6 +10,7 @@ use std::{
 
 /// Decisions: synchronous functions of state and event.
 const PURE: &[&str] = &[
+    "proto/src/about.rs",
     "proto/src/body.rs",
     "services/events/src",
     "services/mind/src",

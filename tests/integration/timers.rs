@@ -101,7 +101,7 @@ async fn a_timer_that_is_set_twice_is_due_once_and_says_so_in_the_log() {
     let envelope = &record.envelope;
     assert_eq!(envelope.id, ids::derived(task, "due/3"));
     assert_eq!((envelope.correlation_id, envelope.causation_id), (envelope.id, None));
-    assert_eq!((envelope.type_name.as_str(), envelope.source.as_str()), ("kairo.task.due.v1", "/kairo/agent-runtime"));
+    assert_eq!((envelope.type_name.as_str(), envelope.source.as_str()), (TaskDue::TYPE, "/kairo/agent-runtime"));
     assert_eq!(envelope.subject.as_deref(), Some("a"));
     // Its time is when it became due, whoever reads it in whatever way.
     assert!(envelope.time >= at, "{} is before {at}", envelope.time);

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use futures::future::join_all;
 use kairo_cli::local::{Process, ProcessSpec, Service};
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -89,7 +90,7 @@ async fn replies(world: &World, calls: &[(&str, &str, Value)]) -> Vec<(Sent, Str
 
 async fn result(world: &World, sent: &Sent) -> EventJson {
     let chain = world.chain(sent).await;
-    let mut results = chain.into_iter().filter(|event| event.type_name == "kairo.tool.result.v1");
+    let mut results = chain.into_iter().filter(|event| event.type_name == v1::ToolResult::TYPE);
     let result = results.next().unwrap();
     assert!(results.next().is_none(), "several results of one call");
     result
@@ -126,7 +127,7 @@ async fn mcp_servers_from_npm_and_pypi_are_called_through_whole_turns() {
 
     // What agents are offered is in the log.
     let events = world.log.now(&world.bus).await;
-    let catalogue = events.iter().rfind(|event| event.type_name == "kairo.system.catalogue.v1").unwrap();
+    let catalogue = events.iter().rfind(|event| event.type_name == v1::ToolCatalogue::TYPE).unwrap();
     for tool in ["time.convert_time", "all.echo", "web.echo", "tools.now", "process.run"] {
         assert!(catalogue.text().split(' ').any(|name| name == tool), "{tool} is not in {}", catalogue.text());
     }

@@ -19,6 +19,7 @@ use kairo_cli::{
     local::{Service, StackOptions, Tools},
 };
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -57,7 +58,7 @@ async fn played(name: &str) -> Case {
     }
     let world = wanted.start().await;
     let offers =
-        |event: &EventJson| event.type_name == "kairo.system.catalogue.v1" && event.text().contains("calendar.check");
+        |event: &EventJson| event.type_name == v1::ToolCatalogue::TYPE && event.text().contains("calendar.check");
     world.log.wait(offers).await;
     let client = Client::new(&world.url("")).unwrap();
     let mut player = Player::begin(&client, &example, &desk).await.unwrap();
@@ -86,7 +87,7 @@ impl Case {
 
     /// The thread that a scene's message was placed in.
     fn thread(&self, scene: usize) -> &str {
-        let matched = self.events(scene, "kairo.thread.matched.v1").next().unwrap();
+        let matched = self.events(scene, v1::ThreadMatched::TYPE).next().unwrap();
         matched.payload["thread_id"].as_str().unwrap()
     }
 
@@ -96,7 +97,7 @@ impl Case {
     }
 
     fn task(&self, scene: usize) -> &Value {
-        &self.events(scene, "kairo.task.scheduled.v1").next().unwrap().payload["task"]
+        &self.events(scene, v1::TaskScheduled::TYPE).next().unwrap().payload["task"]
     }
 
     /// Everything that was begun is over, and nothing contradicts the invariants.
@@ -109,7 +110,7 @@ impl Case {
 /// The steps of a group were called for in one decision.
 fn assert_at_once(case: &Case, scene: usize, tool: &str, count: usize) {
     let calls: Vec<&EventJson> = case
-        .events(scene, "kairo.agent.action.v1")
+        .events(scene, v1::AgentAction::TYPE)
         .filter(|event| event.payload["type"] == "tool_call" && event.payload["tool"] == tool)
         .collect();
     assert_eq!(calls.len(), count, "{tool}");
@@ -136,7 +137,7 @@ async fn case_1_a_morning_routine() {
     // John's thread is neither the morning's nor a new one, and the last message came back to the morning's.
     assert_ne!(case.thread(1), case.thread(0));
     assert_eq!(case.thread(2), case.thread(0));
-    let offered = case.events(1, "kairo.thread.suggested.v1").next().unwrap();
+    let offered = case.events(1, v1::ThreadSuggested::TYPE).next().unwrap();
     assert_eq!(offered.payload["thread_id"], case.thread(1));
     assert_eq!(offered.payload["current_thread_id"], case.thread(0));
     assert_eq!(due(case.task(2)), case.today_at(17).timestamp());
@@ -164,12 +165,12 @@ async fn case_3_an_interrupted_flow() {
     assert_ne!(case.thread(1), case.thread(0));
     assert_eq!(case.thread(2), case.thread(0));
     // The first was still being worked on when the second was said.
-    let said = case.events(1, "kairo.agent.message.v1").next().unwrap().sequence;
+    let said = case.events(1, v1::AgentMessage::TYPE).next().unwrap().sequence;
     let answered = case.scenes[0].events.iter().find(|event| event.is_final_reply()).unwrap().sequence;
     assert!(said < answered, "the interruption came at {said}, the reply at {answered}");
     // What was found is in the thread: over the whole conversation it was searched for once.
     let log = case.world.log.now(&case.world.bus).await;
-    let searches = log.iter().filter(|event| event.type_name == "kairo.tool.invoke.v1");
+    let searches = log.iter().filter(|event| event.type_name == v1::ToolInvoke::TYPE);
     assert_eq!(searches.filter(|event| event.payload["tool"] == "memory.search").count(), 1);
     case.end().await;
 }
@@ -201,7 +202,7 @@ async fn case_5_reviewing_the_journal() {
     assert!((1..=7).contains(&(today - tuesday).get_days()), "{tuesday} seen from {today}");
     // The end of the day: what happened in the threads, then what is to be known of it.
     let kinds: Vec<&str> =
-        case.events(1, "kairo.memory.appended.v1").map(|event| event.payload["kind"].as_str().unwrap()).collect();
+        case.events(1, v1::MemoryAppended::TYPE).map(|event| event.payload["kind"].as_str().unwrap()).collect();
     assert!(kinds.contains(&"journal"), "{kinds:?}");
     assert!(kinds.contains(&"project") && kinds.contains(&"person"), "{kinds:?}");
     assert_eq!(
@@ -217,8 +218,8 @@ async fn case_6_a_task_that_waits_for_a_mail() {
     let registered = case.task(0);
     assert_eq!((&registered["kind"], &registered["trigger"]), (&json!("hook"), &json!("post:email.received")));
     // Both mails came, one fired.
-    let mails = case.world.log.wait_for(2, |event| event.type_name == "kairo.email.received.v1").await;
-    let fired: Vec<_> = case.events(1, "kairo.task.fired.v1").collect();
+    let mails = case.world.log.wait_for(2, |event| event.type_name == v1::EmailReceived::TYPE).await;
+    let fired: Vec<_> = case.events(1, v1::TaskFired::TYPE).collect();
     assert_eq!(fired.len(), 1);
     let sarahs = mails.iter().find(|mail| mail.payload["sender"].as_str().unwrap().contains("Sarah")).unwrap();
     assert_eq!(fired[0].payload["trigger_event_id"], sarahs.event_id.to_string());

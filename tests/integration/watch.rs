@@ -5,6 +5,7 @@ use std::process::{Output, Stdio};
 
 use kairo_cli::local::{Service, StackOptions, free_port};
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -101,7 +102,7 @@ async fn start(wanted: Wanted) -> World {
 /// Sends "build" and waits until the script has said how far it is.
 async fn build(world: &World) -> Sent {
     let sent = world.send(AGENT, "build it").await;
-    world.log.wait(|event| is(event, &sent, "kairo.process.progress.v1")).await;
+    world.log.wait(|event| is(event, &sent, v1::ProcessProgress::TYPE)).await;
     world.projected().await;
     sent
 }
@@ -238,6 +239,6 @@ async fn who_waits_for_the_answer_to_a_message_that_joined_another_gets_the_answ
     assert_eq!((one.status.code(), other.status.code()), (Some(0), Some(0)), "{one:?} {other:?}");
     assert!(String::from_utf8_lossy(&one.stdout).starts_with("You said: "), "{one:?}");
     assert_eq!(one.stdout, other.stdout);
-    world.log.wait(|event| event.type_name == "kairo.agent.joined.v1").await;
+    world.log.wait(|event| event.type_name == v1::AgentJoined::TYPE).await;
     world.end().await;
 }

@@ -6,6 +6,7 @@ mod late;
 use futures::SinkExt;
 use kairo_cli::local::Service;
 use kairo_core::{event_json::EventJson, ids};
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio_tungstenite::tungstenite::Message;
@@ -55,7 +56,7 @@ async fn a_conversation_goes_over_one_connection() {
         }
     }
     // With the agent the client sees the user's words, too.
-    assert_eq!(events[0].type_name, "kairo.agent.message.v1");
+    assert_eq!(events[0].type_name, v1::AgentMessage::TYPE);
     assert!(events.iter().all(|event| event.correlation_id == correlation));
 
     // The subscription is ended and says nothing more; another one sees the same again.
@@ -69,7 +70,7 @@ async fn a_conversation_goes_over_one_connection() {
         told.push(event(&frame));
     }
     assert_eq!(told[1..], events[..], "and before it the message as it entered");
-    assert_eq!(told[0].type_name, "kairo.user.message.v1");
+    assert_eq!(told[0].type_name, v1::UserMessage::TYPE);
     assert_eq!(client.ask(json!({ "type": "ping" })).await, json!({ "type": "pong" }));
     world.end().await;
 }
@@ -268,7 +269,7 @@ async fn choices_approvals_and_commands_reach_the_agent_once_however_they_are_se
         let correlation: Uuid = answer["correlation_id"].as_str().unwrap().parse().unwrap();
         let undelivered = world
             .log
-            .wait(|event| event.correlation_id == correlation && event.type_name == "kairo.user.undelivered.v1")
+            .wait(|event| event.correlation_id == correlation && event.type_name == v1::UserMessageUndelivered::TYPE)
             .await;
         assert_eq!(
             (undelivered.subject.as_str(), &undelivered.payload["agent"]),

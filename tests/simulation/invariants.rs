@@ -14,7 +14,10 @@ use kairo_core::{
     subjects::{DLQ_STREAM, PROCESS_SPAWNED, SNAPSHOTS_BUCKET},
 };
 use kairo_mind::log::{Log, Ready, Snapshot};
-use kairo_proto::{Body, ContentType, v1::ToolResult};
+use kairo_proto::{
+    About, Body, ContentType, about,
+    v1::{AgentDefined, DeadLetter, ProcessExited, ToolInvoke, ToolResult},
+};
 use kairo_tool_runner::plan::NOBODY;
 use uuid::Uuid;
 
@@ -30,7 +33,7 @@ use crate::{
 pub fn mistakes(world: &World) -> Vec<String> {
     let mut wrong = world.violations.clone();
     // A copy made by hand is nobody's second event. What happened outside may come about by it, once.
-    let from_outside = |body: &Body| matches!(body, Body::EmailReceived(_) | Body::TaskTriggered(_) | Body::TaskDue(_));
+    let from_outside = |body: &Body| matches!(body.about(), About::Outside(_));
     let counts = |it: &&Record| !world.copies.contains(&it.sequence) || from_outside(&it.body);
     let originals: Vec<Record> = world.records().iter().filter(counts).cloned().collect();
     wrong.extend(audit::miscounted(&originals));
@@ -64,10 +67,8 @@ fn as_minds_saw_it(world: &World) -> Vec<Record> {
 fn letters(world: &World) -> Vec<String> {
     let letters = world.server.streams.get(DLQ_STREAM).into_iter().flat_map(|stream| &stream.messages);
     let read = letters.filter_map(|stored| {
-        match Body::decode("kairo.dlq.letter.v1", ContentType::Protobuf, &stored.payload) {
-            Ok(Body::DeadLetter(letter)) => Some(letter),
-            _ => None,
-        }
+        let body = Body::decode(DeadLetter::TYPE, ContentType::Protobuf, &stored.payload).ok()?;
+        DeadLetter::try_from(body).ok()
     });
     read.map(|letter| format!("{} of {} was set aside: {}", letter.sequence, letter.subject, letter.reason)).collect()
 }
@@ -80,9 +81,9 @@ const AGAIN: u32 = 2;
 
 /// A model is asked once for each request, and once more for what was lost with whoever was disturbed.
 fn paid(world: &World) -> Vec<String> {
-    let restarts = |record: &Record| match &record.body {
-        Body::AgentDefined(defined) => defined.profile.as_ref().is_some_and(|it| it.interjection == "restart"),
-        _ => false,
+    let restarts = |record: &Record| {
+        let profile = AgentDefined::of(&record.body).and_then(|defined| defined.profile.as_ref());
+        profile.is_some_and(|it| it.interjection == "restart")
     };
     let restarts = if world.records().iter().any(restarts) { RESTARTS } else { 0 };
     let too_often = world.asked.iter().filter(|(_, times)| **times > 1 + AGAIN + world.disruptions + restarts);
@@ -94,11 +95,8 @@ fn effects(world: &World, records: &[Record]) -> Vec<String> {
     let results = results(records);
     let mut wrong = Vec::new();
     let withdrawn = |id: &str| {
-        let of = |record: &Record| match &record.body {
-            Body::ToolInvoke(it) => it.actions.iter().any(|it| it.action_id == id && it.executor == NOBODY),
-            _ => false,
-        };
-        records.iter().any(of)
+        let mut begun = records.iter().filter_map(|record| ToolInvoke::of(&record.body)).flat_map(|it| &it.actions);
+        begun.any(|it| it.action_id == id && it.executor == NOBODY)
     };
     for (id, call) in records.iter().filter_map(decision).flat_map(tool_calls) {
         let action = Uuid::parse_str(&id).unwrap();
@@ -137,12 +135,15 @@ fn processes(world: &World, records: &[Record]) -> Vec<String> {
         records.iter().filter(|record| record.subject.ends_with(PROCESS_SPAWNED.verb)).any(|record| of(&record))
     };
     let canceled_first = |action: &Uuid| {
-        let about = |record: &&Record| match &record.body {
-            Body::ProcessSpawned(it) => it.action_id == action.to_string(),
-            Body::ProcessCanceled(it) => it.action_id == action.to_string(),
-            _ => false,
-        };
-        records.iter().find(about).is_some_and(|first| matches!(first.body, Body::ProcessCanceled(_)))
+        let mut states = records.iter().filter_map(|record| {
+            let About::Process(process) = record.body.about() else { return None };
+            match process {
+                about::Process::Spawned(it) => Some((&it.action_id, false)),
+                about::Process::Canceled(it) => Some((&it.action_id, true)),
+                about::Process::Progress(_) | about::Process::Exited(_) => None,
+            }
+        });
+        states.find(|(id, _)| **id == action.to_string()).is_some_and(|(_, canceled)| canceled)
     };
     let mut wrong = Vec::new();
     let mut ran: BTreeMap<Uuid, u32> = BTreeMap::new();
@@ -164,11 +165,9 @@ fn processes(world: &World, records: &[Record]) -> Vec<String> {
             wrong.push(format!("the process of {action} ran unknown"));
         }
     }
-    let lost = records.iter().filter_map(|record| match &record.body {
-        Body::ProcessExited(exited) if exited.outcome == "supervisor_lost" => {
-            Some((record.sequence, &exited.action_id))
-        }
-        _ => None,
+    let lost = records.iter().filter_map(|record| {
+        let exited = ProcessExited::of(&record.body).filter(|exited| exited.outcome == "supervisor_lost")?;
+        Some((record.sequence, &exited.action_id))
     });
     // One that alone was cut off is given up for lost while its process lives, and ends it when it is back.
     for (said, id) in lost.filter(|_| !world.was_cut) {
@@ -255,9 +254,6 @@ fn difference(one: &Log, other: &Log) -> String {
 }
 
 fn results(records: &[Record]) -> BTreeMap<String, &ToolResult> {
-    let result = |record| match record {
-        &Record { body: Body::ToolResult(ref result), .. } => Some((result.action_id.clone(), result)),
-        _ => None,
-    };
-    records.iter().filter_map(result).collect()
+    let results = records.iter().filter_map(|record| ToolResult::of(&record.body));
+    results.map(|result| (result.action_id.clone(), result)).collect()
 }

@@ -8,7 +8,8 @@ use kairo_core::{
 };
 use kairo_mind::{chain::StepState, log::Log, tasks::Status};
 use kairo_proto::{
-    Body,
+    Body, Decided,
+    about::{Chain, Thread},
     v1::{AgentAction, UserApproval, UserChoice, UserCommand, agent_action::Action, decided_event::Event},
 };
 use uuid::Uuid;
@@ -188,10 +189,7 @@ fn some_action(world: &World) -> (String, String) {
 }
 
 fn is_process(event: &Event) -> bool {
-    match event {
-        Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }) => model::is_process(&call.tool),
-        _ => false,
-    }
+    matches!(event, Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }) if model::is_process(&call.tool))
 }
 
 fn some<T: Clone>(world: &World, all: Vec<T>) -> Option<T> {
@@ -221,24 +219,22 @@ fn made(world: &World) -> impl Iterator<Item = Made<'_>> {
 }
 
 fn chain_of(event: &Event) -> Option<String> {
-    match event {
-        Event::ChainStarted(started) => Some(started.chain_id.clone()),
-        _ => None,
-    }
+    let Event::ChainStarted(started) = event else { return None };
+    Some(started.chain_id.clone())
 }
 
 fn thread_of(event: &Event) -> Option<String> {
-    match event {
-        Event::ThreadCreated(created) => Some(created.thread_id.clone()),
-        _ => None,
-    }
+    let Event::ThreadCreated(created) = event else { return None };
+    Some(created.thread_id.clone())
 }
 
 /// The user to whom something is put.
 fn asked_of(event: &Event) -> Option<&str> {
-    match event {
-        Event::ThreadSuggested(suggested) => Some(&suggested.user),
-        Event::ApprovalRequested(requested) => Some(&requested.user),
-        _ => None,
+    match event.about() {
+        Decided::Thread(Thread::Suggested(suggested)) => Some(&suggested.user),
+        Decided::Chain(Chain::ApprovalRequested(requested)) => Some(&requested.user),
+        Decided::Thread(Thread::Created(_) | Thread::Matched(_) | Thread::Summarized(_) | Thread::Archived(_)) => None,
+        Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => None,
+        Decided::Turn(_) | Decided::Task(_) | Decided::Memory(_) => None,
     }
 }

@@ -20,7 +20,7 @@ use kairo_core::{
     record::{Raw, Record},
     subjects::{EVENTS_STREAM, HOOKS_STREAM, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM},
 };
-use kairo_proto::Body;
+use kairo_proto::v1::{ProcessSpawned, ToolInvoke};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -372,11 +372,8 @@ impl World {
     /// A tool does what it is there for.
     pub fn effect(&mut self, who: &str, action: Uuid) {
         self.note(who, || format!("EFFECT of {action}"));
-        let begun = |body: &Body| match body {
-            Body::ToolInvoke(invoke) => invoke.actions.iter().any(|begun| begun.action_id == action.to_string()),
-            _ => false,
-        };
-        if !self.records().iter().any(|record| begun(&record.body)) {
+        let begun = |invoke: &ToolInvoke| invoke.actions.iter().any(|begun| begun.action_id == action.to_string());
+        if !self.records().iter().any(|record| ToolInvoke::of(&record.body).is_some_and(begun)) {
             self.violation(format!("an effect of {action}, which the ledger does not know as begun"));
         }
         *self.called.entry(action).or_default() += 1;
@@ -392,9 +389,9 @@ impl World {
     /// Lets the program run.
     pub fn open(&mut self, process: usize) {
         let pid = self.processes[process].pid;
-        let action = self.records().iter().find_map(|record| match &record.body {
-            Body::ProcessSpawned(spawned) if spawned.pid == pid => Uuid::parse_str(&spawned.action_id).ok(),
-            _ => None,
+        let action = self.records().iter().find_map(|record| {
+            let spawned = ProcessSpawned::of(&record.body).filter(|spawned| spawned.pid == pid)?;
+            Uuid::parse_str(&spawned.action_id).ok()
         });
         self.note("guard", || format!("RUNS the process {pid} of {action:?}"));
         if action.is_none() {

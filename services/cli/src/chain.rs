@@ -149,6 +149,7 @@ fn reorders(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use kairo_proto::v1;
     use serde_json::json;
 
     use super::*;
@@ -173,11 +174,11 @@ mod tests {
 
     fn turn() -> Vec<EventJson> {
         vec![
-            event(9, 0, "kairo.user.message.v1", None, json!({"text": "What time is it?"})),
-            event(10, 0, "kairo.agent.message.v1", Some(90), json!({"text": "What time is it?"})),
-            event(11, 0, "kairo.thread.created.v1", Some(100), json!({"text": ""})),
-            event(11, 1, "kairo.agent.action.v1", Some(100), json!({"type": "tool_call", "text": "tools.now {}"})),
-            event(12, 0, "kairo.tool.invoke.v1", Some(111), json!({"text": "tools.now {}"})),
+            event(9, 0, v1::UserMessage::TYPE, None, json!({"text": "What time is it?"})),
+            event(10, 0, v1::AgentMessage::TYPE, Some(90), json!({"text": "What time is it?"})),
+            event(11, 0, v1::ThreadCreated::TYPE, Some(100), json!({"text": ""})),
+            event(11, 1, v1::AgentAction::TYPE, Some(100), json!({"type": "tool_call", "text": "tools.now {}"})),
+            event(12, 0, v1::ToolInvoke::TYPE, Some(111), json!({"text": "tools.now {}"})),
         ]
     }
 
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn only_what_an_event_says_is_cut_to_the_screen() {
-        let long = event(1, 0, "kairo.user.message.v1", None, json!({"text": "ä".repeat(300)}));
+        let long = event(1, 0, v1::UserMessage::TYPE, None, json!({"text": "ä".repeat(300)}));
         let whole = Chain::lines(std::slice::from_ref(&long), None, TimeZone::UTC);
         let cut = Chain::lines(std::slice::from_ref(&long), Some(100), TimeZone::UTC);
         let narrow = Chain::lines(&[long], Some(10), TimeZone::UTC);

@@ -3,24 +3,24 @@
 use std::collections::BTreeSet;
 
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{lapse, question::Question, watch};
 
-const AGENT_FAILED: &str = "kairo.agent.failed.v1";
-const AGENT_ACTION: &str = "kairo.agent.action.v1";
-const UNDELIVERED: &str = "kairo.user.undelivered.v1";
-const TOOL_RESULT: &str = "kairo.tool.result.v1";
-const STEP_ENDED: &str = "kairo.chain.step_ended.v1";
-
 /// What reaches the agent of an order.
-const TOLD: [&str; 3] = ["kairo.agent.choice.v1", "kairo.agent.approval.v1", "kairo.agent.command.v1"];
+const TOLD: [&str; 3] = [v1::AgentChoice::TYPE, v1::AgentApproval::TYPE, v1::AgentCommand::TYPE];
 
 /// What an agent can do about an order by itself.
-const EFFECTS: [&str; 5] =
-    ["kairo.task.changed.v1", "kairo.task.fired.v1", "kairo.thread.archived.v1", "kairo.chain.ended.v1", STEP_ENDED];
+const EFFECTS: [&str; 5] = [
+    v1::TaskChanged::TYPE,
+    v1::TaskFired::TYPE,
+    v1::ThreadArchived::TYPE,
+    v1::ChainEnded::TYPE,
+    v1::ChainStepEnded::TYPE,
+];
 
 /// Failures by which an agent says that it cannot do what it was told; it goes on after all others.
 const REFUSALS: [&str; 8] = [
@@ -97,19 +97,19 @@ impl Order {
         }
         let text = event.text().to_owned();
         match type_name {
-            UNDELIVERED if own => Some(Outcome::Failed { reason: text }),
-            AGENT_FAILED if own || self.is_its_turn(event) => self.failed(event, text),
-            TOOL_RESULT if self.until == Awaited::Result && (own || self.is_its_call(event)) => {
+            v1::UserMessageUndelivered::TYPE if own => Some(Outcome::Failed { reason: text }),
+            v1::AgentFailed::TYPE if own || self.is_its_turn(event) => self.failed(event, text),
+            v1::ToolResult::TYPE if self.until == Awaited::Result && (own || self.is_its_call(event)) => {
                 match flag(event, "ok") {
                     true => Some(Outcome::Done { text }),
                     false => Some(Outcome::Failed { reason: text }),
                 }
             }
             // What was allowed was not called after all.
-            STEP_ENDED if decided && self.until == Awaited::Result => {
+            v1::ChainStepEnded::TYPE if decided && self.until == Awaited::Result => {
                 Some(Outcome::Failed { reason: effect_in_words(event) })
             }
-            AGENT_ACTION if decided && self.until == Awaited::Result && !event.is_final_reply() => {
+            v1::AgentAction::TYPE if decided && self.until == Awaited::Result && !event.is_final_reply() => {
                 self.calls.insert(event.event_id.to_string());
                 None
             }
@@ -162,14 +162,14 @@ fn effect_in_words(event: &EventJson) -> String {
         reason => format!(": {reason}"),
     };
     match event.type_name.as_str() {
-        "kairo.task.changed.v1" => format!("the task is {}{why}{next}", text("status")),
-        "kairo.task.fired.v1" => format!("the task runs{next}"),
-        "kairo.thread.archived.v1" if flag(event, "archived") => {
+        v1::TaskChanged::TYPE => format!("the task is {}{why}{next}", text("status")),
+        v1::TaskFired::TYPE => format!("the task runs{next}"),
+        v1::ThreadArchived::TYPE if flag(event, "archived") => {
             format!("the thread {} is archived", text("thread_id"))
         }
-        "kairo.thread.archived.v1" => format!("the thread {} is no longer archived", text("thread_id")),
-        "kairo.chain.ended.v1" => format!("the chain ended: {}{why}", text("outcome")),
-        STEP_ENDED => format!("the step ended: {}{why}", text("outcome")),
+        v1::ThreadArchived::TYPE => format!("the thread {} is no longer archived", text("thread_id")),
+        v1::ChainEnded::TYPE => format!("the chain ended: {}{why}", text("outcome")),
+        v1::ChainStepEnded::TYPE => format!("the step ended: {}{why}", text("outcome")),
         _ => "the agent was told, and goes on".to_owned(),
     }
 }
@@ -220,20 +220,20 @@ mod tests {
     }
 
     fn failed(kind: &str) -> EventJson {
-        event(AGENT_FAILED, json!({"kind": kind, "text": format!("{kind}: no")}))
+        event(v1::AgentFailed::TYPE, json!({"kind": kind, "text": format!("{kind}: no")}))
     }
 
     fn say() -> EventJson {
-        event("kairo.agent.action.v1", json!({"type": "say", "text": "going on", "final": true, "message_id": ""}))
+        event(v1::AgentAction::TYPE, json!({"type": "say", "text": "going on", "final": true, "message_id": ""}))
     }
 
     #[test]
     fn a_verdict_ends_with_the_words_of_the_agent_and_an_order_with_its_result() {
-        let result = event(TOOL_RESULT, json!({"ok": true, "text": "{}"}));
+        let result = event(v1::ToolResult::TYPE, json!({"ok": true, "text": "{}"}));
         let done = |text: &str| Some(Outcome::Done { text: text.into() });
         assert_eq!(outcome(Awaited::Words, &[result.clone(), say()]), done("going on"));
         assert_eq!(outcome(Awaited::Result, &[say(), result]), done("{}"));
-        let gone = event(TOOL_RESULT, json!({"ok": false, "text": "not_found: no such action"}));
+        let gone = event(v1::ToolResult::TYPE, json!({"ok": false, "text": "not_found: no such action"}));
         assert_eq!(
             outcome(Awaited::Result, &[gone]),
             Some(Outcome::Failed { reason: "not_found: no such action".into() })
@@ -275,45 +275,45 @@ mod tests {
     }
 
     fn told() -> EventJson {
-        EventJson { event_id: Uuid::from_u128(8), ..event("kairo.agent.choice.v1", json!({})) }
+        EventJson { event_id: Uuid::from_u128(8), ..event(v1::AgentChoice::TYPE, json!({})) }
     }
 
     #[test]
     fn an_answer_ends_with_the_words_of_the_turn_that_goes_on() {
-        let matched = decided("kairo.thread.matched.v1", json!({"thread_id": "dinner"}));
+        let matched = decided(v1::ThreadMatched::TYPE, json!({"thread_id": "dinner"}));
         let words = EventJson { correlation_id: Uuid::from_u128(2), causation_id: None, ..say() };
         let others = EventJson { correlation_id: Uuid::from_u128(3), ..words.clone() };
         let done = Some(Outcome::Done { text: "going on".into() });
         assert_eq!(outcome(Awaited::Words, &[words.clone(), told(), others, matched.clone()]), None);
         assert_eq!(outcome(Awaited::Words, &[told(), told(), matched.clone(), words]), done);
-        let asked = decided("kairo.agent.approval_requested.v1", json!({"tool": "email.send", "arguments": "{}"}));
+        let asked = decided(v1::ApprovalRequested::TYPE, json!({"tool": "email.send", "arguments": "{}"}));
         assert!(matches!(outcome(Awaited::Words, &[told(), matched, asked]), Some(Outcome::Asked { .. })));
-        let refused = event(AGENT_FAILED, json!({"kind": "unknown_offer", "text": "unknown_offer: none"}));
+        let refused = event(v1::AgentFailed::TYPE, json!({"kind": "unknown_offer", "text": "unknown_offer: none"}));
         let refusal = Some(Outcome::Failed { reason: "unknown_offer: none".into() });
         assert_eq!(outcome(Awaited::Words, &[told(), refused]), refusal);
     }
 
     #[test]
     fn consent_ends_with_the_result_of_the_call_it_allows() {
-        let call = decided(AGENT_ACTION, json!({"type": "tool_call", "tool": "email.send"}));
+        let call = decided(v1::AgentAction::TYPE, json!({"type": "tool_call", "tool": "email.send"}));
         let result = |action: u128| EventJson {
             correlation_id: Uuid::from_u128(2),
-            ..event(TOOL_RESULT, json!({"action_id": Uuid::from_u128(action), "ok": true, "text": "sent"}))
+            ..event(v1::ToolResult::TYPE, json!({"action_id": Uuid::from_u128(action), "ok": true, "text": "sent"}))
         };
         let done = Some(Outcome::Done { text: "sent".into() });
         assert_eq!(outcome(Awaited::Result, &[told(), call.clone(), result(7)]), None);
         assert_eq!(outcome(Awaited::Result, &[told(), call, result(9)]), done);
-        let failed = decided(STEP_ENDED, json!({"outcome": "failed", "reason": "no such tool"}));
+        let failed = decided(v1::ChainStepEnded::TYPE, json!({"outcome": "failed", "reason": "no such tool"}));
         let reason = "the step ended: failed: no such tool".to_owned();
         assert_eq!(outcome(Awaited::Result, &[told(), failed]), Some(Outcome::Failed { reason }));
     }
 
     #[test]
     fn a_refusal_of_consent_ends_with_whatever_is_decided_on_it() {
-        let thought = decided("kairo.agent.thought.v1", json!({"text": "then not"}));
+        let thought = decided(v1::AgentThought::TYPE, json!({"text": "then not"}));
         let done = Some(Outcome::Done { text: "the agent was told, and goes on".into() });
         assert_eq!(outcome(Awaited::Decision, &[told(), thought]), done);
-        let ended = decided("kairo.chain.ended.v1", json!({"outcome": "failed", "reason": "ann rejected it"}));
+        let ended = decided(v1::ChainEnded::TYPE, json!({"outcome": "failed", "reason": "ann rejected it"}));
         let done = Some(Outcome::Done { text: "the chain ended: failed: ann rejected it".into() });
         assert_eq!(outcome(Awaited::Decision, &[told(), ended]), done);
         let reason = "not_in_doubt: no".to_owned();
@@ -323,25 +323,25 @@ mod tests {
     #[test]
     fn what_an_agent_does_by_itself_is_told_in_words() {
         for (type_name, payload, words) in [
-            ("kairo.task.changed.v1", json!({"status": "paused"}), "the task is paused"),
+            (v1::TaskChanged::TYPE, json!({"status": "paused"}), "the task is paused"),
             (
-                "kairo.task.changed.v1",
+                v1::TaskChanged::TYPE,
                 json!({"status": "pending", "next_at": "2026-11-21T10:00:00Z"}),
                 "the task is pending; it is due next at 2026-11-21T10:00:00Z",
             ),
-            ("kairo.task.fired.v1", json!({"task_id": "t"}), "the task runs"),
+            (v1::TaskFired::TYPE, json!({"task_id": "t"}), "the task runs"),
             (
-                "kairo.thread.archived.v1",
+                v1::ThreadArchived::TYPE,
                 json!({"thread_id": "dinner", "archived": true}),
                 "the thread dinner is archived",
             ),
-            ("kairo.thread.archived.v1", json!({"thread_id": "dinner"}), "the thread dinner is no longer archived"),
+            (v1::ThreadArchived::TYPE, json!({"thread_id": "dinner"}), "the thread dinner is no longer archived"),
             (
-                "kairo.chain.ended.v1",
+                v1::ChainEnded::TYPE,
                 json!({"outcome": "canceled", "reason": "ann said so"}),
                 "the chain ended: canceled: ann said so",
             ),
-            (STEP_ENDED, json!({"outcome": "stopped"}), "the step ended: stopped"),
+            (v1::ChainStepEnded::TYPE, json!({"outcome": "stopped"}), "the step ended: stopped"),
         ] {
             let effect = decided(type_name, payload);
             let done = Some(Outcome::Done { text: words.to_owned() });

@@ -1,12 +1,10 @@
 //! What an agent puts to its user, and goes on only when it is answered. Pure.
 
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
-
-pub const THREAD_SUGGESTED: &str = "kairo.thread.suggested.v1";
-pub const APPROVAL_REQUESTED: &str = "kairo.agent.approval_requested.v1";
 
 /// Characters of a call's arguments that are shown to who is to allow it.
 const ARGUMENTS_CHARS: usize = 2_000;
@@ -36,14 +34,14 @@ impl Question {
     pub fn of(event: &EventJson) -> Option<Self> {
         let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let about = match event.type_name.as_str() {
-            THREAD_SUGGESTED => About::Thread {
+            v1::ThreadSuggested::TYPE => About::Thread {
                 new: text("action") == "suggest_new",
                 thread_id: text("thread_id"),
                 current_thread_id: text("current_thread_id"),
                 reason: text("reason"),
                 summary: text("summary"),
             },
-            APPROVAL_REQUESTED => About::Consent { tool: text("tool"), arguments: text("arguments") },
+            v1::ApprovalRequested::TYPE => About::Consent { tool: text("tool"), arguments: text("arguments") },
             _ => return None,
         };
         // kairo.agent.<agent>.decision
@@ -85,8 +83,8 @@ impl Question {
     /// Whether this event is an answer to it.
     pub fn is_answered_by(&self, event: &EventJson) -> bool {
         let (type_name, field) = match self.about {
-            About::Thread { .. } => ("kairo.agent.choice.v1", "offer_id"),
-            About::Consent { .. } => ("kairo.agent.approval.v1", "action_id"),
+            About::Thread { .. } => (v1::AgentChoice::TYPE, "offer_id"),
+            About::Consent { .. } => (v1::AgentApproval::TYPE, "action_id"),
         };
         let named = event.payload.get(field).and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok());
         event.type_name == type_name && named == Some(self.id)
@@ -122,13 +120,13 @@ mod tests {
             "message_id": "m", "user": "ann", "action": "suggest_switch", "thread_id": "dinner",
             "current_thread_id": "work", "reason": "It is about food.", "summary": "what to cook",
         });
-        let question = Question::of(&event(THREAD_SUGGESTED, suggested)).unwrap();
+        let question = Question::of(&event(v1::ThreadSuggested::TYPE, suggested)).unwrap();
         let words = "This seems to belong to another thread, what to cook (It is about food). Go on there?";
         assert_eq!(question.words(), words);
         let [yes, no] = question.commands();
         assert_eq!(yes, format!("kairo choose {ID} accept --agent cook"));
         assert_eq!(no, format!("kairo choose {ID} decline --agent cook"));
-        let new = Question::of(&event(THREAD_SUGGESTED, json!({"action": "suggest_new"}))).unwrap();
+        let new = Question::of(&event(v1::ThreadSuggested::TYPE, json!({"action": "suggest_new"}))).unwrap();
         assert_eq!(new.words(), "This seems to be a new subject. Begin a new thread for it?");
         let shown = serde_json::to_value(new).unwrap();
         assert_eq!((&shown["about"], &shown["new"], &shown["id"]), (&json!("thread"), &json!(true), &json!(ID)));
@@ -137,20 +135,20 @@ mod tests {
     #[test]
     fn a_call_is_approved_or_rejected() {
         let requested = json!({"tool": "email.send", "arguments": "{\"to\":\"bob\"}", "user": "ann"});
-        let question = Question::of(&event(APPROVAL_REQUESTED, requested)).unwrap();
+        let question = Question::of(&event(v1::ApprovalRequested::TYPE, requested)).unwrap();
         assert_eq!(question.words(), "The agent cook asks for consent to call email.send {\"to\":\"bob\"}. May it?");
         assert_eq!(question.commands()[1], format!("kairo reject {ID} --agent cook"));
         let long = json!({"tool": "t", "arguments": "ü".repeat(10_000)});
-        let words = Question::of(&event(APPROVAL_REQUESTED, long)).unwrap().words();
+        let words = Question::of(&event(v1::ApprovalRequested::TYPE, long)).unwrap().words();
         assert!(words.chars().count() < 2_100 && words.contains('…'));
     }
 
     #[test]
     fn an_answer_names_what_it_answers() {
-        let question = Question::of(&event(THREAD_SUGGESTED, json!({}))).unwrap();
-        assert!(question.is_answered_by(&event("kairo.agent.choice.v1", json!({"offer_id": ID}))));
-        assert!(!question.is_answered_by(&event("kairo.agent.choice.v1", json!({"offer_id": Uuid::nil()}))));
-        assert!(!question.is_answered_by(&event("kairo.agent.approval.v1", json!({"action_id": ID}))));
-        assert_eq!(Question::of(&event("kairo.agent.thought.v1", json!({}))), None);
+        let question = Question::of(&event(v1::ThreadSuggested::TYPE, json!({}))).unwrap();
+        assert!(question.is_answered_by(&event(v1::AgentChoice::TYPE, json!({"offer_id": ID}))));
+        assert!(!question.is_answered_by(&event(v1::AgentChoice::TYPE, json!({"offer_id": Uuid::nil()}))));
+        assert!(!question.is_answered_by(&event(v1::AgentApproval::TYPE, json!({"action_id": ID}))));
+        assert_eq!(Question::of(&event(v1::AgentThought::TYPE, json!({}))), None);
     }
 }

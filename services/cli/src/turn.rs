@@ -1,15 +1,12 @@
 //! A turn: from a user's message to the reply that ends it.
 
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::question::{APPROVAL_REQUESTED, Question, THREAD_SUGGESTED};
-
-const AGENT_FAILED: &str = "kairo.agent.failed.v1";
-const AGENT_JOINED: &str = "kairo.agent.joined.v1";
-const UNDELIVERED: &str = "kairo.user.undelivered.v1";
+use crate::question::Question;
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -62,18 +59,18 @@ impl Turn {
         }
         let text = event.text().to_owned();
         match event.type_name.as_str() {
-            UNDELIVERED => Some(Change::Ended(Ending::Undelivered { reason: text })),
-            AGENT_JOINED => {
+            v1::UserMessageUndelivered::TYPE => Some(Change::Ended(Ending::Undelivered { reason: text })),
+            v1::AgentJoined::TYPE => {
                 let into = event.payload.get("into_correlation_id").and_then(Value::as_str);
                 self.correlation_id = into.and_then(|id| Uuid::parse_str(id).ok())?;
                 Some(Change::Joined(self.correlation_id))
             }
-            AGENT_FAILED => {
+            v1::AgentFailed::TYPE => {
                 let retried = event.payload.get("retried").and_then(Value::as_bool).unwrap_or_default();
                 self.failure = (!retried).then_some(text);
                 None
             }
-            THREAD_SUGGESTED | APPROVAL_REQUESTED => Question::of(event).map(Change::Asked),
+            v1::ThreadSuggested::TYPE | v1::ApprovalRequested::TYPE => Question::of(event).map(Change::Asked),
             _ if event.is_final_reply() && !is_unasked(event) => Some(Change::Ended(match self.failure.take() {
                 Some(reason) => Ending::Failed { reply: text, reason },
                 None => Ending::Replied { reply: text },
@@ -111,11 +108,11 @@ mod tests {
     }
 
     fn say(text: &str, last: bool) -> EventJson {
-        event("kairo.agent.action.v1", json!({"type": "say", "text": text, "final": last, "message_id": "m"}))
+        event(v1::AgentAction::TYPE, json!({"type": "say", "text": text, "final": last, "message_id": "m"}))
     }
 
     fn failed(retried: bool) -> EventJson {
-        event(AGENT_FAILED, json!({"text": "model_timeout: too slow", "retried": retried}))
+        event(v1::AgentFailed::TYPE, json!({"text": "model_timeout: too slow", "retried": retried}))
     }
 
     fn ending(events: &[EventJson]) -> Option<Ending> {
@@ -143,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_message_for_nobody_ends_at_once() {
-        let nobody = event(UNDELIVERED, json!({"text": "no agent x"}));
+        let nobody = event(v1::UserMessageUndelivered::TYPE, json!({"text": "no agent x"}));
         assert_eq!(ending(&[nobody]), Some(Ending::Undelivered { reason: "no agent x".into() }));
     }
 
@@ -163,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_question_ends_no_turn() {
-        let suggested = event(THREAD_SUGGESTED, json!({"action": "suggest_new", "reason": "another matter"}));
+        let suggested = event(v1::ThreadSuggested::TYPE, json!({"action": "suggest_new", "reason": "another matter"}));
         let mut turn = Turn::new(Uuid::from_u128(1));
         assert!(matches!(turn.observe(&suggested), Some(Change::Asked(question)) if question.agent == "a"));
         assert_eq!(ending(&[suggested, say("noon", true)]), Some(Ending::Replied { reply: "noon".into() }));
@@ -172,7 +169,7 @@ mod tests {
     #[test]
     fn a_turn_that_joined_another_ends_with_it() {
         let into = Uuid::from_u128(7);
-        let joined = event(AGENT_JOINED, json!({"text": "", "into_correlation_id": into}));
+        let joined = event(v1::AgentJoined::TYPE, json!({"text": "", "into_correlation_id": into}));
         let reply = EventJson { correlation_id: into, ..say("both", true) };
         let mut turn = Turn::new(Uuid::from_u128(1));
         assert_eq!(turn.observe(&joined), Some(Change::Joined(into)));

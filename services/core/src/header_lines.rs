@@ -19,13 +19,14 @@ pub fn read_headers(lines: &str) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1;
+
     use super::*;
 
     #[test]
     fn headers_are_read_as_they_were() {
         let mut headers = HeaderMap::new();
-        let all =
-            [("ce-type", "kairo.user.message.v1"), ("X-Other", "b"), ("ce-type", "com.example"), ("X-Other", "a")];
+        let all = [("ce-type", v1::UserMessage::TYPE), ("X-Other", "b"), ("ce-type", "com.example"), ("X-Other", "a")];
         all.iter().for_each(|(name, value)| headers.append(*name, *value));
         let lines = header_lines(&headers);
         assert_eq!(lines, "X-Other: b\nX-Other: a\n=yuser.message.v1\n=Ycom.example\n");

@@ -244,6 +244,8 @@ fn bad(header: &'static str, expected: &'static str, found: &str) -> BadHeader {
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1;
+
     use super::*;
 
     fn full() -> Envelope {
@@ -254,7 +256,7 @@ mod tests {
             "2026-11-21T10:00:00Z".parse().unwrap(),
         );
         Envelope {
-            type_name: "kairo.agent.message.v1".into(),
+            type_name: v1::AgentMessage::TYPE.into(),
             subject: Some("größe 100%".into()),
             tags: vec!["a".into(), "b".into()],
             traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),

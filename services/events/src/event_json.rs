@@ -8,14 +8,15 @@ mod words;
 
 use jiff::Timestamp;
 use kairo_proto::{
-    Body,
-    v1::{self, agent_action::Action},
+    About, Body, Decided,
+    about::{Chain, Tool, Turn},
+    v1::{self, agent_action::Action, decided_event::Event},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::{envelope::Origin, ids, media, record::Record};
+use crate::{envelope::Origin, ids, record::Record};
 
 /// An event in seed 002's form, with its place in the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,16 +66,19 @@ pub struct Heading {
 
 /// What the events of a record are, in order; cheap, as nothing of what they say is read.
 pub fn headings(record: &Record) -> Vec<Heading> {
-    match &record.body {
-        Body::AgentDecision(decision) => {
+    let one = || vec![whole(record, record.body.type_name())];
+    match record.body.about() {
+        About::Decision(decision) => {
             let events = decision.events.iter().zip(0..);
             events.filter_map(|(event, position)| decided(record, event, position)).collect()
         }
-        Body::ToolInvoke(invoke) => {
+        About::Tool(Tool::Invoke(invoke)) => {
             let actions = invoke.actions.iter().zip(0..);
             actions.map(|(action, position)| invoked(record, action, position)).collect()
         }
-        body => vec![whole(record, body.type_name())],
+        About::Tool(Tool::Progress(_) | Tool::Result(_)) | About::Process(_) => one(),
+        About::User(_) | About::Agent(_) | About::Decided(_) | About::Outside(_) => one(),
+        About::System(_) | About::Live(_) => one(),
     }
 }
 
@@ -141,32 +145,35 @@ fn shown(record: &Record, heading: Heading) -> EventJson {
 fn said(record: &Record, position: u32) -> (Value, Vec<String>, Origin) {
     let envelope = &record.envelope;
     let at = usize::try_from(position).unwrap_or(usize::MAX);
-    match &record.body {
-        Body::AgentDecision(decision) => {
-            let body = decision.events.get(at).and_then(|event| event.event.clone()).map(Body::from);
-            let tags = vec!["decision".to_owned(), body.as_ref().map_or("thread", tag).to_owned()];
-            (body.as_ref().map(payload).unwrap_or_default(), tags, envelope.origin)
+    let one = || (payload(&record.body), envelope.tags.clone(), envelope.origin);
+    match record.body.about() {
+        About::Decision(decision) => {
+            let event = decision.events.get(at).and_then(|event| event.event.as_ref());
+            let tags = vec!["decision".to_owned(), event.map_or("thread", tag).to_owned()];
+            (event.cloned().map(|event| payload(&event.into())).unwrap_or_default(), tags, envelope.origin)
         }
-        Body::ToolInvoke(invoke) => {
+        About::Tool(Tool::Invoke(invoke)) => {
             let action = invoke.actions.get(at).map(|action| invocation(invoke, action));
             (action.unwrap_or_default(), envelope.tags.clone(), Origin::Tool)
         }
-        body => (payload(body), envelope.tags.clone(), envelope.origin),
+        About::Tool(Tool::Progress(_) | Tool::Result(_)) | About::Process(_) => one(),
+        About::User(_) | About::Agent(_) | About::Decided(_) | About::Outside(_) => one(),
+        About::System(_) | About::Live(_) => one(),
     }
 }
 
 /// What kind of thing was decided.
-fn tag(body: &Body) -> &'static str {
-    match body {
-        Body::AgentThought(_) => "thought",
-        Body::AgentAction(_) => "action",
-        Body::AgentFailed(_) => "failure",
-        Body::AgentJoined(_) => "joined",
-        Body::ChainStarted(_) | Body::ChainStepEnded(_) | Body::ChainEnded(_) => "chain",
-        Body::ApprovalRequested(_) => "approval",
-        Body::TaskScheduled(_) | Body::TaskFired(_) | Body::TaskChanged(_) => "task",
-        Body::MemoryAppended(_) => "memory",
-        _ => "thread",
+fn tag(event: &Event) -> &'static str {
+    match event.about() {
+        Decided::Turn(Turn::Thought(_)) => "thought",
+        Decided::Turn(Turn::Action(_)) => "action",
+        Decided::Turn(Turn::Failed(_)) => "failure",
+        Decided::Turn(Turn::Joined(_)) => "joined",
+        Decided::Thread(_) => "thread",
+        Decided::Chain(Chain::ApprovalRequested(_)) => "approval",
+        Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => "chain",
+        Decided::Task(_) => "task",
+        Decided::Memory(_) => "memory",
     }
 }
 
@@ -181,18 +188,27 @@ fn invocation(invoke: &v1::ToolInvoke, action: &v1::ToolInvocation) -> Value {
     })
 }
 
+/// Most are shown as they are.
 fn payload(body: &Body) -> Value {
-    match body {
-        Body::AgentAction(v1::AgentAction { action: Some(Action::Say(say)) }) => json!({
+    if let Body::AgentAction(v1::AgentAction { action: Some(action) }) = body {
+        acted(action)
+    } else if let Body::ToolResult(result) = body {
+        tool_result(result)
+    } else {
+        with_text(body)
+    }
+}
+
+fn acted(action: &Action) -> Value {
+    match action {
+        Action::Say(say) => json!({
             "type": "say",
             "text": say.text,
             "user": say.user,
             "message_id": say.message_id,
             "final": say.r#final,
         }),
-        Body::AgentAction(v1::AgentAction { action: Some(Action::ToolCall(call)) }) => tool_call(call),
-        Body::ToolResult(result) => tool_result(result),
-        other => with_text(other),
+        Action::ToolCall(call) => tool_call(call),
     }
 }
 
@@ -234,74 +250,12 @@ fn tool_result(result: &v1::ToolResult) -> Value {
 fn with_text(body: &Body) -> Value {
     let Value::Object(mut fields) = body.to_json() else { return json!({}) };
     if !fields.contains_key("text") {
-        let text = text(body);
+        let text = words::of(body);
         let mut first = Map::from_iter([("text".to_owned(), Value::String(text))]);
         first.append(&mut fields);
         fields = first;
     }
     Value::Object(fields)
-}
-
-fn text(body: &Body) -> String {
-    match body {
-        Body::UserMessage(v1::UserMessage { parts, .. }) | Body::AgentMessage(v1::AgentMessage { parts, .. }) => {
-            media::in_words("", parts)
-        }
-        Body::AgentFailed(failed) => format!("{}: {}", failed.kind, failed.message),
-        Body::UserMessageUndelivered(undelivered) => undelivered.reason.clone(),
-        Body::AgentDefined(v1::AgentDefined { profile }) => {
-            profile.as_ref().map(|profile| profile.description.clone()).unwrap_or_default()
-        }
-        Body::ThreadCreated(_)
-        | Body::ThreadMatched(_)
-        | Body::ThreadSuggested(_)
-        | Body::ThreadSummarized(_)
-        | Body::ThreadArchived(_) => words::of_thread(body),
-        Body::ChainStarted(_) | Body::ChainStepEnded(_) | Body::ChainEnded(_) => words::of_chain(body),
-        Body::ApprovalRequested(requested) => {
-            format!("may {} be called by {}? {}", requested.tool, requested.user, requested.arguments)
-        }
-        Body::TaskScheduled(_)
-        | Body::TaskFired(_)
-        | Body::TaskChanged(_)
-        | Body::TaskDue(_)
-        | Body::TaskTriggered(_) => words::of_task(body),
-        Body::MemoryAppended(memory) => words::of_memory(memory),
-        Body::EmailReceived(mail) => format!("from {}: {}", mail.sender, mail.subject),
-        Body::AgentJoined(joined) => format!("answered together with {}", joined.into_message_id),
-        Body::UserChoice(v1::UserChoice { option, offer_id, .. })
-        | Body::AgentChoice(v1::AgentChoice { option, offer_id, .. }) => format!("{option} (of {offer_id})"),
-        Body::UserApproval(v1::UserApproval { verdict, action_id, note, .. })
-        | Body::AgentApproval(v1::AgentApproval { verdict, action_id, note, .. }) => {
-            format!("{verdict} ({action_id}) {note}").trim_end().to_owned()
-        }
-        Body::UserCommand(v1::UserCommand { command, action_id, process_id, chain_id, task_id, thread_id, .. })
-        | Body::AgentCommand(v1::AgentCommand {
-            command, action_id, process_id, chain_id, task_id, thread_id, ..
-        }) => {
-            format!("{command} {action_id}{process_id}{chain_id}{task_id}{thread_id}")
-        }
-        Body::ToolProgress(v1::ToolProgress { fraction, message, .. })
-        | Body::ProcessProgress(v1::ProcessProgress { fraction, message, .. }) => match fraction {
-            Some(fraction) => format!("{:.0} % {message}", fraction * 100.0).trim_end().to_owned(),
-            None => message.clone(),
-        },
-        Body::ProcessCanceled(canceled) => format!("asked to end within {} ms", canceled.grace_ms),
-        Body::ProcessSpawned(spawned) => {
-            format!("{} {} (pid {})", spawned.program, spawned.arguments.join(" "), spawned.pid)
-        }
-        Body::ProcessExited(exited) => match (exited.code, exited.signal) {
-            (Some(code), _) => format!("{} with code {code}", exited.outcome),
-            (None, Some(signal)) => format!("{} by signal {signal}", exited.outcome),
-            (None, None) => format!("{}: {}", exited.outcome, exited.reason),
-        },
-        Body::ToolCatalogue(v1::ToolCatalogue { tools, .. })
-        | Body::ProcessCapabilities(v1::ProcessCapabilities { tools, .. }) => {
-            tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" ")
-        }
-        Body::DeadLetter(letter) => letter.reason.clone(),
-        _ => String::new(),
-    }
 }
 
 /// JSON kept as text, as JSON; what is not JSON stays text.

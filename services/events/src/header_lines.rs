@@ -67,6 +67,8 @@ pub fn read_headers(lines: &str) -> impl Iterator<Item = (String, String)> + '_ 
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1;
+
     use super::*;
 
     #[test]
@@ -77,7 +79,7 @@ mod tests {
             ("ce-id", "019a"),
             ("ce-source", "/kairo/gateway"),
             ("ce-source", "https://example.com: x"),
-            ("ce-type", "kairo.user.message.v1"),
+            ("ce-type", v1::UserMessage::TYPE),
             ("ce-type", "com.example"),
             ("ce-origin", "user"),
             ("ce-origin", "system"),

@@ -3,6 +3,7 @@
 //! Provisioning, the bus and the documents read it. The third token of a subject is always the owner, so that all
 //! that concerns one agent is one filter: [`everything_of`].
 
+use kairo_proto::v1;
 use uuid::Uuid;
 
 use crate::ids::Name;
@@ -197,7 +198,7 @@ pub enum Emitter {
 use Emitter::{Only, Owner, Timer};
 
 /// One row of the table.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Route {
     pub noun: &'static str,
     pub verb: &'static str,
@@ -236,13 +237,13 @@ impl Route {
 
 macro_rules! table {
     ($($(#[$doc:meta])* $name:ident = $noun:literal . $verb:literal, $store:ident, $emitter:expr,
-        [$($type_name:literal),*], [$($consumer:ident),*], $says:literal;)*) => {
+        [$($message:ident),*], [$($consumer:ident),*], $says:literal;)*) => {
         $(pub const $name: Route = Route {
             noun: $noun,
             verb: $verb,
             store: Store::$store,
             emitter: $emitter,
-            types: &[$($type_name),*],
+            types: &[$(v1::$message::TYPE),*],
             consumers: &[$(Consumer::$consumer),*],
             says: $says,
         };)*
@@ -253,85 +254,85 @@ macro_rules! table {
 
 table! {
     USER_MESSAGE = "user"."message", Events, Only(Service::Gateway),
-        ["kairo.user.message.v1"], [Router],
+        [UserMessage], [Router],
         "a user's words, as they entered";
     USER_UNDELIVERED = "user"."undelivered", Events, Only(Service::Router),
-        ["kairo.user.undelivered.v1"], [],
+        [UserMessageUndelivered], [],
         "a message no agent can receive, and why";
     USER_CHOICE = "user"."choice", Events, Only(Service::Gateway),
-        ["kairo.user.choice.v1"], [Router],
+        [UserChoice], [Router],
         "a user's answer to something an agent put to them";
     USER_APPROVAL = "user"."approval", Events, Only(Service::Gateway),
-        ["kairo.user.approval.v1"], [Router],
+        [UserApproval], [Router],
         "a human's verdict on an action";
     USER_COMMAND = "user"."command", Events, Only(Service::Gateway),
-        ["kairo.user.command.v1"], [Router],
+        [UserCommand], [Router],
         "a direct order, such as to stop an action";
     AGENT_DEFINED = "agent"."defined", Events, Only(Service::Gateway),
-        ["kairo.agent.defined.v1"], [],
+        [AgentDefined], [],
         "an agent's profile, created or changed";
     AGENT_MESSAGE = "agent"."message", Events, Only(Service::Router),
-        ["kairo.agent.message.v1"], [AgentRuntime],
+        [AgentMessage], [AgentRuntime],
         "a user's words, delivered to the agent they are for";
     AGENT_CHOICE = "agent"."choice", Events, Only(Service::Router),
-        ["kairo.agent.choice.v1"], [AgentRuntime],
+        [AgentChoice], [AgentRuntime],
         "a user's answer, delivered";
     AGENT_APPROVAL = "agent"."approval", Events, Only(Service::Router),
-        ["kairo.agent.approval.v1"], [AgentRuntime],
+        [AgentApproval], [AgentRuntime],
         "a human's verdict, delivered";
     AGENT_COMMAND = "agent"."command", Events, Only(Service::Router),
-        ["kairo.agent.command.v1"], [AgentRuntime],
+        [AgentCommand], [AgentRuntime],
         "a direct order, delivered";
     AGENT_DECISION = "agent"."decision", Events, Only(Service::AgentRuntime),
-        ["kairo.agent.decision.v1"], [ToolRunner, AgentRuntimeEffects],
+        [AgentDecision], [ToolRunner, AgentRuntimeEffects],
         "what the agent decided on one input: thoughts, words, tool calls, failures";
     TASK_DUE = "task"."due", Events, Timer,
-        ["kairo.task.due.v1"], [AgentRuntime],
+        [TaskDue], [AgentRuntime],
         "a task's time came";
     TASK_TRIGGERED = "task"."triggered", Events, Only(Service::Router),
-        ["kairo.task.triggered.v1"], [AgentRuntime],
+        [TaskTriggered], [AgentRuntime],
         "something happened outside that a hook of the agent waits for";
     EMAIL_RECEIVED = "email"."received", Events, Only(Service::ToolRunner),
-        ["kairo.email.received.v1"], [AgentRuntime],
+        [EmailReceived], [AgentRuntime],
         "a mail came into the agent's mailbox";
     TOOL_INVOKE = "tool"."invoke", Events, Only(Service::ToolRunner),
-        ["kairo.tool.invoke.v1"], [ProcessSupervisor],
+        [ToolInvoke], [ProcessSupervisor],
         "these actions have begun";
     TOOL_PROGRESS = "tool"."progress", Events, Only(Service::ToolRunner),
-        ["kairo.tool.progress.v1"], [],
+        [ToolProgress], [],
         "how far an action is";
     TOOL_RESULT = "tool"."result", Events, Only(Service::ToolRunner),
-        ["kairo.tool.result.v1"], [AgentRuntime],
+        [ToolResult], [AgentRuntime],
         "how an action ended";
     PROCESS_SPAWNED = "process"."spawned", Events, Only(Service::ProcessSupervisor),
-        ["kairo.process.spawned.v1"], [ToolRunnerProcesses],
+        [ProcessSpawned], [ToolRunnerProcesses],
         "a process exists and is about to run its program";
     PROCESS_PROGRESS = "process"."progress", Events, Only(Service::ProcessSupervisor),
-        ["kairo.process.progress.v1"], [],
+        [ProcessProgress], [],
         "how far a process is";
     PROCESS_CANCELED = "process"."canceled", Events, Only(Service::ProcessSupervisor),
-        ["kairo.process.canceled.v1"], [],
+        [ProcessCanceled], [],
         "a process is to end, on request";
     PROCESS_EXITED = "process"."exited", Events, Only(Service::ProcessSupervisor),
-        ["kairo.process.exited.v1"], [AgentRuntime, ToolRunnerProcesses],
+        [ProcessExited], [AgentRuntime, ToolRunnerProcesses],
         "how a process ended, with the end of its output";
     CATALOGUE = "system"."catalogue", Events, Only(Service::ToolRunner),
-        ["kairo.system.catalogue.v1"], [],
+        [ToolCatalogue], [],
         "every tool that agents can be offered";
     CAPABILITIES = "system"."capabilities", Events, Only(Service::ProcessSupervisor),
-        ["kairo.system.capabilities.v1"], [],
+        [ProcessCapabilities], [],
         "which programs the process supervisors run";
     BASIS = "system"."basis", Events, Only(Service::AgentRuntime),
-        ["kairo.system.basis.v1"], [],
+        [DecisionBasis], [],
         "what decisions rest on beside the log and the catalogue";
     DEAD_LETTER = "dlq"."letter", DeadLetters, Owner,
-        ["kairo.dlq.letter.v1"], [],
+        [DeadLetter], [],
         "a message a consumer gave up on, and why (the owner is the service that did)";
     LIVE_TOKEN = "live"."token", Live, Only(Service::AgentRuntime),
-        ["kairo.live.token.v1"], [],
+        [LiveToken], [],
         "a piece of an answer while the model writes it";
     LIVE_OUTPUT = "live"."output", Live, Only(Service::ProcessSupervisor),
-        ["kairo.live.output.v1"], [],
+        [LiveOutput], [],
         "a piece of a process's output";
 }
 

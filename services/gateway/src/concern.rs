@@ -9,6 +9,7 @@ use std::{
 };
 
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -59,7 +60,7 @@ impl Known {
         let begins = matches!(noun(&event.subject), "user") || is_delivered(&event.subject);
         if begins {
             self.turns.put(event.correlation_id, Some(user.to_owned()));
-        } else if event.type_name == "kairo.thread.created.v1"
+        } else if event.type_name == v1::ThreadCreated::TYPE
             && let Some(thread) = Happened::of(event).thread
         {
             self.threads.put(thread, Some(user.to_owned()));
@@ -115,7 +116,7 @@ fn named(event: &EventJson) -> Option<&str> {
         "user" => Some(owner(&event.subject)),
         "agent" => {
             let text = |from: &'_ Value| from.get("user").and_then(Value::as_str).is_some_and(|user| !user.is_empty());
-            let task = event.payload.get("task").filter(|_| event.type_name == "kairo.task.scheduled.v1");
+            let task = event.payload.get("task").filter(|_| event.type_name == v1::TaskScheduled::TYPE);
             let from = [Some(&event.payload), task].into_iter().flatten().find(|from| text(from))?;
             from.get("user").and_then(Value::as_str)
         }
@@ -202,7 +203,7 @@ mod tests {
     fn result() -> EventJson {
         // What a tool found is not what the event says of itself.
         let payload = json!({ "user": "ann", "result": { "user": "ann" } });
-        event("kairo.tool.bob.result", "kairo.tool.result.v1", Some("t"), payload)
+        event("kairo.tool.bob.result", v1::ToolResult::TYPE, Some("t"), payload)
     }
 
     #[test]
@@ -211,15 +212,10 @@ mod tests {
         let known = known(Some("joe"), Some("joe"));
         let say = json!({ "type": "say", "user": "ann", "text": "hello" });
         for event in [
-            event("kairo.user.ann.message", "kairo.user.message.v1", None, json!({ "user": "joe" })),
-            event("kairo.agent.bob.message", "kairo.agent.message.v1", Some("t"), json!({ "user": "ann" })),
-            event("kairo.agent.bob.decision", "kairo.agent.action.v1", Some("t"), say),
-            event(
-                "kairo.agent.bob.decision",
-                "kairo.task.scheduled.v1",
-                Some("t"),
-                json!({ "task": { "user": "ann" } }),
-            ),
+            event("kairo.user.ann.message", v1::UserMessage::TYPE, None, json!({ "user": "joe" })),
+            event("kairo.agent.bob.message", v1::AgentMessage::TYPE, Some("t"), json!({ "user": "ann" })),
+            event("kairo.agent.bob.decision", v1::AgentAction::TYPE, Some("t"), say),
+            event("kairo.agent.bob.decision", v1::TaskScheduled::TYPE, Some("t"), json!({ "task": { "user": "ann" } })),
         ] {
             assert_eq!(concerns(&event, "ann", &known), Concern::Theirs, "{event:?}");
             assert_eq!(concerns(&event, "joe", &known), Concern::NotTheirs, "{event:?}");
@@ -251,7 +247,7 @@ mod tests {
             let event = event(subject, "x", None, json!({ "user": "ann" }));
             assert_eq!(concerns(&event, "ann", &known), Concern::NotTheirs, "{subject}");
         }
-        let defined = event("kairo.agent.bob.defined", "kairo.agent.defined.v1", None, json!({ "profile": {} }));
+        let defined = event("kairo.agent.bob.defined", v1::AgentDefined::TYPE, None, json!({ "profile": {} }));
         let mut nobodys = Known::default();
         nobodys.note(&Happened::of(&defined), None, None);
         assert_eq!(concerns(&defined, "ann", &nobodys), Concern::NotTheirs);
@@ -260,15 +256,15 @@ mod tests {
     #[test]
     fn turns_and_threads_are_learnt_as_they_begin() {
         let mut known = Known::default();
-        let message = event("kairo.agent.bob.message", "kairo.agent.message.v1", None, json!({ "user": "ann" }));
+        let message = event("kairo.agent.bob.message", v1::AgentMessage::TYPE, None, json!({ "user": "ann" }));
         known.learn(&message);
         assert_eq!(to_find_out([&message, &result(), &result()].into_iter(), "ann", &known).len(), 1);
-        let created = event("kairo.agent.bob.decision", "kairo.thread.created.v1", Some("t"), json!({ "user": "ann" }));
+        let created = event("kairo.agent.bob.decision", v1::ThreadCreated::TYPE, Some("t"), json!({ "user": "ann" }));
         known.learn(&created);
         assert_eq!(concerns(&result(), "ann", &known), Concern::Theirs);
         // What an agent says in somebody's turn says nothing of whose turn that is.
         let mut known = Known::default();
-        known.learn(&event("kairo.agent.bob.decision", "kairo.agent.action.v1", None, json!({ "user": "joe" })));
+        known.learn(&event("kairo.agent.bob.decision", v1::AgentAction::TYPE, None, json!({ "user": "joe" })));
         assert_eq!(concerns(&result(), "joe", &known), Concern::Unknown);
     }
 

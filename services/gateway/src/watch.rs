@@ -11,7 +11,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use kairo_core::{event_json::EventJson, ids::Name, record::Record, subjects};
-use kairo_proto::Body;
+use kairo_proto::{About, about::Live};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -191,10 +191,10 @@ fn place_of(piece: &Record) -> Happened {
 
 /// What kind of piece it is, and what it says.
 fn live_fields(piece: &Record) -> Option<(&'static str, Value)> {
-    let name = match piece.body {
-        Body::LiveToken(_) => "token",
-        Body::LiveOutput(_) => "output",
-        _ => return None,
+    let About::Live(live) = piece.body.about() else { return None };
+    let name = match live {
+        Live::Token(_) => "token",
+        Live::Output(_) => "output",
     };
     let mut data = piece.body.to_json();
     let (_, agent) = subjects::route(&piece.subject)?;

@@ -2,7 +2,7 @@
 
 use kairo_events::record::Record;
 use kairo_proto::{
-    Body,
+    about,
     v1::{AgentApproval, AgentChoice, AgentCommand, ProcessExited, ProcessSpawned},
 };
 use serde_json::json;
@@ -22,34 +22,40 @@ const NOTE_BYTES: usize = 4_096;
 
 impl AgentState {
     /// Takes in how an action or a process is getting on.
-    pub(super) fn notice(&mut self, record: &Record) {
-        let at = record.envelope.time;
-        match &record.body {
-            Body::ToolInvoke(invoke) => {
+    /// Takes in how far an action is, or how it ended.
+    pub(super) fn acted(&mut self, record: &Record, tool: about::Tool<'_>) {
+        match tool {
+            about::Tool::Invoke(invoke) => {
                 for action in invoke.actions.iter().filter_map(|action| Uuid::parse_str(&action.action_id).ok()) {
                     if let Some(known) = self.in_flight.get_mut(&action) {
                         known.begun = true;
                     }
                 }
             }
-            Body::ToolProgress(progress) => {
+            about::Tool::Progress(progress) => {
                 let known = Uuid::parse_str(&progress.action_id).ok().and_then(|id| self.in_flight.get_mut(&id));
                 if let Some(known) = known {
-                    known.progress = Some(Progress::of_tool(at, progress));
+                    known.progress = Some(Progress::of_tool(record.envelope.time, progress));
                 }
             }
-            Body::ProcessSpawned(spawned) => self.spawned(record, spawned),
-            Body::ProcessProgress(progress) => {
-                let now = Some(Progress::of_process(at, progress));
+            about::Tool::Result(result) => self.learn(record, result),
+        }
+    }
+
+    /// Takes in how far a process is, or how it ended.
+    pub(super) fn ran(&mut self, record: &Record, process: about::Process<'_>) {
+        match process {
+            about::Process::Spawned(spawned) => self.spawned(record, spawned),
+            about::Process::Progress(progress) => {
+                let now = Some(Progress::of_process(record.envelope.time, progress));
                 self.on_process(&progress.process_id, &progress.action_id, |progress, _| *progress = now);
             }
-            Body::ProcessCanceled(canceled) => {
+            about::Process::Canceled(canceled) => {
                 self.on_process(&canceled.process_id, &canceled.action_id, |_, cancel_requested| {
                     *cancel_requested = true;
                 });
             }
-            Body::ProcessExited(exited) => self.exited(record, exited),
-            _ => {}
+            about::Process::Exited(exited) => self.exited(record, exited),
         }
     }
 

@@ -2,10 +2,10 @@
 
 use kairo_events::record::Record;
 use kairo_proto::{
-    Body,
+    Decided,
+    about::{self, Outside},
     v1::{
         self, ChainEnded, ChainStarted, ChainStepEnded, DecidedEvent, TaskFired, ThreadMatched, ToolCall, ToolResult,
-        decided_event::Event,
     },
 };
 use serde_json::{Map, Value, json};
@@ -20,10 +20,45 @@ use super::{
 };
 
 impl AgentState {
-    pub(super) fn fold(&mut self, record: &Record, event: &DecidedEvent, turn_id: Uuid, what: &Event) {
+    pub(super) fn fold(
+        &mut self,
+        record: &Record,
+        cursor: u64,
+        event: &DecidedEvent,
+        turn_id: Uuid,
+        what: Decided<'_>,
+    ) {
         match what {
-            Event::ThreadMatched(matched) => self.matched(record, turn_id, matched),
-            Event::ThreadSuggested(suggested) => {
+            Decided::Turn(turn) => self.fold_turn(record, cursor, event, turn_id, turn),
+            Decided::Thread(thread) => self.fold_thread(record, event, turn_id, thread),
+            Decided::Chain(about::Chain::Started(started)) => self.chain_started(turn_id, started),
+            Decided::Chain(about::Chain::StepEnded(ended)) => self.step_ended(record, event, turn_id, ended),
+            Decided::Chain(about::Chain::Ended(ended)) => self.chain_ended(turn_id, ended),
+            Decided::Chain(about::Chain::ApprovalRequested(requested)) => {
+                let request = Uuid::parse_str(&event.event_id).unwrap_or_default();
+                let arguments = requested.arguments.clone();
+                self.set_step(turn_id, requested.step, StepState::Asked { request, arguments });
+            }
+            Decided::Task(about::Task::Scheduled(scheduled)) => {
+                if let Some(task) = &scheduled.task {
+                    self.tasks.schedule(record.envelope.time, task);
+                }
+            }
+            Decided::Task(about::Task::Fired(fired)) => self.fired(record, event, turn_id, fired),
+            Decided::Task(about::Task::Changed(changed)) => self.tasks.change(changed),
+            Decided::Memory(appended) => self.remembered(appended),
+        }
+    }
+
+    fn fold_thread(&mut self, record: &Record, event: &DecidedEvent, turn_id: Uuid, what: about::Thread<'_>) {
+        match what {
+            about::Thread::Created(_) => {
+                if let Some(thread) = self.threads.get_mut(&event.thread_id) {
+                    thread.announced = true;
+                }
+            }
+            about::Thread::Matched(matched) => self.matched(record, turn_id, matched),
+            about::Thread::Suggested(suggested) => {
                 let id = Uuid::parse_str(&event.event_id).unwrap_or_default();
                 if let Some(turn) = self.turns.get_mut(&turn_id) {
                     turn.offer = Some(Offer {
@@ -35,33 +70,16 @@ impl AgentState {
                     });
                 }
             }
-            Event::ThreadSummarized(summarized) => {
+            about::Thread::Summarized(summarized) => {
                 if let Some(thread) = self.threads.get_mut(&summarized.thread_id) {
                     thread.summarize(&summarized.title, &summarized.summary);
                 }
             }
-            Event::ThreadArchived(archived) => {
+            about::Thread::Archived(archived) => {
                 if let Some(thread) = self.threads.get_mut(&archived.thread_id) {
                     thread.archived = archived.archived;
                 }
             }
-            Event::ChainStarted(started) => self.chain_started(turn_id, started),
-            Event::ChainStepEnded(ended) => self.step_ended(record, event, turn_id, ended),
-            Event::ChainEnded(ended) => self.chain_ended(turn_id, ended),
-            Event::ApprovalRequested(requested) => {
-                let request = Uuid::parse_str(&event.event_id).unwrap_or_default();
-                let arguments = requested.arguments.clone();
-                self.set_step(turn_id, requested.step, StepState::Asked { request, arguments });
-            }
-            Event::TaskScheduled(scheduled) => {
-                if let Some(task) = &scheduled.task {
-                    self.tasks.schedule(record.envelope.time, task);
-                }
-            }
-            Event::TaskFired(fired) => self.fired(record, event, turn_id, fired),
-            Event::TaskChanged(changed) => self.tasks.change(changed),
-            Event::MemoryAppended(appended) => self.remembered(appended),
-            Event::Thought(_) | Event::Action(_) | Event::Failed(_) | Event::ThreadCreated(_) | Event::Joined(_) => {}
         }
     }
 
@@ -249,9 +267,9 @@ impl AgentState {
     }
 
     /// Takes in what happened outside the agent: a time, a mail, an event of another system.
-    pub(super) fn occur(&mut self, record: &Record) {
-        match &record.body {
-            Body::TaskDue(due) => {
+    pub(super) fn occur(&mut self, record: &Record, outside: Outside<'_>) {
+        match outside {
+            Outside::Due(due) => {
                 let Ok(task) = Uuid::parse_str(&due.task_id) else { return };
                 if self.tasks.due(task, due.occurrence).is_none() {
                     return;
@@ -266,11 +284,11 @@ impl AgentState {
                     correlation: record.envelope.correlation_id,
                 });
             }
-            Body::TaskTriggered(triggered) => {
+            Outside::Triggered(triggered) => {
                 let data = serde_json::from_str(&triggered.data).unwrap_or(Value::Null);
                 self.happened(record, &format!("post:{}", triggered.trigger), data);
             }
-            Body::EmailReceived(mail) => {
+            Outside::Email(mail) => {
                 let data = json!({
                     "email_id": mail.email_id,
                     "sender": mail.sender,
@@ -282,7 +300,6 @@ impl AgentState {
                 });
                 self.happened(record, "post:email.received", data);
             }
-            _ => {}
         }
     }
 

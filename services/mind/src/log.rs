@@ -16,8 +16,9 @@ use std::{collections::VecDeque, sync::Arc};
 
 use kairo_events::record::Record;
 use kairo_proto::{
-    Body,
-    v1::{AgentCommand, AgentDecision, Completion},
+    About, Body,
+    about::{Process, Tool},
+    v1::{AgentCommand, AgentDecision, AgentMessage, Completion},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -58,10 +59,7 @@ struct Ahead {
 
 impl Ahead {
     fn order(&self) -> Option<&AgentCommand> {
-        match &self.record.as_ref()?.body {
-            Body::AgentCommand(order) => Some(order),
-            _ => None,
-        }
+        AgentCommand::of(&self.record.as_ref()?.body)
     }
 }
 
@@ -391,17 +389,16 @@ impl Log {
 
     /// Where the next message of the same thread and user is, if only facts stand before it.
     fn next_of_thread(&self, at: usize) -> Option<usize> {
-        let thread_of = |record: &Record| match &record.body {
-            Body::AgentMessage(message) => Some((AgentState::thread_of(record, message), message.user.clone())),
-            _ => None,
+        let thread_of = |record: &Record| {
+            let message = AgentMessage::of(&record.body)?;
+            Some((AgentState::thread_of(record, message), message.user.clone()))
         };
         let front = self.ahead.get(at)?.record.as_ref()?;
         // One that is refused is answered by itself.
         self.state.due(front.sequence).filter(|(_, turn)| turn.cause == Cause::Message)?;
         let thread = thread_of(front)?;
-        let passed_over = |body: &Body| match body {
-            Body::AgentMessage(message) => self.state.has_heard(message),
-            body => is_mere_fact(body),
+        let passed_over = |body: &Body| {
+            AgentMessage::of(body).map_or_else(|| is_mere_fact(body), |message| self.state.has_heard(message))
         };
         for (position, ahead) in self.ahead.iter().enumerate().skip(at + 1) {
             // What is not here yet is not known to be passed over.
@@ -421,12 +418,11 @@ impl Log {
 
 /// What never makes it anybody's move.
 fn is_mere_fact(body: &Body) -> bool {
-    matches!(
-        body,
-        Body::ToolInvoke(_)
-            | Body::ToolProgress(_)
-            | Body::ProcessSpawned(_)
-            | Body::ProcessProgress(_)
-            | Body::ProcessCanceled(_)
-    )
+    match body.about() {
+        About::Tool(Tool::Invoke(_) | Tool::Progress(_)) => true,
+        About::Process(Process::Spawned(_) | Process::Progress(_) | Process::Canceled(_)) => true,
+        About::Tool(Tool::Result(_)) | About::Process(Process::Exited(_)) => false,
+        About::User(_) | About::Agent(_) | About::Decision(_) | About::Decided(_) | About::Outside(_) => false,
+        About::System(_) | About::Live(_) => false,
+    }
 }

@@ -97,28 +97,21 @@ impl Replay {
 
     /// Takes in the next record of the log. A decision is made again.
     pub fn take(&mut self, record: Record) -> Option<Replayed> {
-        match &record.body {
-            Body::ToolCatalogue(catalogue) => {
-                let tools = catalogue.tools.iter().cloned().map(Tool::from).collect();
-                let version = catalogue.version.clone();
-                self.catalogues.insert(version.clone(), Arc::new(Catalogue { version, tools }));
-                return None;
-            }
-            Body::DecisionBasis(recorded) => {
-                let limits = Limits { secret_key: self.secret_key, ..basis::limits(recorded) };
-                self.bases.insert(recorded.digest.clone(), limits);
-                return None;
-            }
-            _ => {}
+        if let Body::ToolCatalogue(catalogue) = &record.body {
+            let tools = catalogue.tools.iter().cloned().map(Tool::from).collect();
+            let version = catalogue.version.clone();
+            self.catalogues.insert(version.clone(), Arc::new(Catalogue { version, tools }));
+        }
+        if let Body::DecisionBasis(recorded) = &record.body {
+            let limits = Limits { secret_key: self.secret_key, ..basis::limits(recorded) };
+            self.bases.insert(recorded.digest.clone(), limits);
         }
         let (route, agent) = subjects::route(&record.subject)?;
         if !subjects::is_of_agents(route) {
             return None;
         }
-        let replayed = match &record.body {
-            Body::AgentDecision(decision) => self.decide(&agent, &record, decision),
-            _ => None,
-        };
+        let decision = AgentDecision::of(&record.body);
+        let replayed = decision.and_then(|decision| self.decide(&agent, &record, decision));
         let log = self.agents.entry(agent.clone()).or_default();
         if log.push(record.clone()).is_ok() {
             return replayed;

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_events::record::Record;
 use kairo_proto::{
-    Body,
+    About,
+    about::{self, Agent},
     v1::{AgentDecision, AgentProfile, DecidedEvent, ToolCall, ToolResult, agent_action::Action, decided_event::Event},
 };
 use serde::{Deserialize, Serialize};
@@ -173,19 +174,21 @@ impl Turn {
 impl AgentState {
     /// Takes in an input or a fact. What does not concern the agent's mind changes nothing.
     pub fn observe(&mut self, record: &Record) {
-        match &record.body {
-            Body::AgentDefined(defined) => {
+        match record.body.about() {
+            About::Agent(Agent::Defined(defined)) => {
                 if let Some(profile) = &defined.profile {
                     self.profile = Some(Profile::new(record.sequence, profile));
                 }
             }
-            Body::AgentMessage(message) => self.hear(record, message),
-            Body::AgentChoice(choice) => self.choose(record, choice),
-            Body::AgentApproval(approval) => self.approve(record, approval),
-            Body::AgentCommand(command) => self.obey(record, command),
-            Body::ToolResult(result) => self.learn(record, result),
-            Body::TaskDue(_) | Body::TaskTriggered(_) | Body::EmailReceived(_) => self.occur(record),
-            _ => self.notice(record),
+            About::Agent(Agent::Message(message)) => self.hear(record, message),
+            About::Agent(Agent::Choice(choice)) => self.choose(record, choice),
+            About::Agent(Agent::Approval(approval)) => self.approve(record, approval),
+            About::Agent(Agent::Command(command)) => self.obey(record, command),
+            About::Outside(outside) => self.occur(record, outside),
+            About::Tool(tool) => self.acted(record, tool),
+            About::Process(process) => self.ran(record, process),
+            // Decisions are committed; the rest concerns others.
+            About::Decision(_) | About::Decided(_) | About::User(_) | About::System(_) | About::Live(_) => {}
         }
     }
 
@@ -241,7 +244,7 @@ impl AgentState {
         }
     }
 
-    fn learn(&mut self, record: &Record, result: &ToolResult) {
+    pub(super) fn learn(&mut self, record: &Record, result: &ToolResult) {
         let Ok(action) = Uuid::parse_str(&result.action_id) else { return };
         let Some(known) = self.in_flight.remove(&action) else { return };
         self.end_step(known.turn, action, result);
@@ -280,14 +283,22 @@ impl AgentState {
         {
             thread.remember(&event.event_id);
         }
-        match &event.event {
-            Some(Event::ThreadCreated(_)) => {
-                if let Some(thread) = self.threads.get_mut(&event.thread_id) {
-                    thread.announced = true;
-                }
-            }
-            Some(Event::Joined(_)) => _ = self.turns.remove(&turn_id),
-            Some(Event::Action(action)) => match &action.action {
+        if let Some(what) = &event.event {
+            self.fold(record, decision.cursor, event, turn_id, what.about());
+        }
+    }
+
+    pub(super) fn fold_turn(
+        &mut self,
+        record: &Record,
+        cursor: u64,
+        event: &DecidedEvent,
+        turn_id: Uuid,
+        what: about::Turn<'_>,
+    ) {
+        match what {
+            about::Turn::Joined(_) => _ = self.turns.remove(&turn_id),
+            about::Turn::Action(action) => match &action.action {
                 Some(Action::Say(say)) => {
                     let entry = Entry::Said { turn: turn_id, text: cut(&say.text) };
                     self.add(record.sequence, &event.thread_id, entry);
@@ -295,11 +306,10 @@ impl AgentState {
                         self.turns.remove(&turn_id);
                     }
                 }
-                Some(Action::ToolCall(call)) => self.call(record, decision.cursor, event, turn_id, call),
+                Some(Action::ToolCall(call)) => self.call(record, cursor, event, turn_id, call),
                 None => {}
             },
-            Some(Event::Thought(_) | Event::Failed(_)) | None => {}
-            Some(other) => self.fold(record, event, turn_id, other),
+            about::Turn::Thought(_) | about::Turn::Failed(_) => {}
         }
     }
 

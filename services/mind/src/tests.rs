@@ -179,19 +179,19 @@ impl Agent {
 }
 
 fn decision(record: &Record) -> &AgentDecision {
-    match &record.body {
-        Body::AgentDecision(decision) => decision,
-        other => panic!("not a decision: {other:?}"),
-    }
+    AgentDecision::of(&record.body).unwrap_or_else(|| panic!("not a decision: {:?}", record.body))
 }
 
 /// What a decision says and calls, in order: words as they are, calls as `tool!`, failures as `kind?`.
 fn acts(record: &Record) -> Vec<String> {
-    let act = |event: &kairo_proto::v1::DecidedEvent| match event.event.as_ref()? {
-        Event::Action(AgentAction { action: Some(Action::Say(say)) }) => Some(say.text.clone()),
-        Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }) => Some(format!("{}!", call.tool)),
-        Event::Failed(failed) => Some(format!("{}?", failed.kind)),
-        _ => None,
+    let act = |event: &kairo_proto::v1::DecidedEvent| {
+        let said = event.say().map(|say| say.text.clone());
+        let called = || event.tool_call().map(|call| format!("{}!", call.tool));
+        let failed = || {
+            let Some(Event::Failed(failed)) = &event.event else { return None };
+            Some(format!("{}?", failed.kind))
+        };
+        said.or_else(called).or_else(failed)
     };
     decision(record).events.iter().filter_map(act).collect()
 }
@@ -482,10 +482,8 @@ proptest! {
             }).unwrap().clone();
             agent.learns(&decided, &action.to_string(), "{}");
         }
-        let heard: std::collections::BTreeSet<String> = agent.log.iter().filter_map(|record| match &record.body {
-            Body::AgentMessage(message) => Some(message.message_id.clone()),
-            _ => None,
-        }).collect();
+        let messages = agent.log.iter().filter_map(|record| AgentMessage::of(&record.body));
+        let heard: std::collections::BTreeSet<String> = messages.map(|message| message.message_id.clone()).collect();
         let mut answered: Vec<String> = Vec::new();
         for record in agent.log.iter().filter(|record| matches!(record.body, Body::AgentDecision(_))) {
             for event in &decision(record).events {

@@ -14,10 +14,7 @@ use kairo_core::{
     record::Record,
     subjects::{PROCESS_CANCELED, PROCESS_EXITED, PROCESS_SPAWNED},
 };
-use kairo_proto::{
-    Body,
-    v1::{ProcessExited, ProcessSpawned},
-};
+use kairo_proto::v1::{ProcessExited, ProcessSpawned};
 use uuid::Uuid;
 
 use crate::events::End;
@@ -59,18 +56,13 @@ impl Ledgers {
         let Some(record) = self.spawned.record(target.agent, target.after, target.action).await? else {
             return Ok(None);
         };
-        Ok(match &record.body {
-            Body::ProcessSpawned(spawned) => Some(Begun { spawned: spawned.clone(), record }),
-            _ => None,
-        })
+        let spawned = ProcessSpawned::of(&record.body).cloned();
+        Ok(spawned.map(|spawned| Begun { spawned, record }))
     }
 
     pub async fn end(&self, target: Target<'_>) -> Result<Option<ProcessExited>, BusError> {
         let record = self.exited.record(target.agent, target.after, target.action).await?;
-        Ok(record.and_then(|record| match record.body {
-            Body::ProcessExited(exited) => Some(exited),
-            _ => None,
-        }))
+        Ok(record.and_then(|record| ProcessExited::try_from(record.body).ok()))
     }
 
     /// Like [`Ledgers::begun`], but misses no process that was begun before it was asked for. While the server is away

@@ -7,7 +7,7 @@ use kairo_core::{
     record::Record,
     subjects::{CAPABILITIES, Service},
 };
-use kairo_proto::{Body, v1::ProcessCapabilities};
+use kairo_proto::v1::ProcessCapabilities;
 
 /// Replicas may publish at the same time; whoever comes later looks again.
 const RACES: u32 = 16;
@@ -40,8 +40,5 @@ pub async fn publish(bus: &Bus, capabilities: &ProcessCapabilities) -> Result<()
 }
 
 fn in_force(published: Option<&Record>) -> Option<&ProcessCapabilities> {
-    match &published?.body {
-        Body::ProcessCapabilities(capabilities) => Some(capabilities),
-        _ => None,
-    }
+    ProcessCapabilities::of(&published?.body)
 }

@@ -108,7 +108,10 @@ mod tests {
         envelope::{Envelope, Origin},
         subjects::Service,
     };
-    use kairo_proto::{Body, v1::AgentThought};
+    use kairo_proto::{
+        Body,
+        v1::{self, AgentThought},
+    };
     use uuid::Uuid;
 
     use super::*;
@@ -127,7 +130,7 @@ mod tests {
     fn what_stands_in_another_partition_than_its_owners_is_set_aside() {
         let partitions = Partitions::new(64);
         let message =
-            |partition| Raw { partition, ..raw(4, "kairo.user.ann.message", "kairo.user.message.v1", Vec::new()) };
+            |partition| Raw { partition, ..raw(4, "kairo.user.ann.message", v1::UserMessage::TYPE, Vec::new()) };
         let right = partitions.map(|partitions| partitions.of("ann"));
         let cases = [(right, 0), (right.map(|right| (right + 1) % 64), 1), (None, 1)];
         for (partition, set_aside) in cases {
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_can_be_read_is_projected() {
-        let batch = Batch::of(&[raw(4, "kairo.user.ann.message", "kairo.user.message.v1", Vec::new())], 100, None);
+        let batch = Batch::of(&[raw(4, "kairo.user.ann.message", v1::UserMessage::TYPE, Vec::new())], 100, None);
         assert_eq!((batch.changes.messages.len(), batch.skipped), (1, 0));
     }
 
@@ -146,9 +149,9 @@ mod tests {
     fn what_somebody_else_reports_is_skipped() {
         let batch = Batch::of(
             &[
-                raw(1, "kairo.user.ann.message", "kairo.user.message.v1", vec![0xff; 9]),
+                raw(1, "kairo.user.ann.message", v1::UserMessage::TYPE, vec![0xff; 9]),
                 raw(2, "kairo.tool.bob.result", "kairo.tool.result.v9", Vec::new()),
-                raw(3, "kairo.user.NOBODY.message", "kairo.user.message.v1", Vec::new()),
+                raw(3, "kairo.user.NOBODY.message", v1::UserMessage::TYPE, Vec::new()),
             ],
             100,
             None,
@@ -162,11 +165,11 @@ mod tests {
         let thought = Body::from(AgentThought { text: "x".repeat(200) }).encode();
         let batch = Batch::of(
             &[
-                raw(1, "kairo.agent.bob.defined", "kairo.agent.defined.v1", vec![0xff; 9]),
+                raw(1, "kairo.agent.bob.defined", v1::AgentDefined::TYPE, vec![0xff; 9]),
                 raw(2, "kairo.agent.bob.defined", "kairo.agent.defined.v9", Vec::new()),
-                raw(3, "kairo.agent.bob.defined", "kairo.agent.thought.v1", thought),
-                raw(4, "kairo.agent.bob.dreamt", "kairo.agent.thought.v1", Vec::new()),
-                raw(5, "kairo.user.ann", "kairo.user.message.v1", Vec::new()),
+                raw(3, "kairo.agent.bob.defined", AgentThought::TYPE, thought),
+                raw(4, "kairo.agent.bob.dreamt", AgentThought::TYPE, Vec::new()),
+                raw(5, "kairo.user.ann", v1::UserMessage::TYPE, Vec::new()),
             ],
             100,
             None,

@@ -18,8 +18,9 @@ use kairo_core::{
     record::Record,
 };
 use kairo_proto::{
-    Body,
-    v1::{DecidedEvent, decided_event::Event},
+    About, Body,
+    about::User,
+    v1::{AgentDecision, DecidedEvent, decided_event::Event},
 };
 use kairo_read_model::stored::{Key, Text, Time};
 use uuid::Uuid;
@@ -62,14 +63,14 @@ impl<'r> Fact<'r> {
 
 /// The agent that a user addresses.
 fn addressee(body: &Body) -> Option<&str> {
-    match body {
-        Body::UserMessage(message) => Some(&message.agent),
-        Body::UserMessageUndelivered(message) => Some(&message.agent),
-        Body::UserChoice(choice) => Some(&choice.agent),
-        Body::UserApproval(approval) => Some(&approval.agent),
-        Body::UserCommand(command) => Some(&command.agent),
-        _ => None,
-    }
+    let About::User(said) = body.about() else { return None };
+    Some(match said {
+        User::Message(message) => &message.agent,
+        User::Undelivered(message) => &message.agent,
+        User::Choice(choice) => &choice.agent,
+        User::Approval(approval) => &approval.agent,
+        User::Command(command) => &command.agent,
+    })
 }
 
 /// A number as Postgres counts; neither sequences nor bytes reach what does not fit.
@@ -79,10 +80,7 @@ fn number(number: u64) -> i64 {
 
 /// The events of a decision, with their positions.
 fn decided<'f>(fact: &'f Fact<'_>) -> impl Iterator<Item = (i32, &'f DecidedEvent, &'f Event)> {
-    let events = match &fact.record.body {
-        Body::AgentDecision(decision) => decision.events.as_slice(),
-        _ => &[],
-    };
+    let events = AgentDecision::of(&fact.record.body).map_or(&[][..], |decision| &decision.events);
     (0..).zip(events).filter_map(|(position, event)| Some((position, event, event.event.as_ref()?)))
 }
 

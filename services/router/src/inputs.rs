@@ -6,7 +6,8 @@ use kairo_core::{
     subjects::{AGENT_APPROVAL, AGENT_CHOICE, AGENT_COMMAND, AGENT_MESSAGE, Route},
 };
 use kairo_proto::{
-    Body,
+    About, Body,
+    about::User,
     v1::{AgentApproval, AgentChoice, AgentCommand, AgentMessage},
 };
 use uuid::Uuid;
@@ -23,31 +24,34 @@ pub struct Input {
     pub to: Address,
     /// The thread it belongs to; empty where the agent knows better.
     pub thread_id: String,
+    /// Where the agent is told.
+    pub route: &'static Route,
     /// What the agent is told.
     pub told: Body,
 }
 
 /// Reads what entered with the event `id`; none if it is not for an agent.
 pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
-    Some(match body {
-        Body::UserMessage(said) => {
+    let About::User(said) = body.about() else { return None };
+    Some(match said {
+        User::Message(said) => {
             let message_id = ids::message_id(&said.message_id, id);
             let (to, text) = address::of_message(&said.agent, &said.text, default_agent);
             let (user, text, thread_id) = (said.user.clone(), text.to_owned(), said.thread_id.clone());
             let parts = said.parts.clone();
             let told = AgentMessage { message_id: message_id.clone(), user, text, thread_id: thread_id.clone(), parts };
-            Input { thread_id, ..input(message_id, &said.user, &said.agent, to, told) }
+            Input { thread_id, ..input(&AGENT_MESSAGE, message_id, &said.user, &said.agent, to, told) }
         }
-        Body::UserChoice(said) => {
+        User::Choice(said) => {
             let told = AgentChoice {
                 choice_id: ids::message_id(&said.choice_id, id),
                 user: said.user.clone(),
                 offer_id: said.offer_id.clone(),
                 option: said.option.clone(),
             };
-            input(told.choice_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
+            input(&AGENT_CHOICE, told.choice_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
         }
-        Body::UserApproval(said) => {
+        User::Approval(said) => {
             let told = AgentApproval {
                 approval_id: ids::message_id(&said.approval_id, id),
                 user: said.user.clone(),
@@ -55,9 +59,9 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
                 verdict: said.verdict.clone(),
                 note: said.note.clone(),
             };
-            input(told.approval_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
+            input(&AGENT_APPROVAL, told.approval_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
         }
-        Body::UserCommand(said) => {
+        User::Command(said) => {
             let told = AgentCommand {
                 command_id: ids::message_id(&said.command_id, id),
                 user: said.user.clone(),
@@ -68,26 +72,14 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
                 task_id: said.task_id.clone(),
                 thread_id: said.thread_id.clone(),
             };
-            input(told.command_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
+            input(&AGENT_COMMAND, told.command_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
         }
-        _ => return None,
+        User::Undelivered(_) => return None,
     })
 }
 
-fn input(id: String, user: &str, named: &str, to: Address, told: impl Into<Body>) -> Input {
-    Input { id, user: user.to_owned(), named: named.to_owned(), to, thread_id: String::new(), told: told.into() }
-}
-
-impl Input {
-    /// Where the agent is told, and what the id of the telling is derived from.
-    pub fn route(&self) -> (Route, &'static str) {
-        match self.told {
-            Body::AgentChoice(_) => (AGENT_CHOICE, "agent.choice"),
-            Body::AgentApproval(_) => (AGENT_APPROVAL, "agent.approval"),
-            Body::AgentCommand(_) => (AGENT_COMMAND, "agent.command"),
-            _ => (AGENT_MESSAGE, "agent.message"),
-        }
-    }
+fn input(route: &'static Route, id: String, user: &str, named: &str, to: Address, told: impl Into<Body>) -> Input {
+    Input { route, id, user: user.to_owned(), named: named.to_owned(), to, thread_id: String::new(), told: told.into() }
 }
 
 #[cfg(test)]

@@ -77,10 +77,10 @@ impl Router {
 }
 
 fn delivered(record: &Record, agent: &Name, input: &Input, now: Timestamp) -> Outgoing {
-    let (route, position) = input.route();
-    let envelope = follow(record, position, Origin::User, now).in_thread(&input.thread_id);
+    let position = format!("{}.{}", input.route.noun, input.route.verb);
+    let envelope = follow(record, &position, Origin::User, now).in_thread(&input.thread_id);
     let envelope = Envelope { modality: record.envelope.modality, ..envelope };
-    Outgoing::new(&route, agent, envelope, input.told.clone())
+    Outgoing::new(input.route, agent, envelope, input.told.clone())
 }
 
 fn undelivered(record: &Record, input: &Input, reason: &str, now: Timestamp) -> Result<Outgoing, String> {

@@ -13,10 +13,7 @@ use kairo_core::{
     record::Record,
     subjects::{CAPABILITIES, CATALOGUE, Service},
 };
-use kairo_proto::{
-    Body,
-    v1::{self, ToolCatalogue},
-};
+use kairo_proto::v1::{self, ProcessCapabilities, ToolCatalogue};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -121,10 +118,9 @@ impl Offer {
 
     async fn assemble(&self) -> Result<Catalogue, BusError> {
         let own = self.toolbox.catalogue();
-        let supervised = match self.supervisors.read().await?.map(|record| record.body) {
-            Some(Body::ProcessCapabilities(capabilities)) => capabilities.tools,
-            _ => Vec::new(),
-        };
+        let supervised = self.supervisors.read().await?;
+        let supervised = supervised.and_then(|record| ProcessCapabilities::try_from(record.body).ok());
+        let supervised = supervised.map(|capabilities| capabilities.tools).unwrap_or_default();
         let supervised: Vec<ToolSpec> = supervised.into_iter().filter_map(spec).collect();
         let specs = on_offer(own.specs().cloned(), supervised).map(|spec| self.consent.applied_to(spec));
         let (catalogue, rejections) = Catalogue::build(specs, self.limits);
@@ -140,10 +136,7 @@ fn subject(row: &kairo_core::subjects::Route, service: Service) -> String {
 }
 
 fn version(published: Option<&Record>) -> Option<&str> {
-    match &published?.body {
-        Body::ToolCatalogue(catalogue) => Some(&catalogue.version),
-        _ => None,
-    }
+    Some(&ToolCatalogue::of(&published?.body)?.version)
 }
 
 fn message(catalogue: &Catalogue) -> ToolCatalogue {

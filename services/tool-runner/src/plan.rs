@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kairo_core::decider::Decider;
-use kairo_proto::v1::{AgentDecision, ToolInvocation, agent_action::Action, decided_event::Event};
+use kairo_proto::v1::{AgentDecision, ToolInvocation};
 use uuid::Uuid;
 
 /// What an invocation names as its executor when the action was canceled before it began.
@@ -44,20 +44,17 @@ impl Asked {
 
 /// The tool calls of a decision.
 pub fn asked(decision: &AgentDecision) -> Vec<Asked> {
-    let call = |event: &kairo_proto::v1::DecidedEvent| match &event.event {
-        Some(Event::Action(action)) => match &action.action {
-            Some(Action::ToolCall(call)) => Some(Asked {
-                action: Uuid::parse_str(&event.event_id).ok()?,
-                tool: call.tool.clone(),
-                arguments: call.arguments.clone(),
-                thread_id: event.thread_id.clone(),
-                target: Uuid::parse_str(&call.target_action_id).ok(),
-                target_after: call.target_after,
-                approval_id: call.approval_id.clone(),
-            }),
-            _ => None,
-        },
-        _ => None,
+    let call = |event: &kairo_proto::v1::DecidedEvent| {
+        let call = event.tool_call()?;
+        Some(Asked {
+            action: Uuid::parse_str(&event.event_id).ok()?,
+            tool: call.tool.clone(),
+            arguments: call.arguments.clone(),
+            thread_id: event.thread_id.clone(),
+            target: Uuid::parse_str(&call.target_action_id).ok(),
+            target_after: call.target_after,
+            approval_id: call.approval_id.clone(),
+        })
     };
     decision.events.iter().filter_map(call).collect()
 }

@@ -7,10 +7,7 @@ use kairo_core::{
     bus::consume::{Delivery, Failure, Handler, Settled},
     subjects,
 };
-use kairo_proto::{
-    Body,
-    v1::{ProcessExited, ProcessSpawned},
-};
+use kairo_proto::v1::{ProcessExited, ProcessSpawned};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -28,10 +25,11 @@ pub struct Processes {
 
 impl Handler for Processes {
     async fn handle(&self, delivery: &Delivery) -> Result<Settled, Failure> {
-        let outcome = match &delivery.record.body {
-            Body::ProcessSpawned(spawned) => Of::spawned(spawned),
-            Body::ProcessExited(exited) => Some(Of::exited(exited)),
-            body => return Err(Failure::Permanent(format!("nothing to do for a {}", body.type_name()))),
+        let body = &delivery.record.body;
+        let outcome = match (ProcessSpawned::of(body), ProcessExited::of(body)) {
+            (Some(spawned), _) => Of::spawned(spawned),
+            (None, Some(exited)) => Some(Of::exited(exited)),
+            (None, None) => return Err(Failure::Permanent(format!("nothing to do for a {}", body.type_name()))),
         };
         // What is waited for goes on.
         let Some(Of { action, tool, decision_sequence, outcome, took }) = outcome else { return Ok(Settled::Done) };

@@ -13,10 +13,7 @@ use kairo_core::{
     ids::{self, Name},
     subjects::{Service, TOOL_RESULT},
 };
-use kairo_proto::{
-    Body,
-    v1::{self, ToolResult},
-};
+use kairo_proto::v1::{self, ToolResult};
 use uuid::Uuid;
 
 use crate::tool::{CallResult, ToolError};
@@ -48,10 +45,7 @@ impl Results {
     /// How this action ended, if it has.
     pub async fn of(&self, agent: &Name, since: u64, action: Uuid) -> Result<Option<ToolResult>, BusError> {
         let record = self.ledger.record(agent, since, action).await?;
-        Ok(record.and_then(|record| match record.body {
-            Body::ToolResult(result) => Some(result),
-            _ => None,
-        }))
+        Ok(record.and_then(|record| ToolResult::try_from(record.body).ok()))
     }
 
     /// Writes the result, unless the action has one. `cause` is an event of the action's chain.

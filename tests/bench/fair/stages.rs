@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use kairo_core::{bus::Bus, subjects::route};
-use kairo_proto::Body;
+use kairo_proto::{Body, v1::UserMessage};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -37,13 +37,13 @@ pub async fn read(bus: &Bus, flooded: &str, since: Timestamp) -> Outcome<Vec<Sta
         if stored < since || is_flood {
             return;
         }
-        match &record.body {
-            Body::UserMessage(said) if said.agent != flooded => {
-                turns.entry(record.envelope.correlation_id).or_default().said = Some(stored);
-            }
-            Body::AgentMessage(_) => turns.entry(record.envelope.correlation_id).or_default().told = Some(stored),
-            Body::AgentDecision(_) => turns.entry(record.envelope.correlation_id).or_default().decided = Some(stored),
-            _ => {}
+        let turn = record.envelope.correlation_id;
+        if UserMessage::of(&record.body).is_some_and(|said| said.agent != flooded) {
+            turns.entry(turn).or_default().said = Some(stored);
+        } else if let Body::AgentMessage(_) = record.body {
+            turns.entry(turn).or_default().told = Some(stored);
+        } else if let Body::AgentDecision(_) = record.body {
+            turns.entry(turn).or_default().decided = Some(stored);
         }
     };
     bus.read_all("kairo.>", 0, each).await?;

@@ -10,6 +10,7 @@ use kairo_core::{
     record::Raw,
     subjects::Service as Core,
 };
+use kairo_proto::v1;
 use reqwest::Client;
 use serde_json::{Value, json};
 
@@ -106,7 +107,7 @@ async fn answered(http: &Client, gateway: &str, accepted: &Value, asks: bool) ->
             let events = page.get("events").and_then(Value::as_array).into_iter().flatten();
             let ends = |event: &Value| {
                 event.pointer("/payload/final") == Some(&json!(true))
-                    || asks && event.get("type") == Some(&json!("kairo.agent.approval_requested.v1"))
+                    || asks && event.get("type") == Some(&json!(v1::ApprovalRequested::TYPE))
             };
             if events.into_iter().any(ends) {
                 return Ok(());

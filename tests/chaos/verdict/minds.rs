@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kairo_proto::v1::{DecidedEvent, Task, decided_event::Event};
+use kairo_proto::{
+    Decided,
+    about::{self, Chain, Thread},
+    v1::{DecidedEvent, Task, decided_event::Event},
+};
 
 use super::{Evidence, Verdict};
 use crate::{
@@ -37,10 +41,11 @@ impl Evidence<'_> {
     fn judge_chains(&self, verdict: &mut Verdict) {
         let (mut started, mut ended) = (BTreeSet::new(), BTreeMap::<&str, usize>::new());
         for (_, event) in self.decided() {
-            match event {
-                Event::ChainStarted(chain) => _ = started.insert(chain.chain_id.as_str()),
-                Event::ChainEnded(chain) => *ended.entry(&chain.chain_id).or_default() += 1,
-                _ => {}
+            let Decided::Chain(chain) = event.about() else { continue };
+            match chain {
+                Chain::Started(chain) => _ = started.insert(chain.chain_id.as_str()),
+                Chain::Ended(chain) => *ended.entry(&chain.chain_id).or_default() += 1,
+                Chain::ApprovalRequested(_) | Chain::StepEnded(_) => {}
             }
         }
         let mut calls = BTreeMap::<(String, u32), usize>::new();
@@ -65,20 +70,25 @@ impl Evidence<'_> {
         let first_calls = decisions().flat_map(tool_calls).filter(|(_, call)| call.step == 0);
         let begun: BTreeSet<&str> = first_calls.map(|(_, call)| call.chain_id.as_str()).collect();
         for (_, event) in self.decided() {
-            match event {
-                Event::TaskScheduled(scheduled) => {
+            match event.about() {
+                Decided::Task(about::Task::Scheduled(scheduled)) => {
                     if let Some(task) = &scheduled.task {
                         tasks.entry(task.task_id.clone()).or_default().task = Some(task.clone());
                     }
                 }
-                Event::ChainStarted(chain) if begun.contains(chain.chain_id.as_str()) => {
-                    tasks.entry(chain.task_id.clone()).or_default().acted += 1;
+                Decided::Task(about::Task::Fired(fired)) => {
+                    tasks.entry(fired.task_id.clone()).or_default().fired.push(fired.occurrence);
                 }
-                Event::TaskFired(fired) => tasks.entry(fired.task_id.clone()).or_default().fired.push(fired.occurrence),
-                Event::TaskChanged(changed) if changed.status == "canceled" => {
-                    tasks.entry(changed.task_id.clone()).or_default().canceled = true;
+                Decided::Task(about::Task::Changed(changed)) => {
+                    tasks.entry(changed.task_id.clone()).or_default().canceled |= changed.status == "canceled";
                 }
-                _ => {}
+                Decided::Chain(Chain::Started(chain)) => {
+                    if begun.contains(chain.chain_id.as_str()) {
+                        tasks.entry(chain.task_id.clone()).or_default().acted += 1;
+                    }
+                }
+                Decided::Chain(Chain::ApprovalRequested(_) | Chain::StepEnded(_) | Chain::Ended(_)) => {}
+                Decided::Turn(_) | Decided::Thread(_) | Decided::Memory(_) => {}
             }
         }
         for (id, told) in tasks {
@@ -103,13 +113,14 @@ impl Evidence<'_> {
     fn judge_questions(&self, verdict: &mut Verdict) {
         let (mut asked, mut answered) = (BTreeSet::new(), BTreeMap::<&str, usize>::new());
         for (_, event) in self.decided() {
-            match event {
-                Event::ThreadSuggested(suggested) => {
+            let Decided::Thread(thread) = event.about() else { continue };
+            match thread {
+                Thread::Suggested(suggested) => {
                     verdict.questions += 1;
                     asked.insert(suggested.message_id.as_str());
                 }
-                Event::ThreadMatched(matched) => *answered.entry(&matched.message_id).or_default() += 1,
-                _ => {}
+                Thread::Matched(matched) => *answered.entry(&matched.message_id).or_default() += 1,
+                Thread::Created(_) | Thread::Summarized(_) | Thread::Archived(_) => {}
             }
         }
         let open = asked.iter().filter(|id| !answered.contains_key(*id)).map(|id| (*id).to_owned());
@@ -123,13 +134,14 @@ impl Evidence<'_> {
         let (mut asked, mut ended) = (BTreeMap::new(), BTreeSet::new());
         let mut calls = BTreeSet::new();
         for (event, what) in self.decided() {
-            match what {
-                Event::ApprovalRequested(request) => {
+            let Decided::Chain(chain) = what.about() else { continue };
+            match chain {
+                Chain::ApprovalRequested(request) => {
                     verdict.questions += 1;
                     asked.insert(event.event_id.as_str(), (request.chain_id.as_str(), request.step));
                 }
-                Event::ChainStepEnded(step) => _ = ended.insert((step.chain_id.as_str(), step.step)),
-                _ => {}
+                Chain::StepEnded(step) => _ = ended.insert((step.chain_id.as_str(), step.step)),
+                Chain::Started(_) | Chain::Ended(_) => {}
             }
         }
         let decisions = self.own().filter_map(|entry| decision(&entry.record));

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use futures::SinkExt;
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -38,7 +39,7 @@ async fn fifty_megabytes_are_refused_and_nobody_else_notices() {
         }
     };
     tokio::join!(refused, served);
-    let words = |event: &&kairo_core::event_json::EventJson| event.type_name == "kairo.user.message.v1";
+    let words = |event: &&kairo_core::event_json::EventJson| event.type_name == v1::UserMessage::TYPE;
     let said = world.log.now(&world.bus).await.iter().filter(|event| event.sequence > before).filter(words).count();
     assert_eq!((said, world.dead_letters_so_far().await), (5, 0));
     world.end().await;

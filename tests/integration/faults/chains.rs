@@ -2,6 +2,7 @@
 
 use kairo_cli::local::Service;
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::{Value, json};
 
 use super::{
@@ -13,7 +14,6 @@ use crate::world::{Sent, Wanted, World};
 
 /// What calls a tool in the chain: the clock, two programs at once, and one that is given what came of all that.
 pub(super) const CALLS: usize = 4;
-const DELIVERED: &str = "kairo.agent.message.v1";
 
 /// When a fault strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ pub(super) async fn send(world: &World, agent: &str, pieces: &[Workpiece; 2]) ->
 }
 
 fn is_result(event: &EventJson, sent: &Sent) -> bool {
-    event.correlation_id == sent.event_id && event.type_name == "kairo.tool.result.v1"
+    event.correlation_id == sent.event_id && event.type_name == v1::ToolResult::TYPE
 }
 
 /// Waits until so many calls of the chain have ended.
@@ -139,7 +139,10 @@ async fn with_fault(world: &mut World, moment: Moment, fault: impl AsyncFn(&mut 
     let mut pieces = [Workpiece::new(), Workpiece::new()];
     let sent = send(world, AGENT, &pieces).await;
     if moment == Moment::Planning {
-        world.log.wait(|event| event.correlation_id == sent.event_id && event.type_name == DELIVERED).await;
+        world
+            .log
+            .wait(|event| event.correlation_id == sent.event_id && event.type_name == v1::AgentMessage::TYPE)
+            .await;
         fault(world).await;
         pieces.iter().for_each(Workpiece::release);
     } else {
@@ -177,8 +180,8 @@ async fn with_fault(world: &mut World, moment: Moment, fault: impl AsyncFn(&mut 
 pub(super) async fn is_whole(world: &World, sent: &Sent, calls: usize) {
     let events = world.chain(sent).await;
     let of = |type_name: &str| events.iter().filter(|event| event.type_name == type_name).collect::<Vec<_>>();
-    assert_eq!(of("kairo.chain.started.v1").len(), 1, "{}", world.log.text());
-    let [end] = of("kairo.chain.ended.v1")[..] else { panic!("{}", world.log.text()) };
+    assert_eq!(of(v1::ChainStarted::TYPE).len(), 1, "{}", world.log.text());
+    let [end] = of(v1::ChainEnded::TYPE)[..] else { panic!("{}", world.log.text()) };
     assert_eq!(end.payload["outcome"], "done");
     let called = events.iter().filter(|event| is_call(event));
     let mut steps: Vec<u64> = called.map(|call| call.payload["step"].as_u64().unwrap_or_default()).collect();

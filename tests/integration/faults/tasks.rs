@@ -12,6 +12,7 @@ use async_nats::HeaderMap;
 use jiff::{SignedDuration, Timestamp};
 use kairo_cli::local::Service;
 use kairo_core::{event_json::EventJson, ids};
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -20,7 +21,6 @@ use crate::world::{Wanted, World};
 
 /// Shortest interval that an agent accepts.
 const INTERVAL: SignedDuration = SignedDuration::from_secs(10);
-const FIRED: &str = "kairo.task.fired.v1";
 
 /// A Kairo whose model does as it is told, and where the agent's own folder and its effects are.
 struct Office {
@@ -59,7 +59,7 @@ impl Office {
             .start()
             .await;
         let offers =
-            |event: &EventJson| event.type_name == "kairo.system.catalogue.v1" && event.text().contains("process.run");
+            |event: &EventJson| event.type_name == v1::ToolCatalogue::TYPE && event.text().contains("process.run");
         world.log.wait(offers).await;
         let profile = json!({ "agent": AGENT, "prompt": "Be brief.", "planning": "chain" });
         assert_eq!(world.post("/v1/agents", &profile).await.0, 201);
@@ -72,7 +72,7 @@ impl Office {
         let sent = self.world.send(AGENT, &format!("do {chain}")).await;
         assert_eq!(self.world.reply(&sent).await, "Done.");
         let events = self.world.chain(&sent).await;
-        let task = events.iter().find(|event| event.type_name == "kairo.task.scheduled.v1");
+        let task = events.iter().find(|event| event.type_name == v1::TaskScheduled::TYPE);
         let task = task.unwrap_or_else(|| panic!("{}", self.world.log.text()));
         task.payload["task"]["task_id"].as_str().unwrap().to_owned()
     }
@@ -103,12 +103,18 @@ impl Office {
     }
 
     async fn fired(&self) -> Vec<EventJson> {
-        self.world.log.now(&self.world.bus).await.into_iter().filter(|event| event.type_name == FIRED).collect()
+        self.world
+            .log
+            .now(&self.world.bus)
+            .await
+            .into_iter()
+            .filter(|event| event.type_name == v1::TaskFired::TYPE)
+            .collect()
     }
 
     /// Waits until nothing is left to do, and sees that this was done, once.
     async fn was_done_once(&self, what: &str) {
-        self.world.log.wait(|event| event.type_name == FIRED).await;
+        self.world.log.wait(|event| event.type_name == v1::TaskFired::TYPE).await;
         audit::passes(&self.world).await;
         assert_eq!(self.fired().await.len(), 1, "{}", self.world.log.text());
         assert_eq!(self.told().await, [what]);
@@ -204,7 +210,7 @@ async fn repeated_tasks_are_done_once_each_time_whatever_is_killed() {
     }
     let wanted = usize::try_from(TASKS).unwrap() * TIMES;
     for blow in 0..wanted {
-        office.world.log.wait_for(blow + 1, |event| event.type_name == FIRED).await;
+        office.world.log.wait_for(blow + 1, |event| event.type_name == v1::TaskFired::TYPE).await;
         strike(&mut office.world, blow).await;
     }
     let fired = office.fired().await;
@@ -246,7 +252,7 @@ async fn each_time_once(office: &Office, tasks: usize, at_least: usize) {
     }
     assert_eq!(told.len(), all, "{told:?}");
     let events = office.world.log.now(&office.world.bus).await;
-    let results = events.iter().filter(|event| event.type_name == "kairo.tool.result.v1");
+    let results = events.iter().filter(|event| event.type_name == v1::ToolResult::TYPE);
     let (done, doubtful): (Vec<_>, Vec<_>) = results.partition(|event| event.payload["ok"] == true);
     assert!(doubtful.iter().all(|event| event.payload["error"] == "in_doubt"), "{doubtful:?}");
     assert!(done.len() <= noted.len() && noted.len() <= all, "{} done, {noted:?}", done.len());
@@ -274,7 +280,7 @@ async fn what_happens_outside_while_the_router_is_dead_triggers_a_hook_once() {
         office.world.publish("kairo.system.billing.paid", headers.clone(), body).await;
     }
     restarted(&mut office.world, Service::Router).await;
-    let told = office.world.log.wait(|event| event.type_name == "kairo.task.triggered.v1").await;
+    let told = office.world.log.wait(|event| event.type_name == v1::TaskTriggered::TYPE).await;
     killed(&office.world, Service::Router).await;
     restarted(&mut office.world, Service::AgentRuntime).await;
     restarted(&mut office.world, Service::Router).await;
@@ -298,7 +304,7 @@ async fn a_mail_that_comes_while_tool_runner_is_dead_triggers_a_hook_once() {
     killed(&office.world, Service::AgentRuntime).await;
     // Both look for mail as they start.
     restarted(&mut office.world, Service::ToolRunner).await;
-    let told = office.world.log.wait(|event| event.type_name == "kairo.email.received.v1").await;
+    let told = office.world.log.wait(|event| event.type_name == v1::EmailReceived::TYPE).await;
     killed(&office.world, Service::ToolRunner).await;
     restarted(&mut office.world, Service::AgentRuntime).await;
     restarted(&mut office.world, Service::ToolRunner).await;

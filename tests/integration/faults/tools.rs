@@ -2,6 +2,7 @@
 
 use kairo_cli::local::{Service, Tools};
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -19,11 +20,11 @@ use crate::world::{DEADLINE, Sent, Wanted, World, no_process_is_left_in};
 
 /// The end of the one tool call of a turn.
 async fn result(world: &World, sent: &Sent) -> EventJson {
-    world.log.wait(|event| event.correlation_id == sent.event_id && event.type_name == "kairo.tool.result.v1").await
+    world.log.wait(|event| event.correlation_id == sent.event_id && event.type_name == v1::ToolResult::TYPE).await
 }
 
 async fn begun(world: &World, sent: &Sent) {
-    world.log.wait(|event| event.correlation_id == sent.event_id && event.type_name == "kairo.tool.invoke.v1").await;
+    world.log.wait(|event| event.correlation_id == sent.event_id && event.type_name == v1::ToolInvoke::TYPE).await;
 }
 
 /// A tool of an MCP server that takes half a minute and is not known to be repeatable.
@@ -172,8 +173,8 @@ async fn a_tool_at_work_outlives_nats_and_runs_once() {
 /// The end of the process of a turn, which a supervisor that is not its own reports.
 async fn lost(world: &World, sent: &Sent) -> Value {
     let of_turn = |event: &EventJson| event.correlation_id == sent.event_id;
-    let spawned = world.log.wait(|event| of_turn(event) && event.type_name == "kairo.process.spawned.v1").await;
-    let exited = world.log.wait(|event| of_turn(event) && event.type_name == "kairo.process.exited.v1").await;
+    let spawned = world.log.wait(|event| of_turn(event) && event.type_name == v1::ProcessSpawned::TYPE).await;
+    let exited = world.log.wait(|event| of_turn(event) && event.type_name == v1::ProcessExited::TYPE).await;
     assert_eq!(exited.payload["outcome"], "supervisor_lost", "{}", exited.payload);
     assert_ne!(exited.payload["supervisor"], spawned.payload["supervisor"]);
     exited.payload

@@ -5,6 +5,7 @@ use async_nats::Subscriber;
 use futures::StreamExt;
 use kairo_cli::local::Service;
 use kairo_core::subjects::LIVE_TOKEN;
+use kairo_proto::v1;
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -64,10 +65,7 @@ pub fn wanted() -> Wanted {
 pub async fn start(wanted: Wanted) -> World {
     let world = wanted.start().await;
     world.define(AGENT).await;
-    world
-        .log
-        .wait(|event| event.type_name == "kairo.system.catalogue.v1" && event.text().contains("process.run"))
-        .await;
+    world.log.wait(|event| event.type_name == v1::ToolCatalogue::TYPE && event.text().contains("process.run")).await;
     world
 }
 

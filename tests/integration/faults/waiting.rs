@@ -2,6 +2,7 @@
 
 use kairo_cli::local::Service;
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::json;
 
 use super::{
@@ -38,7 +39,7 @@ async fn with_a_question() -> (World, Sent, EventJson) {
     assert_eq!(world.post("/v1/agents", &profile).await.0, 201);
     world.ask(AGENT, "about the meeting").await;
     let sent = world.send(AGENT, "about the dentist").await;
-    let asked = world.log.wait(|event| event.type_name == "kairo.thread.suggested.v1").await;
+    let asked = world.log.wait(|event| event.type_name == v1::ThreadSuggested::TYPE).await;
     (world, sent, asked)
 }
 
@@ -61,14 +62,14 @@ async fn a_choice_that_comes_while_agent_runtime_is_dead_is_followed_once() {
     let events = world.log.now(&world.bus).await;
     let placed: Vec<_> = events
         .iter()
-        .filter(|event| event.type_name == "kairo.thread.matched.v1" && event.correlation_id == sent.event_id)
+        .filter(|event| event.type_name == v1::ThreadMatched::TYPE && event.correlation_id == sent.event_id)
         .collect();
     assert_eq!(placed.len(), 1);
     assert_eq!(
         (&placed[0].payload["by"], &placed[0].payload["thread_id"]),
         (&json!("user"), &asked.payload["thread_id"])
     );
-    let refused = events.iter().filter(|event| event.type_name == "kairo.agent.failed.v1").count();
+    let refused = events.iter().filter(|event| event.type_name == v1::AgentFailed::TYPE).count();
     assert_eq!(refused, 0, "{}", world.log.text());
     world.end().await;
 }
@@ -81,7 +82,7 @@ async fn a_consent_that_is_given_before_everything_dies_is_acted_on_once() {
     let pieces = [Workpiece::new(), Workpiece::new()];
     pieces.iter().for_each(Workpiece::release);
     let sent = chains::send(&world, AGENT, &pieces).await;
-    let asks = |event: &EventJson| event.type_name == "kairo.agent.approval_requested.v1";
+    let asks = |event: &EventJson| event.type_name == v1::ApprovalRequested::TYPE;
     let asked = world.log.wait_for(2, asks).await;
     for service in [Service::AgentRuntime, Service::Router, Service::ToolRunner, Service::ProcessSupervisor] {
         world.stack.kill9(service, 0).await.unwrap();

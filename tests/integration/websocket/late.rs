@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use futures::StreamExt;
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -25,7 +26,7 @@ async fn start(folder: &Path) -> World {
     let world = Wanted::new(&scenario.to_string()).start().await;
     world.define("default").await;
     let offered = |event: &kairo_core::event_json::EventJson| {
-        event.type_name == "kairo.system.catalogue.v1" && event.text().contains("process.run")
+        event.type_name == v1::ToolCatalogue::TYPE && event.text().contains("process.run")
     };
     world.log.wait(offered).await;
     world

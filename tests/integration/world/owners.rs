@@ -44,10 +44,8 @@ impl World {
         let answers = client.subscribe(inbox.clone()).await.unwrap();
         client.publish_with_reply(STATUS_PING, inbox, "".into()).await.unwrap();
         let answers = answers.filter_map(async |answer| {
-            match Body::decode("kairo.live.status.v1", ContentType::Protobuf, &answer.payload) {
-                Ok(Body::ServiceStatus(status)) => Some(status),
-                _ => None,
-            }
+            let body = Body::decode(ServiceStatus::TYPE, ContentType::Protobuf, &answer.payload).ok()?;
+            ServiceStatus::try_from(body).ok()
         });
         answers.take_until(tokio::time::sleep(ANSWER)).collect().await
     }

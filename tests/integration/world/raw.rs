@@ -50,10 +50,8 @@ impl World {
             let messages = stream.create_consumer(config).await.unwrap().messages().await.unwrap();
             let letters = messages.map(|message| {
                 let message = message.unwrap();
-                match Body::decode("kairo.dlq.letter.v1", ContentType::Protobuf, &message.payload) {
-                    Ok(Body::DeadLetter(letter)) => letter,
-                    other => panic!("not a dead letter: {other:?}"),
-                }
+                let body = Body::decode(DeadLetter::TYPE, ContentType::Protobuf, &message.payload).unwrap();
+                DeadLetter::try_from(body).unwrap()
             });
             letters.take(count).collect().await
         };

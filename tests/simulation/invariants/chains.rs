@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_core::record::Record;
 use kairo_proto::{
-    Body,
-    v1::{AgentDecision, ApprovalRequested, ToolCall, agent_action::Action, decided_event::Event},
+    Body, Decided, about,
+    v1::{AgentDecision, ApprovalRequested, ToolCall, decided_event::Event},
 };
 
 use crate::{audit::decision, model, world::World};
@@ -61,23 +61,20 @@ impl<'r> Reader<'r> {
     fn of(records: &'r [Record]) -> Self {
         let mut reader = Self::default();
         for record in records {
-            match &record.body {
-                Body::ToolResult(result) => _ = reader.results.insert(&result.action_id, record.sequence),
-                Body::AgentDecision(decision) => {
-                    for event in &decision.events {
-                        if let Some(Event::ApprovalRequested(requested)) = &event.event {
-                            reader.requests.insert(&event.event_id, requested);
-                        }
-                    }
+            if let Body::ToolResult(result) = &record.body {
+                reader.results.insert(&result.action_id, record.sequence);
+            }
+            for event in decision(record).iter().flat_map(|decision| &decision.events) {
+                if let Some(Event::ApprovalRequested(requested)) = &event.event {
+                    reader.requests.insert(&event.event_id, requested);
                 }
-                Body::AgentApproval(said) => {
-                    let asked = reader.requests.get(said.action_id.as_str()).is_some_and(|it| it.user == said.user);
-                    if asked && matches!(said.verdict.as_str(), "approved" | "rejected") {
-                        let verdict = (record.sequence, said.verdict == "approved");
-                        reader.verdicts.entry(&said.action_id).or_insert(verdict);
-                    }
+            }
+            if let Body::AgentApproval(said) = &record.body {
+                let asked = reader.requests.get(said.action_id.as_str()).is_some_and(|it| it.user == said.user);
+                if asked && matches!(said.verdict.as_str(), "approved" | "rejected") {
+                    let verdict = (record.sequence, said.verdict == "approved");
+                    reader.verdicts.entry(&said.action_id).or_insert(verdict);
                 }
-                _ => {}
             }
         }
         reader
@@ -85,35 +82,34 @@ impl<'r> Reader<'r> {
 
     fn read(&mut self, decision: &'r AgentDecision) {
         for event in &decision.events {
-            match &event.event {
-                Some(Event::ChainStarted(started)) => {
+            if let Some(call) = event.tool_call() {
+                self.calls.push((&event.event_id, call, decision.cursor));
+                if !call.chain_id.is_empty() {
+                    let step = Step { action: Some(event.event_id.clone()), ..Default::default() };
+                    self.begin(decision.cursor, &call.chain_id, call.step, step);
+                }
+            }
+            let Some(Decided::Chain(chain)) = event.event.as_ref().map(Event::about) else { continue };
+            match chain {
+                about::Chain::Started(started) => {
                     let groups = started.steps.iter().map(|step| step.group).collect();
                     let chain = Chain { groups, ..Default::default() };
                     if self.chains.insert(started.chain_id.clone(), chain).is_some() {
                         self.wrong.push(format!("the chain {} began twice", started.chain_id));
                     }
                 }
-                Some(Event::ChainEnded(ended)) => match self.chains.get_mut(&ended.chain_id) {
+                about::Chain::Ended(ended) => match self.chains.get_mut(&ended.chain_id) {
                     Some(chain) => chain.ended += 1,
                     None => self.wrong.push(format!("the chain {} ended and never began", ended.chain_id)),
                 },
-                Some(Event::ChainStepEnded(ended)) => {
+                about::Chain::StepEnded(ended) => {
                     let step = Step { over: true, ..Default::default() };
                     self.begin(decision.cursor, &ended.chain_id, ended.step, step);
                 }
-                Some(Event::ApprovalRequested(requested)) => {
+                about::Chain::ApprovalRequested(requested) => {
                     let step = Step { request: Some(event.event_id.clone()), ..Default::default() };
                     self.begin(decision.cursor, &requested.chain_id, requested.step, step);
                 }
-                Some(Event::Action(action)) => {
-                    let Some(Action::ToolCall(call)) = &action.action else { continue };
-                    self.calls.push((&event.event_id, call, decision.cursor));
-                    if !call.chain_id.is_empty() {
-                        let step = Step { action: Some(event.event_id.clone()), ..Default::default() };
-                        self.begin(decision.cursor, &call.chain_id, call.step, step);
-                    }
-                }
-                _ => {}
             }
         }
     }

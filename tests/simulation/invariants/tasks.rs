@@ -14,7 +14,7 @@ use kairo_mind::{
     log::Log,
     tasks::{Status, Task, What},
 };
-use kairo_proto::{Body, v1::decided_event::Event};
+use kairo_proto::v1::{TaskDue, ToolResult, decided_event::Event};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -33,11 +33,9 @@ pub fn firings(records: &[Record]) -> Vec<String> {
     let mut lineages: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     let mut turns: BTreeMap<String, String> = BTreeMap::new();
     for record in records {
-        match &record.body {
-            Body::TaskDue(it) => _ = due.insert(record.envelope.id.to_string(), it.occurrence),
-            Body::ToolResult(it) => _ = results.insert(record.envelope.id.to_string(), &it.action_id),
-            _ => {}
-        }
+        let id = || record.envelope.id.to_string();
+        due.extend(TaskDue::of(&record.body).map(|it| (id(), it.occurrence)));
+        results.extend(ToolResult::of(&record.body).map(|it| (id(), it.action_id.as_str())));
         for event in decision(record).iter().flat_map(|decision| &decision.events) {
             let turn = if event.turn_id.is_empty() { &event.correlation_id } else { &event.turn_id };
             let Some(Event::TaskFired(fired)) = &event.event else { continue };

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kairo_core::{hooks::State, ids::Name};
-use kairo_proto::v1::{AgentDecision, Task, TaskChanged, TaskFired, decided_event::Event};
+use kairo_proto::{
+    Decided, about,
+    v1::{AgentDecision, Task, TaskChanged, TaskFired, decided_event::Event},
+};
 use uuid::Uuid;
 
 /// Something to be done because of a decision.
@@ -40,15 +43,15 @@ pub fn effects(decision: &AgentDecision) -> Vec<Planned> {
     let mut plan = Plan::default();
     for (position, event) in decision.events.iter().enumerate() {
         plan.position = position;
-        match &event.event {
-            Some(Event::TaskScheduled(scheduled)) => {
+        let Some(Decided::Task(task)) = event.event.as_ref().map(Event::about) else { continue };
+        match task {
+            about::Task::Scheduled(scheduled) => {
                 if let Some(task) = &scheduled.task {
                     plan.scheduled(task);
                 }
             }
-            Some(Event::TaskFired(fired)) => plan.fired(fired),
-            Some(Event::TaskChanged(changed)) => plan.changed(changed),
-            _ => {}
+            about::Task::Fired(fired) => plan.fired(fired),
+            about::Task::Changed(changed) => plan.changed(changed),
         }
     }
     plan.effects

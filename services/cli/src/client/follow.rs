@@ -133,6 +133,7 @@ fn retries() -> backon::ExponentialBackoff {
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1;
     use serde_json::json;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
@@ -158,7 +159,7 @@ mod tests {
         let nil = uuid::Uuid::nil();
         let event = json!({
             "event_id": nil, "ts": "2026-01-01T00:00:00Z", "source": "user", "modality": "text",
-            "payload": {"text": "hi"}, "meta": {"tags": []}, "type": "kairo.user.message.v1", "sequence": sequence,
+            "payload": {"text": "hi"}, "meta": {"tags": []}, "type": v1::UserMessage::TYPE, "sequence": sequence,
             "position": 0, "subject": "kairo.user.you.message", "correlation_id": nil, "causation_id": null,
             "thread_id": null,
         });

@@ -4,13 +4,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 
 use super::{
     Session,
     orders::{Manner, STATUS},
     recent::Chosen,
 };
-use crate::{Error, client::NewApproval, order::Awaited, question::APPROVAL_REQUESTED};
+use crate::{Error, client::NewApproval, order::Awaited};
 
 #[derive(Debug, Args)]
 #[command(after_help = STATUS)]
@@ -33,7 +34,7 @@ pub(super) enum Verdict {
 
 pub(super) async fn run(arguments: Arguments, verdict: Verdict, session: &Session) -> Result<ExitCode, Error> {
     let Arguments { action, note, manner } = arguments;
-    let requested = |event: &EventJson| (event.type_name == APPROVAL_REQUESTED).then_some(event.event_id);
+    let requested = |event: &EventJson| (event.type_name == v1::ApprovalRequested::TYPE).then_some(event.event_id);
     let (agent, action_id) = action.find(requested, "request for consent", session).await?;
     let (word, awaited) = match verdict {
         Verdict::Approved => ("approved", Awaited::Result),

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -45,5 +46,5 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 /// The chain that an event says has begun.
 fn started(event: &EventJson) -> Option<Uuid> {
     let id = || event.payload.get("chain_id").and_then(Value::as_str);
-    Uuid::parse_str((event.type_name == "kairo.chain.started.v1").then(id)??).ok()
+    Uuid::parse_str((event.type_name == v1::ChainStarted::TYPE).then(id)??).ok()
 }

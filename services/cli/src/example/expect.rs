@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::Value;
 
 use super::{
     conversation::{Expected, Group},
     steps::{Chain, chains},
 };
-
-const THREAD_MATCHED: &str = "kairo.thread.matched.v1";
-const THREAD_SUGGESTED: &str = "kairo.thread.suggested.v1";
-const TOOL_INVOKE: &str = "kairo.tool.invoke.v1";
 
 /// What differs, a line each.
 pub fn unmet(expected: &Expected, events: &[EventJson], reply: Option<&str>) -> Vec<String> {
@@ -22,8 +19,8 @@ pub fn unmet(expected: &Expected, events: &[EventJson], reply: Option<&str>) -> 
             unmet.push(format!("{what}: expected {wanted}, found {}", found.as_deref().unwrap_or("none")));
         }
     };
-    check("thread", expected.thread.as_ref(), field(events, THREAD_MATCHED, "action"));
-    check("offer", expected.offer.as_ref(), field(events, THREAD_SUGGESTED, "action"));
+    check("thread", expected.thread.as_ref(), field(events, v1::ThreadMatched::TYPE, "action"));
+    check("offer", expected.offer.as_ref(), field(events, v1::ThreadSuggested::TYPE, "action"));
     let chains = chains(events);
     if let Some(steps) = &expected.steps {
         unmet.extend(other_steps(steps, chains.last()));
@@ -69,7 +66,7 @@ fn other_steps(wanted: &[Group], chain: Option<&Chain>) -> Vec<String> {
 /// Tools begun, and how often.
 fn calls(events: &[EventJson]) -> BTreeMap<&str, usize> {
     let mut calls = BTreeMap::new();
-    for event in events.iter().filter(|event| event.type_name == TOOL_INVOKE) {
+    for event in events.iter().filter(|event| event.type_name == v1::ToolInvoke::TYPE) {
         if let Some(tool) = event.payload.get("tool").and_then(Value::as_str) {
             *calls.entry(tool).or_default() += 1;
         }
@@ -112,8 +109,8 @@ mod tests {
     #[test]
     fn every_difference_is_named() {
         let mut events = events();
-        events.push(event(20, THREAD_MATCHED, json!({"action": "new"})));
-        events.push(event(21, TOOL_INVOKE, json!({"tool": "tools.now"})));
+        events.push(event(20, v1::ThreadMatched::TYPE, json!({"action": "new"})));
+        events.push(event(21, v1::ToolInvoke::TYPE, json!({"tool": "tools.now"})));
         let wanted = expected(
             "{thread: continue, offer: suggest_new, steps: [tools.now], calls: {tools.now: 1, memory.search: 0},
             reply: [Standup, dentist], notified: [groceries]}",

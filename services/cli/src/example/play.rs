@@ -7,6 +7,7 @@ use std::{
 };
 
 use kairo_core::{event_json::EventJson, ids::Name};
+use kairo_proto::v1;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -22,12 +23,6 @@ use crate::{
     client::{Client, EventFilter, Follow, NewMessage, Ordered, Told},
     turn::is_unasked,
 };
-
-const THREAD_SUGGESTED: &str = "kairo.thread.suggested.v1";
-const TASK_SCHEDULED: &str = "kairo.task.scheduled.v1";
-const CHAIN_STARTED: &str = "kairo.chain.started.v1";
-const CHAIN_ENDED: &str = "kairo.chain.ended.v1";
-const TOOL_INVOKE: &str = "kairo.tool.invoke.v1";
 
 /// A real model may think for a while.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -178,7 +173,7 @@ impl<'a> Player<'a> {
         let event = self.next().await?;
         let ours = |running: &Running<'_>| running.correlations.contains(&event.correlation_id);
         let Some(at) = self.running.iter().position(ours) else { return Ok(()) };
-        let asked = event.type_name == THREAD_SUGGESTED;
+        let asked = event.type_name == v1::ThreadSuggested::TYPE;
         let chosen = match self.running.get(at).filter(|_| asked) {
             Some(running) => {
                 let option = running.scene.choose.clone().unwrap_or_else(|| "decline".to_owned());
@@ -187,7 +182,7 @@ impl<'a> Player<'a> {
             None => None,
         };
         let Some(running) = self.running.get_mut(at) else { return Ok(()) };
-        running.acting |= event.type_name == TOOL_INVOKE;
+        running.acting |= event.type_name == v1::ToolInvoke::TYPE;
         if let Some((correlation, option)) = chosen {
             if running.scene.choose.is_none() {
                 running.unmet.push("offer: another thread was suggested, which was not expected".to_owned());
@@ -214,7 +209,7 @@ impl<'a> Player<'a> {
 
     async fn run_task(&mut self, title: &str) -> Result<(), Error> {
         let named = |event: &EventJson| {
-            let task = event.payload.get("task").filter(|_| event.type_name == TASK_SCHEDULED)?;
+            let task = event.payload.get("task").filter(|_| event.type_name == v1::TaskScheduled::TYPE)?;
             let its = task.get("title")?.as_str()?.to_lowercase();
             its.contains(&title.to_lowercase()).then(|| task.get("task_id").cloned())?
         };
@@ -237,8 +232,8 @@ impl<'a> Player<'a> {
             let event = self.next().await?;
             let field = |name: &str| event.payload.get(name).and_then(Value::as_str).map(str::to_owned);
             match event.type_name.as_str() {
-                CHAIN_STARTED if field("origin").as_deref() == Some(origin) => chain = field("chain_id"),
-                CHAIN_ENDED if chain.is_some() && field("chain_id") == chain => return Ok(()),
+                v1::ChainStarted::TYPE if field("origin").as_deref() == Some(origin) => chain = field("chain_id"),
+                v1::ChainEnded::TYPE if chain.is_some() && field("chain_id") == chain => return Ok(()),
                 _ => {}
             }
         }

@@ -2,6 +2,7 @@
 
 use console::{style, truncate_str};
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::Value;
 
 use super::{
@@ -26,12 +27,12 @@ pub fn scene(agent: &str, played: &Played) -> std::io::Result<()> {
     let mut chains = chains(&played.events).into_iter();
     for event in &played.events {
         match event.type_name.as_str() {
-            "kairo.chain.started.v1" => {
+            v1::ChainStarted::TYPE => {
                 if let Some(chain) = chains.next() {
                     self::chain(&chain)?;
                 }
             }
-            "kairo.thread.suggested.v1" => {
+            v1::ThreadSuggested::TYPE => {
                 fact("thread", &format!("{} {}", field(event, "action"), field(event, "reason")))?;
                 if let Some(chose) = &played.chose {
                     fact("you", &format!("{chose} it"))?;
@@ -60,21 +61,21 @@ fn in_words(type_name: &str, event: &EventJson) -> Option<(&'static str, String)
         value.unwrap_or_default().to_owned()
     };
     Some(match type_name {
-        "kairo.thread.matched.v1" => ("thread", format!("{} {}", field(event, "action"), field(event, "reason"))),
-        "kairo.thread.summarized.v1" => {
+        v1::ThreadMatched::TYPE => ("thread", format!("{} {}", field(event, "action"), field(event, "reason"))),
+        v1::ThreadSummarized::TYPE => {
             ("thread", format!("now “{}”: {}", field(event, "title"), field(event, "summary")))
         }
-        "kairo.task.scheduled.v1" => {
+        v1::TaskScheduled::TYPE => {
             let when = [task("next_at"), task("trigger"), task("condition")].join(" ");
             ("task", format!("{} {}", task("title"), when.trim()))
         }
-        "kairo.task.fired.v1" => ("task", "fired".to_owned()),
-        "kairo.memory.appended.v1" => {
+        v1::TaskFired::TYPE => ("task", "fired".to_owned()),
+        v1::MemoryAppended::TYPE => {
             ("memory", format!("{} {}: {}", field(event, "kind"), field(event, "day"), field(event, "content")))
         }
-        "kairo.email.received.v1" => ("mail", format!("{}: {}", field(event, "sender"), field(event, "subject"))),
-        "kairo.agent.failed.v1" => ("failed", event.text().to_owned()),
-        "kairo.agent.action.v1" if is_remark(event) => ("says", event.text().to_owned()),
+        v1::EmailReceived::TYPE => ("mail", format!("{}: {}", field(event, "sender"), field(event, "subject"))),
+        v1::AgentFailed::TYPE => ("failed", event.text().to_owned()),
+        v1::AgentAction::TYPE if is_remark(event) => ("says", event.text().to_owned()),
         _ => return None,
     })
 }

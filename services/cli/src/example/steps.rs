@@ -1,12 +1,9 @@
 //! Chains as a run of an example shows them: their steps, and how each came out. Pure.
 
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::Value;
 use uuid::Uuid;
-
-const CHAIN_STARTED: &str = "kairo.chain.started.v1";
-const STEP_ENDED: &str = "kairo.chain.step_ended.v1";
-const TOOL_RESULT: &str = "kairo.tool.result.v1";
 
 /// A chain among the events of a scene.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -39,15 +36,15 @@ pub fn chains(events: &[EventJson]) -> Vec<Chain> {
     let mut chains = Vec::new();
     for event in events {
         match event.type_name.as_str() {
-            CHAIN_STARTED => chains.push(Chain::begun(&event.payload)),
-            STEP_ENDED => {
+            v1::ChainStarted::TYPE => chains.push(Chain::begun(&event.payload)),
+            v1::ChainStepEnded::TYPE => {
                 if let Some(step) = step_of(&mut chains, &event.payload) {
                     step.outcome = text(&event.payload, "outcome");
                     step.reason = text(&event.payload, "reason");
                     step.result = nested(&event.payload, "result");
                 }
             }
-            TOOL_RESULT => {
+            v1::ToolResult::TYPE => {
                 let action = event.payload.get("action_id").and_then(Value::as_str);
                 let action = action.and_then(|id| Uuid::parse_str(id).ok());
                 let mut steps = chains.iter_mut().flat_map(|chain| &mut chain.steps);
@@ -146,15 +143,19 @@ pub(super) mod tests {
         let done =
             json!({"chain_id": "c", "step": 3, "outcome": "done", "result": "{\"analysis\":\"x\"}", "reason": ""});
         vec![
-            event(1, CHAIN_STARTED, json!({"chain_id": "c", "plan": "1. Look", "origin": "plan", "steps": steps})),
-            event(2, "kairo.agent.action.v1", call(0)),
-            event(3, TOOL_RESULT, result(2, true)),
-            event(4, "kairo.agent.action.v1", call(1)),
-            event(5, "kairo.agent.action.v1", call(2)),
-            event(6, TOOL_RESULT, result(5, false)),
-            event(7, TOOL_RESULT, result(4, true)),
-            event(8, TOOL_RESULT, result(99, true)),
-            event(9, STEP_ENDED, done),
+            event(
+                1,
+                v1::ChainStarted::TYPE,
+                json!({"chain_id": "c", "plan": "1. Look", "origin": "plan", "steps": steps}),
+            ),
+            event(2, v1::AgentAction::TYPE, call(0)),
+            event(3, v1::ToolResult::TYPE, result(2, true)),
+            event(4, v1::AgentAction::TYPE, call(1)),
+            event(5, v1::AgentAction::TYPE, call(2)),
+            event(6, v1::ToolResult::TYPE, result(5, false)),
+            event(7, v1::ToolResult::TYPE, result(4, true)),
+            event(8, v1::ToolResult::TYPE, result(99, true)),
+            event(9, v1::ChainStepEnded::TYPE, done),
         ]
     }
 
@@ -162,7 +163,11 @@ pub(super) mod tests {
     fn what_is_left_out_is_the_first_step() {
         let mut events = events();
         events.truncate(1);
-        events.push(event(2, STEP_ENDED, json!({"chain_id": "c", "outcome": "skipped", "reason": "not needed"})));
+        events.push(event(
+            2,
+            v1::ChainStepEnded::TYPE,
+            json!({"chain_id": "c", "outcome": "skipped", "reason": "not needed"}),
+        ));
         let chains = chains(&events);
         assert_eq!(
             (chains[0].steps[0].outcome.as_str(), chains[0].steps[0].reason.as_str()),

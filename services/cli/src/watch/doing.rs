@@ -79,6 +79,7 @@ fn brief(arguments: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1;
     use serde_json::json;
 
     use super::{super::picture::tests::event, *};
@@ -87,7 +88,7 @@ mod tests {
     fn a_call_that_became_a_process_is_shown_as_the_process() {
         let tool_call = |sequence, tool: &str, args: Value| {
             let payload = json!({"type": "tool_call", "tool": tool, "args": args});
-            event(sequence, 0, "kairo.agent.action.v1", payload)
+            event(sequence, 0, v1::AgentAction::TYPE, payload)
         };
         let mut picture = Picture::new("bob");
         let run = tool_call(1, "process.run", json!({"program": "sh"}));
@@ -99,13 +100,13 @@ mod tests {
         let id = Uuid::from_u128(1 << 120);
         let spawned =
             json!({"process_id": id, "action_id": run.event_id, "program": "sh", "arguments": ["-c", "a\nb"]});
-        picture.take(&event(3, 0, "kairo.process.spawned.v1", spawned));
+        picture.take(&event(3, 0, v1::ProcessSpawned::TYPE, spawned));
         for (sequence, stream) in [(0, "stdout"), (1, "stderr"), (2, "stdout")] {
             let piece =
                 json!({"process_id": id, "stream": stream, "sequence": sequence, "text": format!("{sequence}\n")});
             picture.hear("output", &piece);
         }
-        picture.take(&event(4, 0, "kairo.process.canceled.v1", json!({"process_id": id})));
+        picture.take(&event(4, 0, v1::ProcessCanceled::TYPE, json!({"process_id": id})));
         let all = doing(&picture, 2);
         assert_eq!((all.len(), all[1].title.as_str()), (2, "sh (01000000) -c a b"));
         assert_eq!(

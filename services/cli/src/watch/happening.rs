@@ -5,6 +5,7 @@ use std::{fmt, str::FromStr};
 use console::truncate_str;
 use jiff::{Timestamp, tz::TimeZone};
 use kairo_core::event_json::EventJson;
+use kairo_proto::Type;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use uuid::Uuid;
@@ -145,62 +146,64 @@ impl Happening {
     }
 }
 
+/// Of what kind an event is, who it is of, and what it says; none for what is told with another, or to others.
 fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, String)> {
     let payload = &event.payload;
     let text = event.text().to_owned();
-    let user = || field(payload, "user");
-    Some(match event.type_name.as_str() {
-        "kairo.agent.message.v1" => (Kind::Heard, user(), text),
-        "kairo.agent.choice.v1" => (Kind::Heard, user(), format!("chose {}", field(payload, "option"))),
-        "kairo.agent.approval.v1" => (Kind::Heard, user(), verdict(payload)),
-        "kairo.agent.command.v1" => (Kind::Heard, user(), command(payload)),
-        "kairo.agent.thought.v1" => (Kind::Thought, agent, text),
-        "kairo.agent.failed.v1" => (Kind::Failed, agent, text),
-        "kairo.agent.joined.v1" => {
-            let (one, other) = (field(payload, "message_id"), field(payload, "into_message_id"));
-            (Kind::Joined, agent, format!("message {one} is answered together with {other}"))
+    let (user, tool) = (field(payload, "user"), field(payload, "tool"));
+    Some(match Type::parse(&event.type_name)? {
+        Type::AgentMessage => (Kind::Heard, user, text),
+        Type::AgentChoice => (Kind::Heard, user, format!("chose {}", field(payload, "option"))),
+        Type::AgentApproval => (Kind::Heard, user, verdict(payload)),
+        Type::AgentCommand => (Kind::Heard, user, command(payload)),
+        Type::AgentThought => (Kind::Thought, agent, text),
+        Type::AgentFailed => (Kind::Failed, agent, text),
+        Type::AgentJoined => (Kind::Joined, agent, joined(payload)),
+        Type::AgentAction => (action(payload)?, agent, text),
+        Type::ToolResult => (Kind::Result, tool, text),
+        Type::ToolProgress => (Kind::Progress, tool, progress(payload)),
+        Type::ProcessProgress => (Kind::Progress, "process", format!("{} {}", process(payload), progress(payload))),
+        Type::ProcessSpawned => (Kind::Process, "process", format!("{} runs {text}", process(payload))),
+        Type::ProcessCanceled => (Kind::Process, "process", format!("{} was asked to end", process(payload))),
+        Type::ProcessExited => (Kind::Process, "process", format!("{} {text}", process(payload))),
+        Type::ThreadSuggested | Type::ApprovalRequested => (Kind::Asked, agent, text),
+        Type::ThreadMatched | Type::ThreadArchived => (Kind::Thread, "thread", text),
+        Type::ThreadCreated => {
+            (Kind::Thread, "thread", format!("{} begun {text}", thread(payload)).trim_end().to_owned())
         }
-        "kairo.agent.action.v1" if field(payload, "type") == "say" => (Kind::Said, agent, text),
-        "kairo.agent.action.v1" if field(payload, "type") == "tool_call" => (Kind::Called, agent, text),
-        "kairo.tool.result.v1" => (Kind::Result, field(payload, "tool"), text),
-        "kairo.tool.progress.v1" => (Kind::Progress, field(payload, "tool"), progress(payload)),
-        "kairo.process.progress.v1" => {
-            (Kind::Progress, "process", format!("{} {}", process(payload), progress(payload)))
-        }
-        "kairo.process.spawned.v1" => (Kind::Process, "process", format!("{} runs {text}", process(payload))),
-        "kairo.process.canceled.v1" => (Kind::Process, "process", format!("{} was asked to end", process(payload))),
-        "kairo.process.exited.v1" => (Kind::Process, "process", format!("{} {text}", process(payload))),
-        _ => return planned(event, agent),
+        Type::ThreadSummarized => (Kind::Thread, "thread", format!("{} summarized: {text}", thread(payload))),
+        Type::MemoryAppended => (Kind::Remembered, agent, text),
+        Type::TaskScheduled => (Kind::Task, "task", format!("made: {text}")),
+        Type::TaskFired => (Kind::Task, "task", format!("fired: {text}")),
+        Type::TaskChanged => (Kind::Task, "task", text),
+        Type::TaskTriggered => (Kind::Task, "hook", text),
+        Type::EmailReceived => (Kind::Task, "email", text),
+        Type::ChainStarted => (Kind::Chain, "chain", format!("{} runs {text}", chain(payload))),
+        Type::ChainStepEnded => (Kind::Chain, "chain", format!("{} {text}", chain(payload))),
+        Type::ChainEnded => (Kind::Chain, "chain", format!("{} is over: {text}", chain(payload))),
+        Type::UserMessage | Type::UserChoice | Type::UserApproval | Type::UserCommand => return None,
+        Type::UserMessageUndelivered | Type::AgentDefined | Type::AgentDecision => return None,
+        Type::ToolInvoke | Type::TaskDue | Type::LiveToken | Type::LiveOutput => return None,
+        Type::ToolCatalogue | Type::ProcessCapabilities | Type::DecisionBasis => return None,
+        Type::ServiceStatus | Type::DeadLetter => return None,
     })
 }
 
-/// What is told of threads, chains, tasks and memory.
-fn planned<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, String)> {
-    let payload = &event.payload;
-    let text = event.text().to_owned();
-    Some(match event.type_name.as_str() {
-        "kairo.thread.suggested.v1" | "kairo.agent.approval_requested.v1" => (Kind::Asked, agent, text),
-        "kairo.memory.appended.v1" => (Kind::Remembered, agent, text),
-        "kairo.task.scheduled.v1" => (Kind::Task, "task", format!("made: {text}")),
-        "kairo.task.fired.v1" => (Kind::Task, "task", format!("fired: {text}")),
-        "kairo.task.changed.v1" => (Kind::Task, "task", text),
-        "kairo.task.triggered.v1" => (Kind::Task, "hook", text),
-        "kairo.email.received.v1" => (Kind::Task, "email", text),
-        "kairo.chain.started.v1" => (Kind::Chain, "chain", format!("{} runs {text}", chain(payload))),
-        "kairo.chain.step_ended.v1" => (Kind::Chain, "chain", format!("{} {text}", chain(payload))),
-        "kairo.chain.ended.v1" => (Kind::Chain, "chain", format!("{} is over: {text}", chain(payload))),
-        "kairo.thread.matched.v1" => (Kind::Thread, "thread", text),
-        "kairo.thread.created.v1" => (
-            Kind::Thread,
-            "thread",
-            format!("{} begun {text}", short(field(payload, "thread_id"))).trim_end().to_owned(),
-        ),
-        "kairo.thread.summarized.v1" => {
-            (Kind::Thread, "thread", format!("{} summarized: {text}", short(field(payload, "thread_id"))))
-        }
-        "kairo.thread.archived.v1" => (Kind::Thread, "thread", text),
-        _ => return None,
-    })
+fn action(payload: &Value) -> Option<Kind> {
+    match field(payload, "type") {
+        "say" => Some(Kind::Said),
+        "tool_call" => Some(Kind::Called),
+        _ => None,
+    }
+}
+
+fn joined(payload: &Value) -> String {
+    let (one, other) = (field(payload, "message_id"), field(payload, "into_message_id"));
+    format!("message {one} is answered together with {other}")
+}
+
+fn thread(payload: &Value) -> String {
+    short(field(payload, "thread_id"))
 }
 
 fn verdict(payload: &Value) -> String {
@@ -246,6 +249,7 @@ pub fn short(id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1;
     use serde_json::json;
 
     use super::{super::picture::tests::event, *};
@@ -296,18 +300,18 @@ mod tests {
             let line = line(&format!("kairo.{type_name}.v1"), payload);
             assert_eq!(line.as_deref(), Some(format!("00:00:07  {shown}").as_str()), "{type_name}");
         }
-        assert_eq!(line("kairo.tool.invoke.v1", json!({"text": "t {}"})), None);
+        assert_eq!(line(v1::ToolInvoke::TYPE, json!({"text": "t {}"})), None);
     }
 
     #[test]
     fn words_of_several_lines_stand_below_each_other() {
-        let said = event(7, 1, "kairo.agent.action.v1", json!({"type": "say", "text": "one\ntwo"}));
+        let said = event(7, 1, v1::AgentAction::TYPE, json!({"type": "say", "text": "one\ntwo"}));
         let lines = Happening::of(&said, "bob").unwrap().lines(&TimeZone::UTC, 60);
         assert_eq!(lines, "00:00:07  bob               one\n                            two");
         // A program is no words.
         let runs = json!({"process_id": Uuid::nil(), "text": format!("sh -c a\nb {}", "x".repeat(500))});
         let lines =
-            Happening::of(&event(7, 1, "kairo.process.spawned.v1", runs), "bob").unwrap().lines(&TimeZone::UTC, 60);
+            Happening::of(&event(7, 1, v1::ProcessSpawned::TYPE, runs), "bob").unwrap().lines(&TimeZone::UTC, 60);
         assert!(lines.contains("runs sh -c a b xxx") && lines.ends_with("x…"), "{lines}");
         assert_eq!(lines.chars().count(), 60);
     }

@@ -6,6 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -155,24 +156,24 @@ impl Picture {
     fn change(&mut self, event: &EventJson) -> Vec<Written> {
         let payload = &event.payload;
         match event.type_name.as_str() {
-            "kairo.agent.action.v1" => self.acted(event),
-            "kairo.agent.failed.v1" => self.writing.clear(),
-            "kairo.agent.approval.v1" => self.resolved(payload),
-            "kairo.tool.invoke.v1" => {
+            v1::AgentAction::TYPE => self.acted(event),
+            v1::AgentFailed::TYPE => self.writing.clear(),
+            v1::AgentApproval::TYPE => self.resolved(payload),
+            v1::ToolInvoke::TYPE => {
                 self.with_action(payload, |action| action.begun = true);
             }
-            "kairo.tool.progress.v1" => self.with_action(payload, |action| action.advance(payload)),
-            "kairo.tool.result.v1" => self.result(payload),
-            "kairo.process.spawned.v1" => self.spawned(event),
-            "kairo.process.progress.v1" => {
+            v1::ToolProgress::TYPE => self.with_action(payload, |action| action.advance(payload)),
+            v1::ToolResult::TYPE => self.result(payload),
+            v1::ProcessSpawned::TYPE => self.spawned(event),
+            v1::ProcessProgress::TYPE => {
                 self.with_action(payload, |action| action.advance(payload));
                 self.with_process(payload, |process| process.advance(payload));
             }
-            "kairo.process.canceled.v1" => {
+            v1::ProcessCanceled::TYPE => {
                 self.with_action(payload, |action| action.cancel_requested = true);
                 self.with_process(payload, |process| process.cancel_requested = true);
             }
-            "kairo.process.exited.v1" => return self.exited(event).unwrap_or_default(),
+            v1::ProcessExited::TYPE => return self.exited(event).unwrap_or_default(),
             _ => {}
         }
         Vec::new()

@@ -67,6 +67,7 @@ fn ended(process: &Process) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1;
     use serde_json::json;
     use uuid::Uuid;
 
@@ -77,10 +78,10 @@ mod tests {
         let id = Uuid::from_u128(1 << 120);
         let mut picture = Picture::new("bob");
         let spawned = json!({"process_id": id, "program": "sh", "arguments": ["-c"]});
-        picture.take(&event(1, 0, "kairo.agent.message.v1", json!({"user": "ann", "text": "one\ntwo"})));
-        picture.take(&event(2, 0, "kairo.process.spawned.v1", spawned));
+        picture.take(&event(1, 0, v1::AgentMessage::TYPE, json!({"user": "ann", "text": "one\ntwo"})));
+        picture.take(&event(2, 0, v1::ProcessSpawned::TYPE, spawned));
         let progress = json!({"process_id": id, "fraction": 0.25, "message": "a quarter", "tail": "hello\n"});
-        picture.take(&event(3, 0, "kairo.process.progress.v1", progress));
+        picture.take(&event(3, 0, v1::ProcessProgress::TYPE, progress));
         let text = report(&picture, Timestamp::from_second(65).unwrap(), &TimeZone::UTC).join("\n");
         for part in [
             "bob at 3.0 of the log",
@@ -90,12 +91,7 @@ mod tests {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
         assert!(!text.contains("Decisions") && !text.contains("In doubt"), "{text}");
-        picture.take(&event(
-            4,
-            0,
-            "kairo.process.exited.v1",
-            json!({"process_id": id, "outcome": "exited", "code": 3}),
-        ));
+        picture.take(&event(4, 0, v1::ProcessExited::TYPE, json!({"process_id": id, "outcome": "exited", "code": 3})));
         let text = report(&picture, Timestamp::from_second(65).unwrap(), &TimeZone::UTC).join("\n");
         assert!(text.contains("Ended lately\n  sh (01000000)  2s  exited with code 3"), "{text}");
     }

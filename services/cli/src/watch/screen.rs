@@ -140,6 +140,7 @@ fn style(template: &str) -> ProgressStyle {
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1;
     use serde_json::json;
 
     use super::{super::picture::tests::event, *};
@@ -167,10 +168,10 @@ mod tests {
         let mut picture = Picture::new("bob");
         for number in 1..=14 {
             let spawned = json!({"process_id": id(number), "program": "make"});
-            picture.take(&event(number.into(), 0, "kairo.process.spawned.v1", spawned));
+            picture.take(&event(number.into(), 0, v1::ProcessSpawned::TYPE, spawned));
         }
         let progress = json!({"process_id": id(1), "fraction": 0.5, "message": "half", "tail": "cc a.c\n"});
-        picture.take(&event(20, 0, "kairo.process.progress.v1", progress));
+        picture.take(&event(20, 0, v1::ProcessProgress::TYPE, progress));
         screen.show(&picture, Timestamp::from_second(61).unwrap());
         assert_eq!(screen.shown.len(), BARS);
         assert!(screen.foot.message().starts_with("and 2 more"), "{}", screen.foot.message());
@@ -179,10 +180,10 @@ mod tests {
         assert_eq!(bar.message(), "half\n    | cc a.c");
 
         // That it no longer knows is shown, too.
-        picture.take(&event(21, 0, "kairo.process.progress.v1", json!({"process_id": id(1), "message": "the rest"})));
+        picture.take(&event(21, 0, v1::ProcessProgress::TYPE, json!({"process_id": id(1), "message": "the rest"})));
         screen.show(&picture, Timestamp::from_second(61).unwrap());
         assert_eq!(screen.shown[&id(1)].message(), "the rest");
-        picture.take(&event(22, 0, "kairo.process.exited.v1", json!({"process_id": id(1), "outcome": "exited"})));
+        picture.take(&event(22, 0, v1::ProcessExited::TYPE, json!({"process_id": id(1), "outcome": "exited"})));
         screen.show(&picture, Timestamp::from_second(62).unwrap());
         assert!(!screen.shown.contains_key(&id(1)) && screen.shown.contains_key(&id(13)));
     }

@@ -6,7 +6,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use kairo_proto::Body;
+use kairo_proto::{
+    About, Body,
+    about::{Process, Tool},
+};
 use uuid::Uuid;
 
 use super::{Bus, BusError, append::Outgoing, patience::Patience};
@@ -220,13 +223,16 @@ impl Window {
 
 /// The actions an entry is about, and the replica that made it.
 fn entry(body: &Body) -> (Vec<Uuid>, &str) {
-    let (ids, by): (Vec<&String>, &str) = match body {
-        Body::ToolInvoke(invoke) => (invoke.actions.iter().map(|action| &action.action_id).collect(), &invoke.runner),
-        Body::ToolResult(result) => (vec![&result.action_id], &result.runner),
-        Body::ProcessSpawned(spawned) => (vec![&spawned.action_id], &spawned.supervisor),
-        Body::ProcessCanceled(canceled) => (vec![&canceled.action_id], &canceled.supervisor),
-        Body::ProcessExited(exited) => (vec![&exited.action_id], &exited.supervisor),
-        _ => (Vec::new(), ""),
+    let (ids, by): (Vec<&String>, &str) = match body.about() {
+        About::Tool(Tool::Invoke(it)) => (it.actions.iter().map(|action| &action.action_id).collect(), &it.runner),
+        About::Tool(Tool::Result(result)) => (vec![&result.action_id], &result.runner),
+        About::Process(Process::Spawned(spawned)) => (vec![&spawned.action_id], &spawned.supervisor),
+        About::Process(Process::Canceled(canceled)) => (vec![&canceled.action_id], &canceled.supervisor),
+        About::Process(Process::Exited(exited)) => (vec![&exited.action_id], &exited.supervisor),
+        // Of these there may be any number.
+        About::Tool(Tool::Progress(_)) | About::Process(Process::Progress(_)) => (Vec::new(), ""),
+        About::User(_) | About::Agent(_) | About::Decision(_) | About::Decided(_) => (Vec::new(), ""),
+        About::Outside(_) | About::System(_) | About::Live(_) => (Vec::new(), ""),
     };
     (ids.into_iter().filter_map(|id| Uuid::parse_str(id).ok()).collect(), by)
 }

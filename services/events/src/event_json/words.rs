@@ -1,20 +1,87 @@
-//! What events about threads, chains, tasks and memory say to people, in a line.
+//! What events say to people, in a line.
 
 use kairo_proto::{
-    Body,
+    About, Body, Decided,
+    about::{self, Agent, Outside, Process, System, Tool, Turn, User},
     v1::{
-        ChainEnded, ChainStarted, ChainStep, ChainStepEnded, MemoryAppended, Task, TaskChanged, TaskDue, TaskFired,
-        TaskTriggered, ThreadArchived, ThreadMatched, ThreadSuggested, ThreadSummarized,
+        AgentApproval, AgentChoice, AgentCommand, AgentDefined, AgentMessage, ChainEnded, ChainStarted, ChainStep,
+        ChainStepEnded, MemoryAppended, ProcessCapabilities, Task, TaskChanged, TaskDue, TaskFired, TaskTriggered,
+        ThreadArchived, ThreadMatched, ThreadSuggested, ThreadSummarized, ToolCatalogue, UserApproval, UserChoice,
+        UserCommand, UserMessage,
     },
 };
 
-pub fn of_thread(body: &Body) -> String {
-    match body {
-        Body::ThreadCreated(created) => created.title.clone(),
-        Body::ThreadMatched(ThreadMatched { action, thread_id, reason, .. }) => {
+use crate::media;
+
+/// What a message says; nothing where its form says it already.
+pub fn of(body: &Body) -> String {
+    match body.about() {
+        About::User(user) => of_user(user),
+        About::Agent(agent) => of_agent(agent),
+        About::Decided(Decided::Turn(turn)) => of_turn(turn),
+        About::Decided(Decided::Thread(thread)) => of_thread(thread),
+        About::Decided(Decided::Chain(chain)) => of_chain(chain),
+        About::Decided(Decided::Task(task)) => of_task(task),
+        About::Decided(Decided::Memory(memory)) => of_memory(memory),
+        About::Outside(outside) => of_outside(outside),
+        About::Tool(tool) => of_tool(tool),
+        About::Process(process) => of_process(process),
+        About::System(system) => of_system(system),
+        // The events of a decision speak for themselves; what is live is shown in another form.
+        About::Decision(_) | About::Live(_) => String::new(),
+    }
+}
+
+fn of_user(user: User<'_>) -> String {
+    match user {
+        User::Message(UserMessage { parts, .. }) => media::in_words("", parts),
+        User::Undelivered(undelivered) => undelivered.reason.clone(),
+        User::Choice(UserChoice { option, offer_id, .. }) => of_choice(option, offer_id),
+        User::Approval(UserApproval { verdict, action_id, note, .. }) => of_approval(verdict, action_id, note),
+        User::Command(UserCommand { command, action_id, process_id, chain_id, task_id, thread_id, .. }) => {
+            format!("{command} {action_id}{process_id}{chain_id}{task_id}{thread_id}")
+        }
+    }
+}
+
+fn of_agent(agent: Agent<'_>) -> String {
+    match agent {
+        Agent::Defined(AgentDefined { profile }) => {
+            profile.as_ref().map(|profile| profile.description.clone()).unwrap_or_default()
+        }
+        Agent::Message(AgentMessage { parts, .. }) => media::in_words("", parts),
+        Agent::Choice(AgentChoice { option, offer_id, .. }) => of_choice(option, offer_id),
+        Agent::Approval(AgentApproval { verdict, action_id, note, .. }) => of_approval(verdict, action_id, note),
+        Agent::Command(AgentCommand { command, action_id, process_id, chain_id, task_id, thread_id, .. }) => {
+            format!("{command} {action_id}{process_id}{chain_id}{task_id}{thread_id}")
+        }
+    }
+}
+
+fn of_choice(option: &str, offer_id: &str) -> String {
+    format!("{option} (of {offer_id})")
+}
+
+fn of_approval(verdict: &str, action_id: &str, note: &str) -> String {
+    format!("{verdict} ({action_id}) {note}").trim_end().to_owned()
+}
+
+fn of_turn(turn: Turn<'_>) -> String {
+    match turn {
+        Turn::Failed(failed) => format!("{}: {}", failed.kind, failed.message),
+        Turn::Joined(joined) => format!("answered together with {}", joined.into_message_id),
+        // A thought is its text; actions have a form of their own.
+        Turn::Thought(_) | Turn::Action(_) => String::new(),
+    }
+}
+
+fn of_thread(thread: about::Thread<'_>) -> String {
+    match thread {
+        about::Thread::Created(created) => created.title.clone(),
+        about::Thread::Matched(ThreadMatched { action, thread_id, reason, .. }) => {
             because(format!("{action} {thread_id}"), reason)
         }
-        Body::ThreadSuggested(ThreadSuggested { action, thread_id, reason, summary, .. }) => {
+        about::Thread::Suggested(ThreadSuggested { action, thread_id, reason, summary, .. }) => {
             let (verb, what) = match action.as_str() {
                 "suggest_new" => ("begin a new thread", String::new()),
                 _ if summary.is_empty() => ("switch to thread", format!(" {thread_id}")),
@@ -22,23 +89,24 @@ pub fn of_thread(body: &Body) -> String {
             };
             because(format!("{verb}{what}?"), reason)
         }
-        Body::ThreadSummarized(ThreadSummarized { title, summary, .. }) => because(title.clone(), summary),
-        Body::ThreadArchived(ThreadArchived { thread_id, archived }) => {
+        about::Thread::Summarized(ThreadSummarized { title, summary, .. }) => because(title.clone(), summary),
+        about::Thread::Archived(ThreadArchived { thread_id, archived }) => {
             format!("{thread_id} {}", if *archived { "archived" } else { "taken out again" })
         }
-        _ => String::new(),
     }
 }
 
-pub fn of_chain(body: &Body) -> String {
-    match body {
-        Body::ChainStarted(ChainStarted { steps, .. }) => steps_of(steps),
-        Body::ChainStepEnded(ChainStepEnded { step, outcome, result, reason, .. }) => {
+fn of_chain(chain: about::Chain<'_>) -> String {
+    match chain {
+        about::Chain::Started(ChainStarted { steps, .. }) => steps_of(steps),
+        about::Chain::StepEnded(ChainStepEnded { step, outcome, result, reason, .. }) => {
             let what = if reason.is_empty() { result } else { reason };
             because(format!("step {} {outcome}", step.saturating_add(1)), what)
         }
-        Body::ChainEnded(ChainEnded { outcome, reason, .. }) => because(outcome.clone(), reason),
-        _ => String::new(),
+        about::Chain::Ended(ChainEnded { outcome, reason, .. }) => because(outcome.clone(), reason),
+        about::Chain::ApprovalRequested(requested) => {
+            format!("may {} be called by {}? {}", requested.tool, requested.user, requested.arguments)
+        }
     }
 }
 
@@ -51,22 +119,67 @@ fn steps_of(steps: &[ChainStep]) -> String {
     groups.collect::<Vec<_>>().join(", ")
 }
 
-pub fn of_task(body: &Body) -> String {
-    match body {
-        Body::TaskScheduled(scheduled) => scheduled.task.as_ref().map(made).unwrap_or_default(),
-        Body::TaskFired(TaskFired { task_id, due_at, late, next_at, .. }) => {
+fn of_task(task: about::Task<'_>) -> String {
+    match task {
+        about::Task::Scheduled(scheduled) => scheduled.task.as_ref().map(made).unwrap_or_default(),
+        about::Task::Fired(TaskFired { task_id, due_at, late, next_at, .. }) => {
             let due = if due_at.is_empty() { String::new() } else { format!(" due {due_at}") };
             let late = if *late { ", late" } else { "" };
             let next = if next_at.is_empty() { String::new() } else { format!(", next {next_at}") };
             format!("task {task_id}{due}{late}{next}")
         }
-        Body::TaskChanged(TaskChanged { task_id, status, reason, next_at, .. }) => {
+        about::Task::Changed(TaskChanged { task_id, status, reason, next_at, .. }) => {
             let next = if next_at.is_empty() { String::new() } else { format!(", next {next_at}") };
             because(format!("task {task_id} {status}{next}"), reason)
         }
-        Body::TaskDue(TaskDue { task_id, due_at, .. }) => format!("task {task_id} due {due_at}"),
-        Body::TaskTriggered(TaskTriggered { trigger, data, .. }) => format!("{trigger} {data}"),
-        _ => String::new(),
+    }
+}
+
+fn of_outside(outside: Outside<'_>) -> String {
+    match outside {
+        Outside::Due(TaskDue { task_id, due_at, .. }) => format!("task {task_id} due {due_at}"),
+        Outside::Triggered(TaskTriggered { trigger, data, .. }) => format!("{trigger} {data}"),
+        Outside::Email(mail) => format!("from {}: {}", mail.sender, mail.subject),
+    }
+}
+
+fn of_tool(tool: Tool<'_>) -> String {
+    match tool {
+        Tool::Progress(progress) => of_progress(progress.fraction, &progress.message),
+        // They have a form of their own.
+        Tool::Invoke(_) | Tool::Result(_) => String::new(),
+    }
+}
+
+fn of_process(process: Process<'_>) -> String {
+    match process {
+        Process::Spawned(spawned) => {
+            format!("{} {} (pid {})", spawned.program, spawned.arguments.join(" "), spawned.pid)
+        }
+        Process::Progress(progress) => of_progress(progress.fraction, &progress.message),
+        Process::Canceled(canceled) => format!("asked to end within {} ms", canceled.grace_ms),
+        Process::Exited(exited) => match (exited.code, exited.signal) {
+            (Some(code), _) => format!("{} with code {code}", exited.outcome),
+            (None, Some(signal)) => format!("{} by signal {signal}", exited.outcome),
+            (None, None) => format!("{}: {}", exited.outcome, exited.reason),
+        },
+    }
+}
+
+fn of_progress(fraction: Option<f64>, message: &str) -> String {
+    match fraction {
+        Some(fraction) => format!("{:.0} % {message}", fraction * 100.0).trim_end().to_owned(),
+        None => message.to_owned(),
+    }
+}
+
+fn of_system(system: System<'_>) -> String {
+    match system {
+        System::Catalogue(ToolCatalogue { tools, .. }) | System::Capabilities(ProcessCapabilities { tools, .. }) => {
+            tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" ")
+        }
+        System::DeadLetter(letter) => letter.reason.clone(),
+        System::Basis(_) | System::Status(_) => String::new(),
     }
 }
 
@@ -80,7 +193,7 @@ fn made(task: &Task) -> String {
     because(title.clone(), &when)
 }
 
-pub fn of_memory(memory: &MemoryAppended) -> String {
+fn of_memory(memory: &MemoryAppended) -> String {
     let what =
         if memory.subject.is_empty() { memory.kind.clone() } else { format!("{} {}", memory.kind, memory.subject) };
     because(what, &memory.content)
@@ -107,7 +220,7 @@ mod tests {
             reason: "it is about John's mail".into(),
             ..Default::default()
         };
-        let told = |suggested: &ThreadSuggested| of_thread(&Body::from(suggested.clone()));
+        let told = |suggested: &ThreadSuggested| of_thread(about::Thread::Suggested(suggested));
         assert_eq!(told(&suggested), "switch to thread t-2?: it is about John's mail");
         assert_eq!(
             told(&ThreadSuggested { summary: "mail".into(), reason: String::new(), ..suggested.clone() }),
@@ -123,11 +236,11 @@ mod tests {
     fn steps_that_run_at_once_stand_together() {
         let step = |(group, event): (u32, &str)| ChainStep { group, event: event.into(), ..Default::default() };
         let steps = [(0, "tools.now"), (1, "a"), (1, "b"), (2, "agent.think")].map(step).to_vec();
-        let started = Body::from(ChainStarted { steps, ..Default::default() });
-        assert_eq!(of_chain(&started), "tools.now, [a | b], agent.think");
+        let started = ChainStarted { steps, ..Default::default() };
+        assert_eq!(of_chain(about::Chain::Started(&started)), "tools.now, [a | b], agent.think");
         let ended =
             ChainStepEnded { step: 1, outcome: "skipped".into(), reason: "not urgent".into(), ..Default::default() };
-        assert_eq!(of_chain(&Body::from(ended)), "step 2 skipped: not urgent");
+        assert_eq!(of_chain(about::Chain::StepEnded(&ended)), "step 2 skipped: not urgent");
     }
 
     #[test]
@@ -136,6 +249,6 @@ mod tests {
         assert_eq!(made(&hook), "invoices: on post:email.received");
         let fired =
             TaskFired { task_id: "k".into(), due_at: "2026-11-21T09:00:00Z".into(), late: true, ..Default::default() };
-        assert_eq!(of_task(&Body::from(fired)), "task k due 2026-11-21T09:00:00Z, late");
+        assert_eq!(of_task(about::Task::Fired(&fired)), "task k due 2026-11-21T09:00:00Z, late");
     }
 }

@@ -13,10 +13,7 @@ use kairo_core::{
     record::Raw,
     subjects::{AGENT_DEFINED, Service},
 };
-use kairo_proto::{
-    Body,
-    v1::{AgentDefined, AgentProfile},
-};
+use kairo_proto::v1::{AgentDefined, AgentProfile};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -77,10 +74,8 @@ pub async fn post(
 
 /// The profile a message defines; none if it cannot be read, which a new definition puts right.
 fn in_force(gateway: &Gateway, last: &Raw) -> Option<AgentProfile> {
-    match last.read(gateway.bus.limits.max_body_bytes).ok()?.body {
-        Body::AgentDefined(AgentDefined { profile }) => profile,
-        _ => None,
-    }
+    let body = last.read(gateway.bus.limits.max_body_bytes).ok()?.body;
+    AgentDefined::try_from(body).ok()?.profile
 }
 
 /// The agents that the caller may see, in the order of their names: all of them, or page by page.

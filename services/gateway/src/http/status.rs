@@ -52,7 +52,7 @@ async fn services(gateway: &Gateway) -> Result<Vec<ServiceStatus>, BusError> {
     let mut answers = asked.await.map_err(|source| BusError::Unavailable { doing: "asking who is there", source })?;
     let mut replicas = Vec::new();
     while let Ok(Some(answer)) = tokio::time::timeout(wait, answers.next()).await {
-        let status = Body::decode(STATUS_TYPE, ContentType::Protobuf, &answer.payload);
+        let status = Body::decode(ServiceStatus::TYPE, ContentType::Protobuf, &answer.payload);
         if let Ok(Body::ServiceStatus(status)) = status {
             replicas.push(status);
         }
@@ -63,8 +63,6 @@ async fn services(gateway: &Gateway) -> Result<Vec<ServiceStatus>, BusError> {
     replicas.sort_by(|one, other| (&one.service, &one.instance).cmp(&(&other.service, &other.instance)));
     Ok(replicas)
 }
-
-const STATUS_TYPE: &str = "kairo.live.status.v1";
 
 /// What JetStream knows.
 struct Log {

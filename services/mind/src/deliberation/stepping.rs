@@ -224,10 +224,12 @@ impl Deliberation<'_> {
     /// Takes in what an intrinsic did. What begins or ends a turn other than its own belongs to that one.
     fn take(&mut self, turn_id: Uuid, events: Vec<Event>) {
         for event in events {
-            match event {
-                Event::TaskFired(fired) => self.fire_now(turn_id, fired),
-                Event::ChainEnded(ended) => self.cancel_chain(turn_id, &ended.chain_id, &ended.reason),
-                event => _ = self.add(turn_id, event),
+            if let Event::TaskFired(fired) = event {
+                self.fire_now(turn_id, fired);
+            } else if let Event::ChainEnded(ended) = event {
+                self.cancel_chain(turn_id, &ended.chain_id, &ended.reason);
+            } else {
+                self.add(turn_id, event);
             }
         }
         self.settle();

@@ -53,11 +53,8 @@ fn kind(event: &DecidedEvent) -> String {
 
 /// The calls of a decision: action id and arguments.
 fn called(record: &Record) -> Vec<(String, Value)> {
-    let call = |event: &DecidedEvent| match event.event.as_ref()? {
-        Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }) => {
-            Some((event.event_id.clone(), serde_json::from_str(&call.arguments).unwrap()))
-        }
-        _ => None,
+    let call = |event: &DecidedEvent| {
+        Some((event.event_id.clone(), serde_json::from_str(&event.tool_call()?.arguments).unwrap()))
     };
     decision(record).events.iter().filter_map(call).collect()
 }
@@ -359,10 +356,8 @@ proptest! {
             prop_assert!(!turn.waiting.is_empty() || waits_for_user, "{} {:?}", id, turn);
         }
         let mut replied = std::collections::BTreeSet::new();
-        for event in agent.log.iter().filter_map(|record| match &record.body {
-            Body::AgentDecision(decision) => Some(&decision.events),
-            _ => None,
-        }).flatten() {
+        let decisions = agent.log.iter().filter_map(|record| AgentDecision::of(&record.body));
+        for event in decisions.flat_map(|decision| &decision.events) {
             if let Some(Event::Action(AgentAction { action: Some(Action::Say(say)) })) = &event.event
                 && say.r#final
             {

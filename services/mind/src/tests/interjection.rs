@@ -11,9 +11,9 @@ fn with_policy(interjection: &str) -> Agent {
 
 /// The messages that a decision says are answered by another.
 fn joined(record: &Record) -> Vec<(String, String)> {
-    let joined = |event: &kairo_proto::v1::DecidedEvent| match event.event.as_ref()? {
-        Event::Joined(joined) => Some((joined.message_id.clone(), joined.into_message_id.clone())),
-        _ => None,
+    let joined = |event: &kairo_proto::v1::DecidedEvent| {
+        let Some(Event::Joined(joined)) = &event.event else { return None };
+        Some((joined.message_id.clone(), joined.into_message_id.clone()))
     };
     decision(record).events.iter().filter_map(joined).collect()
 }

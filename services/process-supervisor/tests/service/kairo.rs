@@ -19,8 +19,8 @@ use kairo_core::{
 use kairo_proto::{
     Body,
     v1::{
-        LiveOutput, ProcessAnswer, ProcessExited, ProcessRequest, ProcessSpawned, ProcessStop, ServiceStatus,
-        TailRequest, ToolInvocation, ToolInvoke, process_request::Ask,
+        LiveOutput, ProcessAnswer, ProcessCapabilities, ProcessExited, ProcessRequest, ProcessSpawned, ProcessStop,
+        ServiceStatus, TailRequest, ToolInvocation, ToolInvoke, process_request::Ask,
     },
 };
 use prost::Message as _;
@@ -255,19 +255,15 @@ impl Kairo {
 
     /// How the process of an action began, once it has.
     pub async fn spawned(&self, action: Uuid) -> ProcessSpawned {
-        let of_action = |body: &Body| match body {
-            Body::ProcessSpawned(spawned) => (spawned.action_id == action.to_string()).then(|| spawned.clone()),
-            _ => None,
-        };
+        let of_action =
+            |body: &Body| ProcessSpawned::of(body).filter(|spawned| spawned.action_id == action.to_string()).cloned();
         self.until(&PROCESS_SPAWNED, of_action).await
     }
 
     /// How the process of an action ended, once it has.
     pub async fn exited(&self, action: Uuid) -> ProcessExited {
-        let of_action = |body: &Body| match body {
-            Body::ProcessExited(exited) => (exited.action_id == action.to_string()).then(|| exited.clone()),
-            _ => None,
-        };
+        let of_action =
+            |body: &Body| ProcessExited::of(body).filter(|exited| exited.action_id == action.to_string()).cloned();
         self.until(&PROCESS_EXITED, of_action).await
     }
 
@@ -278,10 +274,7 @@ impl Kairo {
 
     /// How many tools each of the capabilities ever published has.
     pub async fn offers(&self) -> Vec<usize> {
-        let tools = |record: Record| match record.body {
-            Body::ProcessCapabilities(capabilities) => Some(capabilities.tools.len()),
-            _ => None,
-        };
+        let tools = |record: Record| Some(ProcessCapabilities::of(&record.body)?.tools.len());
         self.read(&CAPABILITIES.stored_filter()).await.into_iter().filter_map(tools).collect()
     }
 
@@ -319,7 +312,7 @@ impl Listener {
         while !self.text().ends_with(end) {
             let message = self.live.next().await.expect("a piece");
             let headers = message.headers.expect("an envelope");
-            assert_eq!(headers.get("ce-type").map(|value| value.as_str()), Some("kairo.live.output.v1"));
+            assert_eq!(headers.get("ce-type").map(|value| value.as_str()), Some(LiveOutput::TYPE));
             self.pieces.push(LiveOutput::decode(message.payload).expect("readable"));
         }
     }

@@ -57,10 +57,7 @@ async fn nobody_could_write_to_a_process_that_is_waited_for() {
 }
 
 fn progress_at(fraction: f64) -> impl Fn(&Body) -> Option<ProcessProgress> {
-    move |body| match body {
-        Body::ProcessProgress(progress) if progress.fraction == Some(fraction) => Some(progress.clone()),
-        _ => None,
-    }
+    move |body| ProcessProgress::of(body).filter(|progress| progress.fraction == Some(fraction)).cloned()
 }
 
 #[tokio::test]

@@ -3,8 +3,9 @@
 use std::collections::btree_map::Entry;
 
 use kairo_proto::{
-    Body,
-    v1::{AgentApproval, DecidedEvent, ToolCall, ToolInvoke, ToolResult, agent_action, decided_event::Event},
+    About,
+    about::{Agent, Process, Tool},
+    v1::{AgentApproval, DecidedEvent, ToolInvoke, ToolResult},
 };
 use kairo_read_model::stored::{Json, Key};
 use uuid::Uuid;
@@ -18,28 +19,32 @@ const CANCELING: [&str; 2] = ["action.cancel", "process.cancel"];
 const VERDICTS: [&str; 2] = ["happened", "did_not_happen"];
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
-    match &fact.record.body {
-        Body::AgentDecision(decision) => {
+    match fact.record.body.about() {
+        About::Decision(decision) => {
             for event in &decision.events {
                 decide(fact, event, changes);
             }
         }
-        Body::ToolInvoke(invoke) => begin(fact, invoke, changes),
-        Body::ToolResult(result) => end(fact, result, changes),
-        Body::ToolProgress(told) => advance(&told.action_id, progress(fact.at, told.fraction, &told.message), changes),
-        Body::ProcessProgress(told) => {
+        About::Tool(Tool::Invoke(invoke)) => begin(fact, invoke, changes),
+        About::Tool(Tool::Result(result)) => end(fact, result, changes),
+        About::Tool(Tool::Progress(told)) => {
+            advance(&told.action_id, progress(fact.at, told.fraction, &told.message), changes)
+        }
+        About::Process(Process::Progress(told)) => {
             advance(&told.action_id, progress(fact.at, told.fraction, &told.message), changes);
         }
-        Body::ProcessCanceled(canceled) => {
+        About::Process(Process::Canceled(canceled)) => {
             cancel(&canceled.action_id, fact, Uuid::parse_str(&canceled.by_action_id).ok(), changes);
         }
-        Body::AgentApproval(approval) => resolve(fact, approval, changes),
-        _ => {}
+        About::Agent(Agent::Approval(approval)) => resolve(fact, approval, changes),
+        About::Agent(Agent::Defined(_) | Agent::Message(_) | Agent::Choice(_) | Agent::Command(_)) => {}
+        About::Process(Process::Spawned(_) | Process::Exited(_)) => {}
+        About::User(_) | About::Decided(_) | About::Outside(_) | About::System(_) | About::Live(_) => {}
     }
 }
 
 fn decide(fact: &Fact, event: &DecidedEvent, changes: &mut Changes) {
-    let Some(call) = tool_call(event) else { return };
+    let Some(call) = event.tool_call() else { return };
     let Ok(action_id) = Uuid::parse_str(&event.event_id) else { return };
     if CANCELING.contains(&call.tool.as_str()) {
         cancel(&call.target_action_id, fact, Some(action_id), changes);
@@ -53,14 +58,6 @@ fn decide(fact: &Fact, event: &DecidedEvent, changes: &mut Changes) {
         arguments: Json::nested(&call.arguments),
         decided_at: fact.at,
     });
-}
-
-fn tool_call(event: &DecidedEvent) -> Option<&ToolCall> {
-    let Some(Event::Action(action)) = &event.event else { return None };
-    match &action.action {
-        Some(agent_action::Action::ToolCall(call)) => Some(call),
-        Some(agent_action::Action::Say(_)) | None => None,
-    }
 }
 
 fn begin(fact: &Fact, invoke: &ToolInvoke, changes: &mut Changes) {
@@ -120,7 +117,10 @@ fn resolve(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
 #[cfg(test)]
 mod tests {
     use kairo_core::record::Record;
-    use kairo_proto::v1::{ProcessCanceled, ProcessProgress, ToolError, ToolInvocation, ToolProgress};
+    use kairo_proto::v1::{
+        ProcessCanceled, ProcessProgress, ToolCall, ToolError, ToolInvocation, ToolProgress, agent_action,
+        decided_event::Event,
+    };
 
     use super::{
         super::testing::{decided, decision, projected, record},

@@ -1,8 +1,9 @@
 //! Approvals: tools that are called only if a human agrees. Asked for, decided on, or no longer wanted.
 
 use kairo_proto::{
-    Body,
-    v1::{AgentApproval, ApprovalRequested, DecidedEvent, decided_event::Event},
+    Body, Decided,
+    about::Chain,
+    v1::{AgentApproval, ApprovalRequested, DecidedEvent},
 };
 use kairo_read_model::stored::{Json, Key};
 use uuid::Uuid;
@@ -18,19 +19,20 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
         decide(fact, approval, changes);
     }
     for (position, event, what) in decided(fact) {
+        let Decided::Chain(what) = what.about() else { continue };
         match what {
-            Event::ApprovalRequested(requested) => request(fact, position, event, requested, changes),
-            Event::ChainStepEnded(ended) => {
+            Chain::ApprovalRequested(requested) => request(fact, position, event, requested, changes),
+            Chain::StepEnded(ended) => {
                 if let Some((chain_id, step)) = step_of(&ended.chain_id, ended.step) {
                     changes.withdrawals.push(Withdrawal { sequence: fact.sequence, chain_id, step: Some(step) });
                 }
             }
-            Event::ChainEnded(ended) => {
+            Chain::Ended(ended) => {
                 if let Ok(chain_id) = Uuid::parse_str(&ended.chain_id) {
                     changes.withdrawals.push(Withdrawal { sequence: fact.sequence, chain_id, step: None });
                 }
             }
-            _ => {}
+            Chain::Started(_) => {}
         }
     }
 }
@@ -69,7 +71,7 @@ fn decide(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
 
 #[cfg(test)]
 mod tests {
-    use kairo_proto::v1::{ChainEnded, ChainStepEnded};
+    use kairo_proto::v1::{ChainEnded, ChainStepEnded, decided_event::Event};
 
     use super::{
         super::testing::{decided_as, decision, projected, record},

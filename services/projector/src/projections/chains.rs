@@ -1,11 +1,8 @@
 //! Chains: begun with all their steps, which are asked about, called, and end one by one until the chain is over.
 
 use kairo_proto::{
-    Body,
-    v1::{
-        ApprovalRequested, ChainEnded, ChainStarted, ChainStep, ChainStepEnded, DecidedEvent, ToolCall, ToolResult,
-        agent_action::Action, decided_event::Event,
-    },
+    Body, Decided, about,
+    v1::{ApprovalRequested, ChainEnded, ChainStarted, ChainStep, ChainStepEnded, DecidedEvent, ToolCall, ToolResult},
 };
 use kairo_read_model::stored::{Json, Key, Text};
 use uuid::Uuid;
@@ -21,17 +18,15 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
         tool_ended(fact, result, changes);
     }
     for (position, event, what) in decided(fact) {
+        if let Some(call) = event.tool_call() {
+            begin(fact, event, call, changes);
+        }
+        let Decided::Chain(what) = what.about() else { continue };
         match what {
-            Event::ChainStarted(started) => start(fact, position, event, started, changes),
-            Event::ApprovalRequested(requested) => ask(fact, event, requested, changes),
-            Event::Action(action) => {
-                if let Some(Action::ToolCall(call)) = &action.action {
-                    begin(fact, event, call, changes);
-                }
-            }
-            Event::ChainStepEnded(ended) => end_step(fact, ended, changes),
-            Event::ChainEnded(ended) => end(fact, ended, changes),
-            _ => {}
+            about::Chain::Started(started) => start(fact, position, event, started, changes),
+            about::Chain::ApprovalRequested(requested) => ask(fact, event, requested, changes),
+            about::Chain::StepEnded(ended) => end_step(fact, ended, changes),
+            about::Chain::Ended(ended) => end(fact, ended, changes),
         }
     }
 }
@@ -140,7 +135,7 @@ fn shown(text: &str) -> Option<Text> {
 
 #[cfg(test)]
 mod tests {
-    use kairo_proto::v1::{AgentAction, ToolError};
+    use kairo_proto::v1::{AgentAction, ToolError, agent_action::Action, decided_event::Event};
 
     use super::{
         super::testing::{decided_as, decision, projected, record},

@@ -4,7 +4,8 @@
 
 use kairo_core::ids;
 use kairo_proto::{
-    Body,
+    About,
+    about::{Agent, User},
     v1::{
         AgentMessage, DecidedEvent, Part, UserMessage, UserMessageUndelivered, agent_action::Action,
         decided_event::Event,
@@ -18,17 +19,22 @@ use super::Fact;
 use crate::changes::{Changes, Delivery, Message, Role};
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
-    match &fact.record.body {
-        Body::UserMessage(message) => add(changes, fact.record.envelope.id, sent(fact, message)),
-        Body::UserMessageUndelivered(undelivered) => add(changes, fact.record.envelope.id, refused(fact, undelivered)),
-        Body::AgentMessage(message) => deliver(fact, message, changes),
-        Body::AgentDecision(decision) => {
+    match fact.record.body.about() {
+        About::User(User::Message(message)) => add(changes, fact.record.envelope.id, sent(fact, message)),
+        About::User(User::Undelivered(undelivered)) => {
+            add(changes, fact.record.envelope.id, refused(fact, undelivered))
+        }
+        About::Agent(Agent::Message(message)) => deliver(fact, message, changes),
+        About::Decision(decision) => {
             for (event, position) in decision.events.iter().zip(0..) {
                 let Some((id, message)) = said(fact, event, position) else { continue };
                 add(changes, id, message);
             }
         }
-        _ => {}
+        About::User(User::Choice(_) | User::Approval(_) | User::Command(_)) => {}
+        About::Agent(Agent::Defined(_) | Agent::Choice(_) | Agent::Approval(_) | Agent::Command(_)) => {}
+        About::Decided(_) | About::Outside(_) | About::Tool(_) | About::Process(_) => {}
+        About::System(_) | About::Live(_) => {}
     }
 }
 
@@ -117,7 +123,10 @@ fn whole(fact: &Fact) -> Message {
 
 #[cfg(test)]
 mod tests {
-    use kairo_proto::v1::{AgentMessage, UserMessageUndelivered};
+    use kairo_proto::{
+        Body,
+        v1::{AgentMessage, UserMessageUndelivered},
+    };
 
     use super::{
         super::testing::{decided, decision, message, projected, record},

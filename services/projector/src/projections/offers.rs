@@ -1,8 +1,9 @@
 //! Offers: threads that an agent suggested to a user, who accepts or declines.
 
 use kairo_proto::{
-    Body,
-    v1::{AgentChoice, DecidedEvent, ThreadSuggested, decided_event::Event},
+    Body, Decided,
+    about::Thread,
+    v1::{AgentChoice, DecidedEvent, ThreadSuggested},
 };
 use kairo_read_model::stored::Key;
 use uuid::Uuid;
@@ -17,13 +18,14 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
         choose(fact, choice, changes);
     }
     for (position, event, what) in decided(fact) {
+        let Decided::Thread(what) = what.about() else { continue };
         match what {
-            Event::ThreadSuggested(suggested) => offer(fact, position, event, suggested, changes),
-            Event::ThreadMatched(_) => {
+            Thread::Suggested(suggested) => offer(fact, position, event, suggested, changes),
+            Thread::Matched(_) => {
                 let settled = || Settled { sequence: fact.sequence, at: fact.at };
                 changes.settled.entry(turn(fact, event)).or_insert_with(settled);
             }
-            _ => {}
+            Thread::Created(_) | Thread::Summarized(_) | Thread::Archived(_) => {}
         }
     }
 }
@@ -62,7 +64,7 @@ fn choose(fact: &Fact, choice: &AgentChoice, changes: &mut Changes) {
 
 #[cfg(test)]
 mod tests {
-    use kairo_proto::v1::ThreadMatched;
+    use kairo_proto::v1::{ThreadMatched, decided_event::Event};
 
     use super::{
         super::testing::{decided_as, decision, projected, record},

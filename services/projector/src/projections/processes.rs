@@ -3,7 +3,8 @@
 use std::collections::btree_map::Entry;
 
 use kairo_proto::{
-    Body,
+    About,
+    about::Process,
     v1::{ProcessCanceled, ProcessExited, ProcessProgress, ProcessSpawned, ProcessUsage},
 };
 use kairo_read_model::stored::{Json, Key};
@@ -13,12 +14,12 @@ use super::{Fact, number, progress};
 use crate::changes::{Advance, Canceled, Changes, Exited, ProcessEvent, Spawned, Usage};
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
-    match &fact.record.body {
-        Body::ProcessSpawned(process) => spawn(fact, process, changes),
-        Body::ProcessProgress(process) => advance(fact, process, changes),
-        Body::ProcessCanceled(process) => cancel(fact, process, changes),
-        Body::ProcessExited(process) => exit(fact, process, changes),
-        _ => {}
+    let About::Process(process) = fact.record.body.about() else { return };
+    match process {
+        Process::Spawned(process) => spawn(fact, process, changes),
+        Process::Progress(process) => advance(fact, process, changes),
+        Process::Canceled(process) => cancel(fact, process, changes),
+        Process::Exited(process) => exit(fact, process, changes),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::collections::btree_map::Entry;
 
-use kairo_proto::v1::{self, DecidedEvent, TaskChanged, TaskFired, decided_event::Event};
+use kairo_proto::{
+    Decided, about,
+    v1::{self, DecidedEvent, TaskChanged, TaskFired},
+};
 use kairo_read_model::stored::{Json, Key, Time};
 use uuid::Uuid;
 
@@ -19,15 +22,15 @@ const COMPLETED: &str = "completed";
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     for (position, event, what) in decided(fact) {
+        let Decided::Task(what) = what.about() else { continue };
         match what {
-            Event::TaskScheduled(scheduled) => {
+            about::Task::Scheduled(scheduled) => {
                 if let Some(task) = &scheduled.task {
                     schedule(fact, position, event, task, changes);
                 }
             }
-            Event::TaskFired(fired) => fire(fact, position, event, fired, changes),
-            Event::TaskChanged(changed) => change(fact, changed, changes),
-            _ => {}
+            about::Task::Fired(fired) => fire(fact, position, event, fired, changes),
+            about::Task::Changed(changed) => change(fact, changed, changes),
         }
     }
 }
@@ -124,7 +127,7 @@ fn occurrence(count: u64) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use kairo_proto::v1::TaskScheduled;
+    use kairo_proto::v1::{TaskScheduled, decided_event::Event};
 
     use super::{
         super::testing::{decided_as, decision, projected},

@@ -1,7 +1,7 @@
 //! Threads: begun by an event, as young as the last event in them, and what they are about by now. Messages are put
 //! into them by what is decided on them.
 
-use kairo_proto::v1::{ThreadCreated, decided_event::Event};
+use kairo_proto::{Decided, about, v1::ThreadCreated};
 use kairo_read_model::stored::Key;
 
 use super::{Fact, decided, turn};
@@ -10,26 +10,12 @@ use crate::changes::{Archiving, Changes, Description, Placed, Thread, Touch};
 pub fn project(fact: &Fact, changes: &mut Changes) {
     let Some(agent) = &fact.agent else { return };
     for (_, event, what) in decided(fact) {
-        match what {
-            Event::ThreadCreated(created) => {
-                let Some(thread) = Key::some(&created.thread_id) else { continue };
-                changes.threads.entry((agent.clone(), thread)).or_insert_with(|| begun(fact, created));
-            }
-            Event::ThreadSummarized(summarized) => {
-                let description = Description {
-                    sequence: fact.sequence,
-                    title: summarized.title.as_str().into(),
-                    summary: summarized.summary.as_str().into(),
-                };
-                changes.described.insert((agent.clone(), summarized.thread_id.as_str().into()), description);
-            }
-            Event::ThreadArchived(archived) => archive(fact, agent, &archived.thread_id, archived.archived, changes),
-            // Whoever goes on with a thread takes it out again.
-            Event::ThreadMatched(matched) => archive(fact, agent, &matched.thread_id, false, changes),
-            _ => {}
+        let what = what.about();
+        if let Decided::Thread(what) = what {
+            told(fact, agent, what, changes);
         }
         // A suggestion leaves open where the message belongs; another turn has a message of its own, or none.
-        let settles = !matches!(what, Event::ThreadSuggested(_)) && event.turn_id.is_empty();
+        let settles = !matches!(what, Decided::Thread(about::Thread::Suggested(_))) && event.turn_id.is_empty();
         if let Some(thread) = Key::some(&event.thread_id).filter(|_| settles) {
             changes.placed.entry(turn(fact, event)).or_insert(Placed { sequence: fact.sequence, thread });
         }
@@ -46,6 +32,27 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
     }
     for thread in fact.events.iter().filter_map(|event| event.thread_id.as_deref().and_then(Key::some)) {
         changes.touched.insert((agent.clone(), thread), Touch { sequence: fact.sequence, at: fact.at });
+    }
+}
+
+fn told(fact: &Fact, agent: &Key, what: about::Thread<'_>, changes: &mut Changes) {
+    match what {
+        about::Thread::Created(created) => {
+            let Some(thread) = Key::some(&created.thread_id) else { return };
+            changes.threads.entry((agent.clone(), thread)).or_insert_with(|| begun(fact, created));
+        }
+        about::Thread::Summarized(summarized) => {
+            let description = Description {
+                sequence: fact.sequence,
+                title: summarized.title.as_str().into(),
+                summary: summarized.summary.as_str().into(),
+            };
+            changes.described.insert((agent.clone(), summarized.thread_id.as_str().into()), description);
+        }
+        about::Thread::Archived(archived) => archive(fact, agent, &archived.thread_id, archived.archived, changes),
+        // Whoever goes on with a thread takes it out again.
+        about::Thread::Matched(matched) => archive(fact, agent, &matched.thread_id, false, changes),
+        about::Thread::Suggested(_) => {}
     }
 }
 
@@ -66,12 +73,11 @@ fn archive(fact: &Fact, agent: &Key, thread: &str, archived: bool, changes: &mut
 
 #[cfg(test)]
 mod tests {
-    use kairo_proto::v1::{DecidedEvent, ThreadArchived, ThreadMatched, ThreadSuggested, ThreadSummarized};
-
-    use super::{
-        super::testing::{decided, decided_as, decision, projected},
-        *,
+    use kairo_proto::v1::{
+        DecidedEvent, ThreadArchived, ThreadMatched, ThreadSuggested, ThreadSummarized, decided_event::Event,
     };
+
+    use super::super::testing::{decided, decided_as, decision, projected};
 
     #[test]
     fn a_thread_begins_once_and_ages_with_its_events() {

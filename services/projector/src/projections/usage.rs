@@ -1,8 +1,9 @@
 //! What agents' model calls took: every completion of a decision, answered or failed.
 
 use kairo_proto::{
-    Body,
-    v1::{AgentDecision, Completion, DecidedEvent, agent_action::Action, decided_event::Event},
+    Body, Decided,
+    about::{Chain, Thread, Turn},
+    v1::{AgentDecision, Completion, DecidedEvent},
 };
 use kairo_read_model::stored::Key;
 
@@ -46,22 +47,22 @@ fn user(decision: &AgentDecision) -> Option<&str> {
 }
 
 fn named(event: &DecidedEvent) -> Option<&str> {
-    match event.event.as_ref()? {
-        Event::Action(action) => match action.action.as_ref()? {
-            Action::Say(say) => Some(&say.user),
-            Action::ToolCall(_) => None,
-        },
-        Event::ThreadCreated(created) => Some(&created.user),
-        Event::ThreadSuggested(suggested) => Some(&suggested.user),
-        Event::ApprovalRequested(requested) => Some(&requested.user),
-        _ => None,
+    match event.event.as_ref()?.about() {
+        Decided::Turn(Turn::Action(_)) => event.say().map(|say| say.user.as_str()),
+        Decided::Thread(Thread::Created(created)) => Some(&created.user),
+        Decided::Thread(Thread::Suggested(suggested)) => Some(&suggested.user),
+        Decided::Chain(Chain::ApprovalRequested(requested)) => Some(&requested.user),
+        Decided::Turn(Turn::Thought(_) | Turn::Failed(_) | Turn::Joined(_)) => None,
+        Decided::Thread(Thread::Matched(_) | Thread::Summarized(_) | Thread::Archived(_)) => None,
+        Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => None,
+        Decided::Task(_) | Decided::Memory(_) => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use kairo_core::record::Record;
-    use kairo_proto::v1::{CompletionError, Say, ThreadMatched};
+    use kairo_proto::v1::{CompletionError, Say, ThreadMatched, agent_action::Action, decided_event::Event};
 
     use super::{
         super::testing::{decided_as, projected, record},

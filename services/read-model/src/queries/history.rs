@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sqlx::query_as;
@@ -14,6 +15,16 @@ use crate::{
     rendered::{self, rendered},
     stored::{Key, Time, U32, U64},
 };
+
+/// What stands with the call it is about, or with the user's own words, instead of by itself.
+const TOLD_ELSEWHERE: &[&str] = &[
+    v1::AgentMessage::TYPE,
+    v1::UserMessage::TYPE,
+    v1::ToolInvoke::TYPE,
+    v1::ToolProgress::TYPE,
+    v1::ToolResult::TYPE,
+    v1::ProcessProgress::TYPE,
+];
 
 /// A stretch of a thread's events.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -83,17 +94,16 @@ impl Snapshot {
         let limit = limit.clamp(1, MAX_ROWS);
         let (agent, thread) = (Key::from(agent), Key::from(thread));
         let (sequence, position) = place(before.unwrap_or(END));
-        // What is left out stands with the call it is about, or with the user's own words.
         let rows = rendered!(
             "agent = $1 AND thread_id = $2 AND (sequence, position) < ($3, $4)
-                AND type NOT IN ('kairo.agent.message.v1', 'kairo.user.message.v1', 'kairo.tool.invoke.v1',
-                                 'kairo.tool.progress.v1', 'kairo.tool.result.v1', 'kairo.process.progress.v1')
+                AND type <> ALL($6)
              ORDER BY sequence DESC, position DESC LIMIT $5",
             &agent as _,
             &thread as _,
             sequence,
             position,
-            i64::from(limit) + 1
+            i64::from(limit) + 1,
+            TOLD_ELSEWHERE as _
         );
         let rows = rows.fetch_all(&mut **self.connection().await).await?;
         let inputs = query_as!(
@@ -167,19 +177,19 @@ fn heard(input: Input) -> ThreadEvent {
 fn told(event: EventJson) -> ThreadEvent {
     let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
     let (name, params) = match event.type_name.as_str() {
-        "kairo.agent.action.v1" if text("type") == "tool_call" => {
+        v1::AgentAction::TYPE if text("type") == "tool_call" => {
             (text("tool").to_owned(), Some(event.payload.get("args").cloned().unwrap_or_default()))
         }
-        "kairo.agent.action.v1" => ("agent.reply".to_owned(), None),
-        "kairo.agent.thought.v1" => ("agent.think".to_owned(), None),
-        "kairo.agent.choice.v1" => ("user.choice".to_owned(), None),
-        "kairo.agent.approval.v1" => ("user.approval".to_owned(), None),
-        "kairo.agent.command.v1" => ("user.command".to_owned(), None),
-        "kairo.thread.matched.v1" | "kairo.thread.suggested.v1" => ("thread.match".to_owned(), None),
-        "kairo.thread.summarized.v1" => ("thread.summarize".to_owned(), None),
-        "kairo.thread.archived.v1" => ("thread.archive".to_owned(), None),
-        "kairo.chain.started.v1" => ("agent.chain".to_owned(), None),
-        "kairo.memory.appended.v1" => ("memory.append".to_owned(), None),
+        v1::AgentAction::TYPE => ("agent.reply".to_owned(), None),
+        v1::AgentThought::TYPE => ("agent.think".to_owned(), None),
+        v1::AgentChoice::TYPE => ("user.choice".to_owned(), None),
+        v1::AgentApproval::TYPE => ("user.approval".to_owned(), None),
+        v1::AgentCommand::TYPE => ("user.command".to_owned(), None),
+        v1::ThreadMatched::TYPE | v1::ThreadSuggested::TYPE => ("thread.match".to_owned(), None),
+        v1::ThreadSummarized::TYPE => ("thread.summarize".to_owned(), None),
+        v1::ThreadArchived::TYPE => ("thread.archive".to_owned(), None),
+        v1::ChainStarted::TYPE => ("agent.chain".to_owned(), None),
+        v1::MemoryAppended::TYPE => ("memory.append".to_owned(), None),
         other => (short(other).to_owned(), None),
     };
     let result = params.is_none().then(|| without_form(&event.payload));
@@ -228,16 +238,16 @@ mod tests {
     #[test]
     fn events_have_the_names_of_the_seed() {
         let call = event(
-            "kairo.agent.action.v1",
+            v1::AgentAction::TYPE,
             json!({"type": "tool_call", "tool": "email.search", "args": {"from": "Sarah"}, "text": ""}),
         );
         assert_eq!(
             (call.event.as_str(), call.params, call.result),
             ("email.search", Some(json!({"from": "Sarah"})), None)
         );
-        let said = event("kairo.agent.action.v1", json!({"type": "say", "text": "hello"}));
+        let said = event(v1::AgentAction::TYPE, json!({"type": "say", "text": "hello"}));
         assert_eq!((said.event.as_str(), said.result), ("agent.reply", Some(json!({"text": "hello"}))));
-        assert_eq!(event("kairo.thread.matched.v1", json!({})).event, "thread.match");
-        assert_eq!(event("kairo.chain.step_ended.v1", json!({})).event, "chain.step_ended");
+        assert_eq!(event(v1::ThreadMatched::TYPE, json!({})).event, "thread.match");
+        assert_eq!(event(v1::ChainStepEnded::TYPE, json!({})).event, "chain.step_ended");
     }
 }

@@ -14,7 +14,7 @@ use kairo_core::{
 };
 use kairo_proto::{
     Body,
-    v1::{ToolInvoke, ToolResult},
+    v1::{ToolCatalogue, ToolInvoke, ToolResult},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -229,10 +229,8 @@ impl Control {
         let Ok(owner) = Name::parse(Service::ToolRunner.name()) else { return Ok(false) };
         let last = self.bus.last(&CATALOGUE.of(&owner)).await?;
         let offered = last.and_then(|raw| raw.read(self.bus.limits.max_body_bytes).ok()).map(|record| record.body);
-        Ok(match offered {
-            Some(Body::ToolCatalogue(offered)) => offered.tools.iter().any(|spec| spec.name == tool && spec.idempotent),
-            _ => false,
-        })
+        let offered = offered.as_ref().and_then(ToolCatalogue::of);
+        Ok(offered.is_some_and(|offered| offered.tools.iter().any(|spec| spec.name == tool && spec.idempotent)))
     }
 
     /// Writes how the action ended, unless somebody has.
@@ -245,21 +243,16 @@ impl Control {
     /// How the action ended, once the log says so.
     async fn ended(&self, aim: &Aim<'_>) -> ToolResult {
         let subject = TOOL_RESULT.of(&aim.target.agent);
-        log::wait_for(&self.bus, &subject, aim.since, |record| match &record.body {
-            Body::ToolResult(result) if Uuid::parse_str(&result.action_id) == Ok(aim.target.action) => {
-                Some(result.clone())
-            }
-            _ => None,
+        log::wait_for(&self.bus, &subject, aim.since, |record| {
+            let result = ToolResult::of(&record.body);
+            result.filter(|result| Uuid::parse_str(&result.action_id) == Ok(aim.target.action)).cloned()
         })
         .await
     }
 }
 
 fn hands(invoke: &Record, action: Uuid) -> Hands {
-    let runner = match &invoke.body {
-        Body::ToolInvoke(invoke) => invoke.runner.clone(),
-        _ => String::new(),
-    };
+    let runner = ToolInvoke::of(&invoke.body).map(|invoke| invoke.runner.clone()).unwrap_or_default();
     match log::invocation(invoke, action).map(|invocation| invocation.executor.as_str()) {
         Some(NOBODY) => Hands::Nobody,
         Some(executor) if executor == Executor::ProcessSupervisor.as_str() => Hands::Supervisors,

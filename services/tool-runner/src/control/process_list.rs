@@ -7,7 +7,7 @@ use futures::{
     try_join,
 };
 use kairo_core::bus::ledger::Entry;
-use kairo_proto::Body;
+use kairo_proto::v1::{ProcessExited, ProcessSpawned};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -44,11 +44,8 @@ impl ProcessList {
     fn describe(&self, sequence: u64) -> BoxFuture<'_, Result<Value, ToolError>> {
         Box::pin(async move {
             let record = self.control.bus.at(sequence).await.map_err(unavailable)?;
-            Ok(match &record.body {
-                Body::ProcessSpawned(spawned) => describe::listed(spawned),
-                Body::ProcessExited(exited) => describe::listed_ended(exited),
-                _ => Value::Null,
-            })
+            let spawned = ProcessSpawned::of(&record.body).map(describe::listed);
+            Ok(spawned.or_else(|| ProcessExited::of(&record.body).map(describe::listed_ended)).unwrap_or_default())
         })
     }
 }

@@ -2,10 +2,7 @@
 
 use futures::try_join;
 use kairo_core::subjects::PROCESS_EXITED;
-use kairo_proto::{
-    Body,
-    v1::{ProcessExited, ProcessSpawned},
-};
+use kairo_proto::v1::{ProcessExited, ProcessSpawned};
 use uuid::Uuid;
 
 use super::{Control, Target, describe, unavailable};
@@ -26,10 +23,12 @@ impl Control {
         let spawned = self.spawned.record(agent, *after, *action);
         let exited = self.exited.record(agent, *after, *action);
         let (spawned, exited) = try_join!(spawned, exited).map_err(unavailable)?;
-        Ok(match (spawned.map(|record| record.body), exited.map(|record| record.body)) {
-            (_, Some(Body::ProcessExited(exited))) => Process::Ended(Box::new(exited)),
-            (Some(Body::ProcessSpawned(spawned)), _) => Process::Running(Box::new(spawned)),
-            _ => Process::NotBegun,
+        let exited = exited.and_then(|record| ProcessExited::try_from(record.body).ok());
+        let spawned = spawned.and_then(|record| ProcessSpawned::try_from(record.body).ok());
+        Ok(match (spawned, exited) {
+            (_, Some(exited)) => Process::Ended(Box::new(exited)),
+            (Some(spawned), None) => Process::Running(Box::new(spawned)),
+            (None, None) => Process::NotBegun,
         })
     }
 
@@ -45,11 +44,9 @@ impl Control {
     /// How the process ended, once the log says so.
     pub(super) async fn end(&self, target: &Target) -> ProcessExited {
         let subject = PROCESS_EXITED.of(&target.agent);
-        log::wait_for(&self.bus, &subject, target.after, |record| match &record.body {
-            Body::ProcessExited(exited) if Uuid::parse_str(&exited.action_id) == Ok(target.action) => {
-                Some(exited.clone())
-            }
-            _ => None,
+        log::wait_for(&self.bus, &subject, target.after, |record| {
+            let exited = ProcessExited::of(&record.body);
+            exited.filter(|exited| Uuid::parse_str(&exited.action_id) == Ok(target.action)).cloned()
         })
         .await
     }

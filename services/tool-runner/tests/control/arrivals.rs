@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use kairo_core::record::Record;
-use kairo_proto::{Body, v1::EmailReceived};
+use kairo_proto::v1::EmailReceived;
 use tempfile::TempDir;
 
 use super::kairo::Kairo;
@@ -45,10 +45,7 @@ fn mail(subject: &str) -> Vec<u8> {
 }
 
 fn received(record: &Record) -> Option<EmailReceived> {
-    match &record.body {
-        Body::EmailReceived(mail) => Some(mail.clone()),
-        _ => None,
-    }
+    EmailReceived::of(&record.body).cloned()
 }
 
 /// Waits until each of these mails has an event.

@@ -1,6 +1,6 @@
 //! Tools that a human must consent to.
 
-use kairo_proto::Body;
+use kairo_proto::{Body, v1::ToolCatalogue};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -15,12 +15,8 @@ async fn without_consent_nothing_is_begun() {
         ("KAIRO_TOOL_RUNNER__NO_APPROVAL", "tools.date_calc".to_owned()),
     ];
     let kairo = Kairo::start(2, &env).await;
-    let needs_approval = kairo
-        .wait("kairo.system.*.catalogue", |record| match &record.body {
-            Body::ToolCatalogue(catalogue) => Some(catalogue.tools.clone()),
-            _ => None,
-        })
-        .await;
+    let needs_approval =
+        kairo.wait("kairo.system.*.catalogue", |record| Some(ToolCatalogue::of(&record.body)?.tools.clone())).await;
     let needs_approval: Vec<&str> =
         needs_approval.iter().filter(|tool| tool.needs_approval).map(|tool| tool.name.as_str()).collect();
     assert_eq!(needs_approval, ["email.send", "team.members", "tools.now"]);

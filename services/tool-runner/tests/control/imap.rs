@@ -142,11 +142,8 @@ async fn announced(kairo: &Kairo, subjects: &[&str]) -> Vec<EmailReceived> {
 /// The subjects of all mails that have an event, in order.
 async fn all(kairo: &Kairo) -> Vec<String> {
     let log = kairo.log().await;
-    let mails = log.iter().filter_map(|record| match &record.body {
-        Body::EmailReceived(mail) => Some(mail.subject.clone()),
-        _ => None,
-    });
-    let mut subjects: Vec<String> = mails.collect();
+    let mails = log.iter().filter_map(|record| EmailReceived::of(&record.body));
+    let mut subjects: Vec<String> = mails.map(|mail| mail.subject.clone()).collect();
     subjects.sort();
     subjects
 }

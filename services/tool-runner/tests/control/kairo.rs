@@ -182,22 +182,18 @@ impl Kairo {
 
     /// How an action ended, and the record that says so.
     pub async fn result(&self, action: Uuid) -> (ToolResult, Record) {
-        self.wait("kairo.tool.*.result", |record| match &record.body {
-            Body::ToolResult(result) if result.action_id == action.to_string() => {
-                Some((result.clone(), record.clone()))
-            }
-            _ => None,
+        self.wait("kairo.tool.*.result", |record| {
+            let result = ToolResult::of(&record.body).filter(|result| result.action_id == action.to_string())?;
+            Some((result.clone(), record.clone()))
         })
         .await
     }
 
     /// The entry of the ledger that an action stands in.
     pub async fn invoke(&self, action: Uuid) -> ToolInvoke {
-        self.wait("kairo.tool.*.invoke", |record| match &record.body {
-            Body::ToolInvoke(invoke) if invoke.actions.iter().any(|one| one.action_id == action.to_string()) => {
-                Some(invoke.clone())
-            }
-            _ => None,
+        self.wait("kairo.tool.*.invoke", |record| {
+            let begins = |invoke: &&ToolInvoke| invoke.actions.iter().any(|one| one.action_id == action.to_string());
+            ToolInvoke::of(&record.body).filter(begins).cloned()
         })
         .await
     }

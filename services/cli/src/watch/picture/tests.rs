@@ -1,4 +1,5 @@
 use jiff::Timestamp;
+use kairo_proto::v1;
 use serde_json::json;
 
 use super::*;
@@ -80,7 +81,7 @@ fn what_runs_is_shown_until_it_has_ended() {
 
     // It may be asked to end before it began.
     let mut history_of_haste = history();
-    history_of_haste.retain(|event| event.type_name != "kairo.process.progress.v1");
+    history_of_haste.retain(|event| event.type_name != v1::ProcessProgress::TYPE);
     let canceled = history_of_haste.remove(5);
     history_of_haste.insert(4, EventJson { sequence: 4, position: 1, ..canceled });
     let hasty = picture(&history_of_haste[..6]);

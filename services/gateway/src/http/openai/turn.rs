@@ -1,6 +1,7 @@
 //! A turn as the log tells it: from a user's message to what is answered. Pure.
 
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -98,19 +99,19 @@ impl Turn {
         let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
         match event.type_name.as_str() {
             // What is said besides, such as by a reminder, answers nothing.
-            "kairo.agent.action.v1" if text("type") == "say" && text("message_id") == self.message_id => {
+            v1::AgentAction::TYPE if text("type") == "say" && text("message_id") == self.message_id => {
                 self.said.push(event.text().to_owned());
                 self.replied = event.is_final_reply();
             }
-            "kairo.agent.joined.v1" if text("message_id") == self.message_id => {
+            v1::AgentJoined::TYPE if text("message_id") == self.message_id => {
                 if let Ok(into) = Uuid::parse_str(text("into_correlation_id")) {
                     self.correlation = into;
                     self.message_id = text("into_message_id").to_owned();
                 }
             }
-            "kairo.thread.suggested.v1" => self.open.push(suggested(event)),
-            "kairo.agent.approval_requested.v1" => self.open.push(requested(event)),
-            "kairo.user.undelivered.v1" => self.undelivered = Some(event.text().to_owned()),
+            v1::ThreadSuggested::TYPE => self.open.push(suggested(event)),
+            v1::ApprovalRequested::TYPE => self.open.push(requested(event)),
+            v1::UserMessageUndelivered::TYPE => self.undelivered = Some(event.text().to_owned()),
             _ => {}
         }
     }
@@ -118,8 +119,8 @@ impl Turn {
     /// An answer of the user to what is open. It begins a chain of its own.
     fn settle(&mut self, event: &EventJson) {
         let field = match event.type_name.as_str() {
-            "kairo.agent.choice.v1" => "offer_id",
-            "kairo.agent.approval.v1" => "action_id",
+            v1::AgentChoice::TYPE => "offer_id",
+            v1::AgentApproval::TYPE => "action_id",
             _ => return,
         };
         let named = event.payload.get(field).and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok());
@@ -198,7 +199,7 @@ mod tests {
 
     fn say(correlation: u128, message_id: &str, text: &str, last: bool) -> EventJson {
         let payload = json!({ "type": "say", "text": text, "message_id": message_id, "final": last });
-        event(9, correlation, "kairo.agent.action.v1", payload)
+        event(9, correlation, v1::AgentAction::TYPE, payload)
     }
 
     fn decision(events: Vec<EventJson>) -> Said {
@@ -227,7 +228,7 @@ mod tests {
     fn a_message_that_is_answered_with_another_is_answered() {
         let mut turn = turn();
         let into = json!({ "message_id": "m", "into_correlation_id": Uuid::from_u128(7), "into_message_id": "n" });
-        let joined = event(3, TURN, "kairo.agent.joined.v1", into);
+        let joined = event(3, TURN, v1::AgentJoined::TYPE, into);
         turn.take(&decision(vec![joined, say(7, "n", "both", true)]));
         assert_eq!((turn.outcome(), turn.said().len()), (Some(Outcome::Replied), 1));
     }
@@ -236,12 +237,12 @@ mod tests {
     fn a_question_is_put_until_it_is_answered() {
         let mut turn = turn();
         let asked = json!({ "user": "ann", "tool": "email.send", "arguments": "{\"to\":\"x\"}" });
-        turn.take(&decision(vec![event(4, TURN, "kairo.agent.approval_requested.v1", asked)]));
+        turn.take(&decision(vec![event(4, TURN, v1::ApprovalRequested::TYPE, asked)]));
         let Some(Outcome::Asked(text)) = turn.outcome() else { panic!("{turn:?}") };
         let id = Uuid::from_u128(4);
         assert!(text.contains("consent to call email.send with {\"to\":\"x\"}"), "{text}");
         assert!(text.contains(&format!("kairo approve {id} --agent coach --user ann")), "{text}");
-        turn.take(&decision(vec![event(5, 99, "kairo.agent.approval.v1", json!({ "action_id": id }))]));
+        turn.take(&decision(vec![event(5, 99, v1::AgentApproval::TYPE, json!({ "action_id": id }))]));
         assert_eq!(turn.outcome(), None);
         turn.take(&decision(vec![say(TURN, "m", "Sent.", true)]));
         assert_eq!(turn.outcome(), Some(Outcome::Replied));
@@ -252,7 +253,7 @@ mod tests {
         let mut turn = turn();
         let asked =
             json!({ "user": "ann", "action": "suggest_switch", "summary": "shoes", "reason": "the shoe shop." });
-        turn.take(&decision((0..500).map(|id| event(id, TURN, "kairo.thread.suggested.v1", asked.clone())).collect()));
+        turn.take(&decision((0..500).map(|id| event(id, TURN, v1::ThreadSuggested::TYPE, asked.clone())).collect()));
         let Some(Outcome::Asked(text)) = turn.outcome() else { panic!("{turn:?}") };
         assert!(text.contains("another thread, shoes (the shoe shop). Go on there?"), "{text}");
         assert!(text.contains("490 more questions wait") && text.len() < 10_000, "{text}");
@@ -261,7 +262,7 @@ mod tests {
     #[test]
     fn what_nobody_receives_is_told() {
         let mut turn = turn();
-        let mut said = decision(vec![event(3, TURN, "kairo.user.undelivered.v1", json!({ "text": "no agent" }))]);
+        let mut said = decision(vec![event(3, TURN, v1::UserMessageUndelivered::TYPE, json!({ "text": "no agent" }))]);
         said.subject = "kairo.user.ann.undelivered".to_owned();
         assert_eq!(turn.take(&said), None);
         assert_eq!(turn.outcome(), Some(Outcome::Undelivered("no agent".to_owned())));

@@ -78,11 +78,9 @@ fn finish(state: &AgentState, name: &str, params: Value, answer: &str) -> Result
 }
 
 fn memories(done: &Done) -> Vec<&MemoryAppended> {
-    let memory = |event: &Event| matches!(event, Event::MemoryAppended(_));
-    assert!(done.events.iter().all(memory), "{:?}", done.events);
-    let memories = done.events.iter().filter_map(|event| match event {
-        Event::MemoryAppended(memory) => Some(memory),
-        _ => None,
+    let memories = done.events.iter().map(|event| {
+        let Event::MemoryAppended(memory) = event else { panic!("not a memory: {event:?}") };
+        memory
     });
     memories.collect()
 }

@@ -1,7 +1,10 @@
 //! Asking on Thursday, 5 March 2026, 10:00 in Berlin.
 
 use jiff::Timestamp;
-use kairo_proto::v1::{TaskDue, decided_event::Event};
+use kairo_proto::{
+    Decided, about,
+    v1::{TaskDue, decided_event::Event},
+};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -62,11 +65,11 @@ impl Agent {
             panic!("it asks no model")
         };
         for event in &events {
-            match event {
-                Event::TaskScheduled(scheduled) => self.state.tasks.schedule(now(), scheduled.task.as_ref().unwrap()),
-                Event::TaskChanged(changed) => self.state.tasks.change(changed),
-                Event::TaskFired(fired) => self.state.tasks.fire(fired),
-                other => panic!("{other:?}"),
+            let Decided::Task(task) = event.about() else { panic!("{event:?}") };
+            match task {
+                about::Task::Scheduled(scheduled) => self.state.tasks.schedule(now(), scheduled.task.as_ref().unwrap()),
+                about::Task::Changed(changed) => self.state.tasks.change(changed),
+                about::Task::Fired(fired) => self.state.tasks.fire(fired),
             }
         }
         Ok((result, events))

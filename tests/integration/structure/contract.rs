@@ -1,0 +1,155 @@
+//! What keeps the code to the contract: types are named by it alone, and matches on what it lists have no wildcard.
+
+use std::path::Path;
+
+use kairo_proto::Body;
+use regex::Regex;
+
+use super::{is_generated, root, rust_files};
+
+/// What tests call a type that this version does not know, after `kairo.`.
+const UNKNOWN: &[&str] =
+    &["agent.defined.v9", "agent.dreamt.v1", "nothing.known.v1", "tool.result.v9", "tool.result.v12", "x.v9"];
+
+/// The types that a file writes out, in code and in statements of SQL; its comments may.
+fn written_types(text: &str) -> Vec<String> {
+    let quoted = Regex::new(r#"["'](kairo\.[a-z_.]+\.v[0-9]+)\\?["']"#).unwrap();
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let found = code.flat_map(|line| quoted.captures_iter(line).map(|found| found[1].to_owned()).collect::<Vec<_>>());
+    found.filter(|name| !UNKNOWN.iter().any(|unknown| name.strip_prefix("kairo.") == Some(*unknown))).collect()
+}
+
+fn files() -> impl Iterator<Item = (String, String)> {
+    let shown = |path: &Path| path.strip_prefix(root()).unwrap().display().to_string();
+    let files = ["services", "tests"].into_iter().flat_map(|folder| rust_files(&root().join(folder)));
+    files.filter(|path| !is_generated(path)).map(move |path| (shown(&path), std::fs::read_to_string(&path).unwrap()))
+}
+
+#[test]
+fn types_are_named_by_the_contract() {
+    let written = |(path, text): (String, String)| {
+        written_types(&text).into_iter().map(move |name| format!("{path}: {name}")).collect::<Vec<_>>()
+    };
+    let found: Vec<String> = files().flat_map(written).collect();
+    assert!(found.is_empty(), "to be written as v1::<message>::TYPE: {found:#?}");
+    for name in UNKNOWN {
+        assert!(!Body::TYPES.contains(&format!("kairo.{name}").as_str()), "{name} is known");
+    }
+    // That it would be found if it were there.
+    for name in Body::TYPES {
+        for text in
+            [format!("of(\"{name}\")"), format!("type IN ('{name}')"), format!(r#"line.contains("\"{name}\"")"#)]
+        {
+            assert_eq!(written_types(&text), [*name], "{text}");
+        }
+    }
+}
+
+/// Enums that are matched variant by variant: a new variant is to be decided on wherever it matters.
+const CLOSED: &str = r"\b(?:Body|Event|About|Decided|Type|about::\w+)::\w|\bAction::(?:Say|ToolCall)\b";
+
+/// Whatever the value is, alone or within a result or an option.
+const WILDCARD: &str = r"^&?(?:(?:Some|Ok)\(\s*)?(?:ref )?(?:_|[a-z]\w*)\s*\)?$";
+
+/// Code without comments, strings and characters.
+fn bare(text: &str) -> String {
+    let words = r####"//[^\n]*|r#"(?s:.*?)"#|r"[^"]*"|"(?s:\\.|[^"\\])*"|'(?:\\[^']*|[^\\'])'"####;
+    Regex::new(words).unwrap().replace_all(text, "0").into_owned()
+}
+
+/// Where this stands outside of brackets; none if it does not before a bracket closes that is not opened here.
+fn outside(code: &str, what: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, byte) in code.bytes().enumerate() {
+        if depth == 0 && code.as_bytes()[at..].starts_with(what.as_bytes()) {
+            return Some(at);
+        }
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The patterns of the arms that stand here, up to the end of their match.
+fn patterns(mut arms: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    while let Some(arrow) = outside(arms, "=>") {
+        found.push(arms[..arrow].trim());
+        let arm = arms[arrow + 2..].trim_start();
+        let rest = match arm.strip_prefix('{') {
+            Some(block) => outside(block, "}").map(|end| block[end + 1..].trim_start_matches(',')),
+            None => outside(arm, ",").map(|end| &arm[end + 1..]),
+        };
+        let Some(rest) = rest else { break };
+        arms = rest;
+    }
+    found
+}
+
+/// The matches on a closed enum that have an arm for all the rest: what they match.
+fn wildcards(text: &str) -> Vec<String> {
+    let code = bare(text);
+    // What is imported by its name alone.
+    let imports = Regex::new(r"use kairo_proto::[^;]*?\babout::(\{[^}]*\}|\w+)").unwrap();
+    let imported: Vec<&str> = imports.captures_iter(&code).map(|found| found.get(1).unwrap().as_str()).collect();
+    let names = Regex::new(r"[A-Z]\w+").unwrap();
+    let groups = imported.iter().flat_map(|names_of| names.find_iter(names_of)).map(|name| name.as_str());
+    let closed: Vec<String> =
+        std::iter::once(CLOSED.to_owned()).chain(groups.map(|name| format!(r"\b{name}::\w"))).collect();
+    let (closed, wildcard) = (Regex::new(&closed.join("|")).unwrap(), Regex::new(WILDCARD).unwrap());
+    let every = |pattern: &str| {
+        let ways = pattern.split('|').map(str::trim);
+        ways.filter(|way| !matches!(*way, "true" | "false")).any(|way| wildcard.is_match(way))
+    };
+    let matches = Regex::new(r"\bmatch\s").unwrap();
+    let found = matches.find_iter(&code).filter_map(|start| {
+        let head = &code[start.end()..];
+        let open = outside(head, "{")?;
+        let patterns = patterns(&head[open + 1..]);
+        let is_closed = patterns.iter().any(|pattern| closed.is_match(pattern));
+        (is_closed && patterns.iter().any(|pattern| every(pattern))).then(|| head[..open].trim().to_owned())
+    });
+    found.collect()
+}
+
+#[test]
+fn matches_on_events_and_actions_name_what_they_ignore() {
+    // Events of another kind.
+    let others = |text: &str| text.contains("pulldown_cmark");
+    let found = |(path, text): (String, String)| {
+        wildcards(&text).into_iter().map(move |what| format!("{path}: match {what}")).collect::<Vec<_>>()
+    };
+    let found: Vec<String> = files().filter(|(_, text)| !others(text)).flat_map(found).collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn a_wildcard_is_found_wherever_it_stands() {
+    let found = |arms: &str| wildcards(&format!("fn f() {{ match it {{ {arms} }} }}"));
+    for arms in [
+        "Body::A(a) => a, _ => 1",
+        "Body::A(a) if a > 0 => { a } other => other.len(),",
+        "Some(Event::A) => g(|a, b| match a { 1 => b, _ => 2 }), Some(_) | None => '}',",
+        "Ok(Body::A(_)) => \"=> {\", Ok(body) => \"\", Err(error) => error,",
+        "// Body::B => 1,\n_ => 0, Decided::Chain(about::Chain::Started(_)) => 1",
+        "Some(Action::Say(say)) => { say } _ => {}",
+    ] {
+        assert_eq!(found(arms), ["it"], "{arms}");
+    }
+    for arms in [
+        "Body::A(_) => match x { 1 => 2, _ => 3 }, Body::B { .. } | Body::C => 4",
+        "Some(Event::A) => 1, None => 2, Err(error) => 3",
+        "About::Tool(_) | About::User(_) => \"Body::A => 1, _ => 2\"",
+        "Other::A => Body::A, _ => Body::B",
+        "Body::A => true, // _ => 3",
+    ] {
+        assert!(found(arms).is_empty(), "{arms}");
+    }
+    let grouped = "match tool { Tool::Invoke(_) => 1, _ => 2 }";
+    assert_eq!(wildcards(&format!("use kairo_proto::{{Body, about::{{Process, Tool}}, v1}}; {grouped}")), ["tool"]);
+    assert_eq!(wildcards(&format!("use kairo_proto::about::Tool; {grouped}")), ["tool"]);
+    assert!(wildcards(grouped).is_empty());
+}
