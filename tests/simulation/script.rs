@@ -119,9 +119,14 @@ fn say(chance: &mut Chance) -> Answer {
     }
 }
 
-/// What a process is to run: how many milliseconds it works; now and then what nobody may run.
+/// What a process is to run: how many milliseconds it works, at times for longer than a frozen supervisor is waited for;
+/// now and then what nobody may run.
 fn program(chance: &mut Chance) -> Value {
-    let long = if chance.permille(300) { 6_000 } else { 200 };
+    let long = match chance.below(10) {
+        0 => 20_000,
+        1 | 2 => 6_000,
+        _ => 200,
+    };
     let program = if chance.permille(120) { "secret" } else { "work" };
     json!({ "program": program, "args": [chance.below(long).to_string()] })
 }

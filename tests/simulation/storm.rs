@@ -79,7 +79,8 @@ fn strike(world: &Shared) {
     if here.permille(faults.freeze)
         && let Some(replica) = here.some_living()
     {
-        let pause = here.length(6_000);
+        let longest = if here.permille(300) { 14_000 } else { 6_000 };
+        let pause = here.length(longest);
         here.freeze(world, vec![replica], pause);
     }
     if here.permille(faults.pause) {
