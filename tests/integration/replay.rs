@@ -44,12 +44,12 @@ fn tampered(path: &Path, name: &str, change: impl Fn(&mut AgentDecision)) -> Str
 
 /// What a decision says to the user.
 fn words(decision: &mut AgentDecision) -> Option<&mut String> {
-    decision.events.iter_mut().find_map(|event| match &mut event.event {
-        Some(Event::Action(action)) => match &mut action.action {
-            Some(Action::Say(say)) => Some(&mut say.text),
-            Some(Action::ToolCall(_)) | None => None,
-        },
-        _ => None,
+    decision.events.iter_mut().find_map(|event| {
+        let Some(Event::Action(action)) = &mut event.event else { return None };
+        match action.action.as_mut()? {
+            Action::Say(say) => Some(&mut say.text),
+            Action::ToolCall(_) => None,
+        }
     })
 }
 

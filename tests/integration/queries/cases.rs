@@ -45,8 +45,8 @@ pub const CASES: &[(&str, &str, &str)] = &[
     ("FROM approvals WHERE action_id = $1", "{ID}", "approvals_pkey"),
     ("FROM offers LEFT JOIN messages", "'u0', 50", "offers_open messages_pkey"),
     (
-        "agent = $1 AND thread_id = $2 AND (sequence, position) < ($3, $4) AND type NOT IN",
-        "'a7', 't7', {END}, 2147483647, 50",
+        "agent = $1 AND thread_id = $2 AND (sequence, position) < ($3, $4) AND type <> ALL($6)",
+        "'a7', 't7', {END}, 2147483647, 50, '{a,b}'",
         "events_of_thread log_pkey",
     ),
     (
