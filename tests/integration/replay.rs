@@ -95,10 +95,13 @@ async fn the_decisions_of_a_log_are_made_again() {
     let (code, said) = replay(&world, &[&other]).await;
     assert!(code == Some(1) && said[0].contains("differs at events."), "{said:?}");
     let drifted = tampered(&file, "drifted.log", |decision| {
-        decision.completions.iter_mut().for_each(|completion| completion.request_digest.clear());
+        for completion in &mut decision.completions {
+            completion.request_digest.clear();
+            completion.digests.as_mut().unwrap().tools += 1;
+        }
     });
     let (code, said) = replay(&world, &[&drifted]).await;
-    assert!(code == Some(1) && said[0].ends_with("same, from other requests (another request: 1)"), "{said:?}");
+    assert!(code == Some(1) && said[0].ends_with("same, from other requests (another request: 1 (tools))"), "{said:?}");
     let unpaid = tampered(&file, "unpaid.log", |decision| decision.completions.clear());
     let (code, said) = replay(&world, &[&unpaid]).await;
     assert!(code == Some(1) && said[0].contains("not replayable: "), "{said:?}");

@@ -716,6 +716,27 @@ pub struct Completion {
     /// Set when the call failed; everything above but tier, model and digest is then empty.
     #[prost(message, optional, tag = "11")]
     pub error: ::core::option::Option<CompletionError>,
+    /// What tells which part of the request another build builds otherwise.
+    #[prost(message, optional, tag = "12")]
+    pub digests: ::core::option::Option<RequestDigests>,
+}
+/// Digests of what a model was asked: the first 8 bytes of a SHA-256, 0 where there was nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RequestDigests {
+    /// The first message, if it is the system's.
+    #[prost(fixed64, tag = "1")]
+    pub system: u64,
+    #[prost(fixed64, tag = "2")]
+    pub tools: u64,
+    /// The messages that follow.
+    #[prost(fixed64, tag = "3")]
+    pub history: u64,
+    /// What the system says behind all of them: what is in progress, and what is to be done now.
+    #[prost(fixed64, tag = "4")]
+    pub facts: u64,
+    /// What depends on the endpoint's configuration: the model that was named, and which images and audio it was shown.
+    #[prost(fixed64, tag = "5")]
+    pub sent: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CompletionToolCall {

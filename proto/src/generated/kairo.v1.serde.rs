@@ -5161,6 +5161,9 @@ impl serde::Serialize for Completion {
         if self.error.is_some() {
             len += 1;
         }
+        if self.digests.is_some() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.Completion", len)?;
         if !self.tier.is_empty() {
             struct_ser.serialize_field("tier", &self.tier)?;
@@ -5199,6 +5202,9 @@ impl serde::Serialize for Completion {
         if let Some(v) = self.error.as_ref() {
             struct_ser.serialize_field("error", v)?;
         }
+        if let Some(v) = self.digests.as_ref() {
+            struct_ser.serialize_field("digests", v)?;
+        }
         struct_ser.end()
     }
 }
@@ -5226,6 +5232,7 @@ impl<'de> serde::Deserialize<'de> for Completion {
             "latency_ms",
             "latencyMs",
             "error",
+            "digests",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -5241,6 +5248,7 @@ impl<'de> serde::Deserialize<'de> for Completion {
             OutputTokens,
             LatencyMs,
             Error,
+            Digests,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -5274,6 +5282,7 @@ impl<'de> serde::Deserialize<'de> for Completion {
                             "outputTokens" | "output_tokens" => Ok(GeneratedField::OutputTokens),
                             "latencyMs" | "latency_ms" => Ok(GeneratedField::LatencyMs),
                             "error" => Ok(GeneratedField::Error),
+                            "digests" => Ok(GeneratedField::Digests),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -5304,6 +5313,7 @@ impl<'de> serde::Deserialize<'de> for Completion {
                 let mut output_tokens__ = None;
                 let mut latency_ms__ = None;
                 let mut error__ = None;
+                let mut digests__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Tier => {
@@ -5378,6 +5388,12 @@ impl<'de> serde::Deserialize<'de> for Completion {
                             }
                             error__ = map_.next_value()?;
                         }
+                        GeneratedField::Digests => {
+                            if digests__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("digests"));
+                            }
+                            digests__ = map_.next_value()?;
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -5395,6 +5411,7 @@ impl<'de> serde::Deserialize<'de> for Completion {
                     output_tokens: output_tokens__.unwrap_or_default(),
                     latency_ms: latency_ms__.unwrap_or_default(),
                     error: error__,
+                    digests: digests__,
                 })
             }
         }
@@ -21386,6 +21403,189 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
             }
         }
         deserializer.deserialize_struct("kairo.v1.ReplicaRow", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for RequestDigests {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.system != 0 {
+            len += 1;
+        }
+        if self.tools != 0 {
+            len += 1;
+        }
+        if self.history != 0 {
+            len += 1;
+        }
+        if self.facts != 0 {
+            len += 1;
+        }
+        if self.sent != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.RequestDigests", len)?;
+        if self.system != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("system", ToString::to_string(&self.system).as_str())?;
+        }
+        if self.tools != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("tools", ToString::to_string(&self.tools).as_str())?;
+        }
+        if self.history != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("history", ToString::to_string(&self.history).as_str())?;
+        }
+        if self.facts != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("facts", ToString::to_string(&self.facts).as_str())?;
+        }
+        if self.sent != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sent", ToString::to_string(&self.sent).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for RequestDigests {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "system",
+            "tools",
+            "history",
+            "facts",
+            "sent",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            System,
+            Tools,
+            History,
+            Facts,
+            Sent,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "system" => Ok(GeneratedField::System),
+                            "tools" => Ok(GeneratedField::Tools),
+                            "history" => Ok(GeneratedField::History),
+                            "facts" => Ok(GeneratedField::Facts),
+                            "sent" => Ok(GeneratedField::Sent),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = RequestDigests;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.RequestDigests")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<RequestDigests, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut system__ = None;
+                let mut tools__ = None;
+                let mut history__ = None;
+                let mut facts__ = None;
+                let mut sent__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::System => {
+                            if system__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("system"));
+                            }
+                            system__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Tools => {
+                            if tools__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tools"));
+                            }
+                            tools__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::History => {
+                            if history__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("history"));
+                            }
+                            history__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Facts => {
+                            if facts__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("facts"));
+                            }
+                            facts__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Sent => {
+                            if sent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sent"));
+                            }
+                            sent__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(RequestDigests {
+                    system: system__.unwrap_or_default(),
+                    tools: tools__.unwrap_or_default(),
+                    history: history__.unwrap_or_default(),
+                    facts: facts__.unwrap_or_default(),
+                    sent: sent__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.RequestDigests", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for Say {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_openai::{Client, config::OpenAIConfig, error::OpenAIError, middleware::ReqwestService};
 use futures::{FutureExt, Stream, StreamExt, future::BoxFuture};
 use kairo_core::bus::objects::Objects;
-use kairo_mind::request::ModelRequest;
+use kairo_mind::request::{ModelRequest, short_digest};
 use kairo_proto::v1::{Completion, CompletionError};
 use serde_json::Value;
 use tokio::{
@@ -111,6 +111,16 @@ impl Answers for Models {
     }
 }
 
+/// A digest of what the request does not say: the model it names, and why it is not shown some of the parts.
+fn sent(model: &str, shown: &[Shown]) -> u64 {
+    let shown = shown.iter().map(|shown| match shown {
+        Shown::Told(why_not) => why_not,
+        Shown::Data { .. } => "shown",
+    });
+    let said: Vec<&str> = std::iter::once(model).chain(shown).collect();
+    short_digest(said.join("\n").as_bytes())
+}
+
 /// Rounded up: something takes room, however small.
 fn kilobytes(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
@@ -132,18 +142,23 @@ impl Model {
         let started = Instant::now();
         let limit = Duration::from_millis(self.config.timeout_ms);
         let offer = models.offers.of(&request.tools);
+        let mut digests = request.digests(offer.digest);
         let outcome = match models.load(request, &self.config).await {
             Err(error) => Err(error),
-            Ok((shown, _room)) => match tokio::time::timeout(limit, self.call(request, &offer, &shown, live)).await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(error("model_timeout", format!("no answer within {} ms", limit.as_millis()), true)),
-            },
+            Ok((shown, _room)) => {
+                digests.sent = sent(&self.config.model, &shown);
+                match tokio::time::timeout(limit, self.call(request, &offer, &shown, live)).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => Err(error("model_timeout", format!("no answer within {} ms", limit.as_millis()), true)),
+                }
+            }
         };
         let completion = outcome.unwrap_or_else(|error| Completion { error: Some(error), ..Default::default() });
         Completion {
             tier: request.tier.to_owned(),
             model: if completion.model.is_empty() { self.config.model.clone() } else { completion.model },
             request_digest: request.digest_with(&offer.canonical),
+            digests: Some(digests),
             latency_ms: u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX),
             ..completion
         }

@@ -18,7 +18,7 @@ use kairo_events::{
 };
 use kairo_proto::{
     Body,
-    v1::{AgentDecision, Completion},
+    v1::{AgentDecision, Completion, RequestDigests},
 };
 use serde::Serialize;
 use uuid::Uuid;
@@ -28,7 +28,7 @@ use super::{
     basis,
     deliberation::{Deliberation, Limits, Next, Question, is_without_words},
     log::{Input, Log},
-    request::{Catalogue, Tool},
+    request::{Catalogue, ModelRequest, Tool, short_digest},
     state::AgentState,
 };
 
@@ -42,12 +42,21 @@ pub struct Replayed {
     pub input_id: String,
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// Requests that are not the ones that were recorded, counted from 1 in the order of the completions.
+    /// Requests that are not the ones that were recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub drifted: Vec<usize>,
+    pub drifted: Vec<Drift>,
     /// Whether what it rested on was not recorded and the defaults were taken instead.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub without_basis: bool,
+}
+
+/// A request that another build builds otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Drift {
+    /// Which of the decision's completions answers it, counted from 1.
+    pub request: usize,
+    /// What of it is another: system, tools, history, facts; none where the log does not say.
+    pub parts: Vec<&'static str>,
 }
 
 /// How a decision that was made again compares with the one in the log.
@@ -174,7 +183,7 @@ fn of(agent: Name, record: &Record) -> Replayed {
 }
 
 impl Making<'_> {
-    fn compared_with(&self, recorded: &AgentDecision) -> (Outcome, Vec<usize>) {
+    fn compared_with(&self, recorded: &AgentDecision) -> (Outcome, Vec<Drift>) {
         if recorded.completions.iter().any(is_without_words) {
             let reason = "what the models answered was too large to be kept".to_owned();
             return (Outcome::NotReplayable { reason }, Vec::new());
@@ -225,7 +234,7 @@ struct Recording {
     left: VecDeque<(usize, Completion)>,
     /// Answers that were given twice: whoever decided had paid for them once.
     given: BTreeMap<String, Completion>,
-    drifted: Vec<usize>,
+    drifted: Vec<Drift>,
 }
 
 impl Recording {
@@ -243,8 +252,9 @@ impl Recording {
             None => match self.given.get(&digest) {
                 Some(completion) => return Some(completion.clone()),
                 None => {
-                    let (number, completion) = self.left.pop_front()?;
-                    self.drifted.push(number);
+                    let (request, completion) = self.left.pop_front()?;
+                    let parts = differing(&question.request, completion.digests.as_ref());
+                    self.drifted.push(Drift { request, parts });
                     completion
                 }
             },
@@ -252,4 +262,17 @@ impl Recording {
         self.given.insert(digest, answer.clone());
         Some(answer)
     }
+}
+
+/// The parts of a request that are not what was recorded.
+fn differing(request: &ModelRequest, recorded: Option<&RequestDigests>) -> Vec<&'static str> {
+    let Some(recorded) = recorded else { return Vec::new() };
+    let made = request.digests(short_digest(&serde_json::to_vec(&request.tools).unwrap_or_default()));
+    let compared = [
+        ("system", made.system, recorded.system),
+        ("tools", made.tools, recorded.tools),
+        ("history", made.history, recorded.history),
+        ("facts", made.facts, recorded.facts),
+    ];
+    compared.into_iter().filter(|(_, made, recorded)| made != recorded).map(|(part, ..)| part).collect()
 }

@@ -1,9 +1,10 @@
 //! What a model is asked, built from the state alone, so that the request need not be kept.
 
 use kairo_events::{ids, media};
-use kairo_proto::v1::{Part, ToolSpec};
+use kairo_proto::v1::{Part, RequestDigests, ToolSpec};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 
 /// The event of a plan.
 pub const PLAN: &str = "agent.chain";
@@ -114,6 +115,20 @@ impl ModelRequest {
         }
     }
 
+    /// Digests of its parts, but for what is sent; `tools` is that of its tools as JSON.
+    pub fn digests(&self, tools: u64) -> RequestDigests {
+        let is_system = |message: &&Message| matches!(message, Message::System { .. });
+        let (system, rest) = self.messages.split_at(self.messages.iter().take(1).take_while(is_system).count());
+        let behind = rest.iter().rev().take_while(is_system).count();
+        let (history, facts) = rest.split_at(rest.len() - behind);
+        let of = |messages: &[Message]| match messages {
+            [] => 0,
+            messages => short_digest(&serde_json::to_vec(messages).unwrap_or_default()),
+        };
+        let tools = if self.tools.is_empty() { 0 } else { tools };
+        RequestDigests { system: of(system), tools, history: of(history), facts: of(facts), sent: 0 }
+    }
+
     /// Proves that a rebuilt request is the one that was sent.
     pub fn digest(&self) -> String {
         let canonical = serde_json::to_string(self).unwrap_or_default();
@@ -133,6 +148,12 @@ impl ModelRequest {
     }
 }
 
+/// The first 8 bytes of the SHA-256.
+pub fn short_digest(bytes: &[u8]) -> u64 {
+    let digest: [u8; 32] = Sha256::digest(bytes).into();
+    digest.first_chunk().copied().map_or(0, u64::from_be_bytes)
+}
+
 /// What stands for an image or a piece of audio that a model is not shown.
 pub fn in_place_of(part: &Part, why: &str) -> String {
     format!("{} ({why})", media::described(part))
@@ -149,6 +170,25 @@ pub fn add_line(text: &mut String, line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_parts_of_a_request_have_digests_of_their_own() {
+        let system = |text: &str| Message::System { text: text.into() };
+        let asked = |messages: &[Message]| {
+            ModelRequest { tier: "heavy", messages: messages.to_vec(), tools: Vec::new(), analysis: false }.digests(7)
+        };
+        let whole = asked(&[system("be kind"), Message::said("hello"), system("one job runs"), system("answer now")]);
+        assert_eq!((whole.tools, whole.sent), (0, 0), "none are offered");
+        let other_facts = asked(&[system("be kind"), Message::said("hello"), system("no job runs")]);
+        assert_eq!((other_facts.system, other_facts.history), (whole.system, whole.history));
+        assert_ne!(other_facts.facts, whole.facts);
+        let other_history =
+            asked(&[system("be kind"), Message::said("hi"), system("one job runs"), system("answer now")]);
+        assert_eq!((other_history.system, other_history.facts), (whole.system, whole.facts));
+        assert_ne!(other_history.history, whole.history);
+        let bare = asked(&[Message::said("hello")]);
+        assert_eq!((bare.system, bare.history, bare.facts), (0, whole.history, 0));
+    }
 
     #[test]
     fn the_digest_never_changes() {

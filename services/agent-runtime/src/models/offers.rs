@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use kairo_mind::request::Tool;
+use kairo_mind::request::{Tool, short_digest};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -19,8 +19,9 @@ const REMEMBERED: usize = 32;
 #[derive(Debug)]
 pub struct Offer {
     tools: Vec<Tool>,
-    /// As they stand in what the digest is of.
+    /// As they stand in what the digest of a request is of, and the digest of that.
     pub canonical: Box<RawValue>,
+    pub digest: u64,
     /// As the endpoint is told.
     pub wire: Box<RawValue>,
 }
@@ -39,8 +40,9 @@ impl Offers {
             known.push_front(offer.clone());
             return offer;
         }
-        let offer =
-            Arc::new(Offer { tools: tools.to_vec(), canonical: written(tools), wire: written(&wire::offered(tools)) });
+        let canonical = written(tools);
+        let digest = short_digest(canonical.get().as_bytes());
+        let offer = Arc::new(Offer { tools: tools.to_vec(), canonical, digest, wire: written(&wire::offered(tools)) });
         known.push_front(offer.clone());
         known.truncate(REMEMBERED);
         offer

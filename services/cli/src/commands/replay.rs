@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use kairo_core::{ids::Name, log_message::LogMessage};
-use kairo_mind::replay::{Outcome, Replay, Replayed};
+use kairo_mind::replay::{Drift, Outcome, Replay, Replayed};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -154,12 +154,20 @@ fn show(replayed: &Replayed, json: bool) -> Result<(), Error> {
         }
         Outcome::NotReplayable { reason } => format!("not replayable: {reason}"),
     };
-    let requests: Vec<String> = drifted.iter().map(usize::to_string).collect();
+    let requests: Vec<String> = drifted.iter().map(told).collect();
     let requests = match requests.as_slice() {
         [] => String::new(),
-        numbers => format!(" (another request: {})", numbers.join(", ")),
+        told => format!(" (another request: {})", told.join("; ")),
     };
     Ok(terminal::line(format!("{agent}, decision {sequence}: {what}{requests}"))?)
+}
+
+/// Such as `2 (tools, facts)`.
+fn told(Drift { request, parts }: &Drift) -> String {
+    match parts.as_slice() {
+        [] => request.to_string(),
+        parts => format!("{request} ({})", parts.join(", ")),
+    }
 }
 
 impl Counts {
@@ -199,7 +207,7 @@ impl Counts {
 mod tests {
     use super::*;
 
-    fn replayed(outcome: Outcome, drifted: Vec<usize>) -> Replayed {
+    fn replayed(outcome: Outcome, drifted: Vec<Drift>) -> Replayed {
         let agent = Name::parse("cook").unwrap();
         Replayed { agent, sequence: 7, input_id: String::new(), outcome, drifted, without_basis: false }
     }
@@ -209,7 +217,7 @@ mod tests {
         let mut counts = Counts::default();
         counts.count(&replayed(Outcome::Same, Vec::new()));
         assert!(counts.all_same());
-        counts.count(&replayed(Outcome::Same, vec![2]));
+        counts.count(&replayed(Outcome::Same, vec![Drift { request: 2, parts: vec!["tools"] }]));
         assert!(!counts.all_same());
         counts.count(&replayed(Outcome::Reworded { at: "events.0".to_owned() }, Vec::new()));
         assert_eq!(
