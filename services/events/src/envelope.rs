@@ -197,6 +197,8 @@ const SUBJECT: &str = "ce-subject";
 const CONTENT_TYPE: &str = "ce-datacontenttype";
 const CORRELATION: &str = "ce-correlationid";
 const CAUSATION: &str = "ce-causationid";
+/// The ids of the events that the message holds, where it holds several.
+pub const HELD: &str = "ce-events";
 const THREAD: &str = "ce-threadid";
 const ORIGIN: &str = "ce-origin";
 const MODALITY: &str = "ce-modality";

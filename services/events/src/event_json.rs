@@ -82,6 +82,23 @@ pub fn headings(record: &Record) -> Vec<Heading> {
     }
 }
 
+/// The ids of the events that a message holds, where it holds several: what others name as their cause, and no header
+/// but [`HELD`](crate::envelope::HELD) tells of.
+pub fn held(body: &Body) -> Vec<Uuid> {
+    match body.about() {
+        About::Decision(decision) => {
+            decision.events.iter().filter_map(|event| Uuid::parse_str(&event.event_id).ok()).collect()
+        }
+        About::Tool(Tool::Invoke(invoke)) => {
+            let actions = invoke.actions.iter().filter_map(|action| Uuid::parse_str(&action.action_id).ok());
+            actions.map(invocation_id).collect()
+        }
+        About::Tool(Tool::Progress(_) | Tool::Result(_)) | About::Process(_) => Vec::new(),
+        About::User(_) | About::Agent(_) | About::Decided(_) | About::Outside(_) => Vec::new(),
+        About::System(_) | About::Live(_) => Vec::new(),
+    }
+}
+
 /// The events of a record, in order.
 pub fn events(record: &Record) -> Vec<EventJson> {
     headings(record).into_iter().map(|heading| shown(record, heading)).collect()

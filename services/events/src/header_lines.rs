@@ -4,7 +4,7 @@
 
 /// What stands for how a line begins; of two rows that fit, the first counts. A row never changes: rows of the read
 /// model are read by it.
-const SHORT: [(&str, &str); 21] = [
+const SHORT: [(&str, &str); 22] = [
     ("=v", "ce-specversion: 1.0"),
     ("=i", "ce-id: "),
     ("=s", "ce-source: /kairo/"),
@@ -22,6 +22,7 @@ const SHORT: [(&str, &str); 21] = [
     ("=q", "ce-modality: "),
     ("=g", "ce-tags: "),
     ("=w", "traceparent: 00-"),
+    ("=e", "ce-events: "),
     ("=S", "ce-source: "),
     ("=Y", "ce-type: "),
     ("=O", "ce-origin: "),

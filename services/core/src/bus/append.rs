@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_nats::{HeaderName, HeaderValue};
 use kairo_proto::Body;
+use uuid::Uuid;
 
 pub use super::port::Written;
 use super::{
@@ -12,7 +13,13 @@ use super::{
     patience::Patience,
     port::{Cause, Headers, Message, StoreError},
 };
-use crate::{envelope::Envelope, ids::Name, subjects::Route, telemetry};
+use crate::{
+    envelope::{Envelope, HELD},
+    event_json,
+    ids::Name,
+    subjects::Route,
+    telemetry,
+};
 
 /// Times a guarded write is tried that meets another one of its subject, and the pause before each.
 const IN_PROCESS_TRIES: usize = 200;
@@ -43,6 +50,10 @@ impl Outgoing {
         let mut headers = Headers::new();
         for (name, value) in self.envelope.to_headers() {
             headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
+        }
+        let held: Vec<String> = event_json::held(&self.body).iter().map(Uuid::to_string).collect();
+        if !held.is_empty() {
+            headers.insert(HeaderName::from_static(HELD), HeaderValue::from(held.join(",")));
         }
         headers
     }
