@@ -7,10 +7,10 @@ pub mod bus;
 pub mod config;
 pub mod header_lines;
 pub mod ids;
+pub mod keyed_locks;
 pub mod ownership;
 pub mod record;
 pub mod service;
-pub mod slots;
 pub mod telemetry;
 pub mod watch;
 

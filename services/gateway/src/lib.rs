@@ -5,11 +5,10 @@
 //! ([`http`]), which answer what is asked over gRPC, too ([`grpc`]); what is wrong is answered as a [`problem`]. What clients [`watch`], as server-sent events or over a
 //! WebSocket, comes straight from the log ([`tail`], [`follow`]), which is read once and handed to those who wait for it
 //! ([`dispatch`]), pieces of answers from those who are writing them
-//! ([`live`], [`tokens`]), and for those who come [`late`] what processes wrote before. What was seen of the log is
+//! ([`live`], [`tokens`]), and for those who come [`tail_merge`] what processes wrote before. What was seen of the log is
 //! remembered where it saves asking: agents ([`directory`]) and messages ([`recent`]).
 
 mod auth;
-mod concern;
 mod config;
 mod directory;
 mod dispatch;
@@ -17,9 +16,8 @@ mod fields;
 mod follow;
 mod grpc;
 mod http;
-mod late;
 mod live;
-mod own;
+mod ownership;
 mod place;
 mod prices;
 mod problem;
@@ -27,7 +25,9 @@ mod recent;
 mod server;
 mod state;
 mod tail;
+mod tail_merge;
 mod tokens;
+mod visibility;
 mod watch;
 
 use kairo_core::service::{Context, ServiceError};

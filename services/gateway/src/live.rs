@@ -1,6 +1,6 @@
 //! What is said live: pieces of answers and of processes' output, worth nothing once the events are there.
 //!
-//! Who listens to one agent is told first what its running processes wrote so far ([`crate::late`]).
+//! Who listens to one agent is told first what its running processes wrote so far ([`crate::tail_merge`]).
 
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 
@@ -17,7 +17,7 @@ use kairo_proto::{Body, v1::TailRequest};
 use prost::Message as _;
 use tokio::time::Sleep;
 
-use crate::late::{LateJoin, Source};
+use crate::tail_merge::{Source, TailMerge};
 
 /// Something said.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub async fn pieces(
 struct Listening {
     live: SelectAll<Subscriber>,
     tail: Option<Tail>,
-    join: LateJoin<Record>,
+    join: TailMerge<Record>,
     /// To be handed over.
     ready: VecDeque<Piece>,
     max_body: usize,
@@ -75,7 +75,7 @@ impl Listening {
             Some(agent) => Some(Tail::ask(bus, agent, tail_wait).await?),
             None => None,
         };
-        let (join, ready) = (LateJoin::new(tail.is_some()), VecDeque::new());
+        let (join, ready) = (TailMerge::new(tail.is_some()), VecDeque::new());
         Ok(Self { live, tail, join, ready, max_body: bus.limits.max_body_bytes })
     }
 

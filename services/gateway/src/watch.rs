@@ -18,16 +18,16 @@ use uuid::Uuid;
 
 use crate::{
     auth::Caller,
-    concern::{Happened, owner},
     dispatch::Interest,
     fields::Fields,
     follow,
     live::{self, Piece},
-    own::Own,
+    ownership::Own,
     place::Place,
     problem::Problem,
     state::Gateway,
     tail::{Said, Wanted},
+    visibility::{Happened, owner},
 };
 
 /// Pieces after which the log is looked at, however many more there are: what a process writes without end must not keep

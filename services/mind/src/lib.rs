@@ -10,6 +10,7 @@
 //! * [`basis`]: what decisions rest on beside the log; [`replay`] makes those of a log again
 
 pub mod answer;
+mod apply_message;
 pub mod basis;
 pub mod chain;
 pub mod conditions;
@@ -17,7 +18,6 @@ pub mod deliberation;
 mod events;
 pub mod facts;
 mod folding;
-mod hearing;
 pub mod in_flight;
 pub mod intrinsics;
 pub mod log;

@@ -20,7 +20,6 @@ mod events;
 pub mod guard;
 pub mod guarded;
 mod job;
-mod kept;
 pub mod launcher;
 mod lease;
 mod ledgers;
@@ -38,6 +37,7 @@ mod progress;
 pub mod protocol;
 mod registry;
 mod requests;
+mod ring_buffer;
 mod room;
 mod running;
 mod supervisor;
@@ -47,7 +47,7 @@ mod watch;
 use std::sync::Arc;
 
 use kairo_core::{
-    bus::{consume::consume, contact::Contact, holding::Holding},
+    bus::{consume::consume, contact::Contact, liveness::Liveness},
     service::{Context, ServiceError, waiting_for_nats},
     subjects::Consumer,
 };
@@ -82,8 +82,8 @@ pub async fn run_with(config: Config, context: Context, launcher: Arc<dyn Launch
     let contact = Contact::new(&bus);
     let _lease = lease::Lease::keep(&bus, guards.clone(), contact.clone());
     // Others may ask about a process until its end is in the log, hence longer than until shutdown.
-    let holding = Holding::answering(&bus, CancellationToken::new()).await?;
-    let supervisor = Arc::new(Supervisor::new(&bus, config, guards, contact, holding, shutdown.clone()));
+    let liveness = Liveness::answering(&bus, CancellationToken::new()).await?;
+    let supervisor = Arc::new(Supervisor::new(&bus, config, guards, contact, liveness, shutdown.clone()));
     let answering = Answering::begin(supervisor.requests()).await?;
     // After that: by the time that it is answered, the server knows whom to ask about processes.
     let published = waiting_for_nats(&bus, &shutdown, async || offer::publish(&bus, &capabilities).await).await?;

@@ -14,9 +14,9 @@ use uuid::Uuid;
 
 use crate::{
     events::process_id,
-    kept::Kept,
     pieces::{Piece, pieces},
     protocol::Output,
+    ring_buffer::RingBuffer,
 };
 
 /// Most text in one live message, in bytes.
@@ -39,13 +39,13 @@ pub struct Live {
 struct Said {
     /// Of the next message.
     sequence: u64,
-    kept: Kept<Outgoing>,
+    kept: RingBuffer<Outgoing>,
 }
 
 impl Live {
     /// Keeps the last `tail_bytes` for whoever comes late.
     pub fn new(bus: &Bus, agent: &Name, action: Uuid, cause: Envelope, tail_bytes: usize) -> Self {
-        let said = Mutex::new(Said { sequence: 0, kept: Kept::new(tail_bytes) });
+        let said = Mutex::new(Said { sequence: 0, kept: RingBuffer::new(tail_bytes) });
         Self { bus: bus.clone(), agent: agent.clone(), action, cause, said }
     }
 

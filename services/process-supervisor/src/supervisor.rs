@@ -12,13 +12,13 @@ use kairo_core::{
         Bus, BusError,
         consume::{Delivery, Failure, Handler, Settled, backoff},
         contact::Contact,
-        holding::Holding,
         ledger::Entered,
+        liveness::Liveness,
     },
     decider::Decider,
     envelope::Envelope,
     event_json::invocation_id,
-    slots::Slots,
+    keyed_locks::KeyedLocks,
     subjects,
 };
 use kairo_proto::Body;
@@ -54,12 +54,12 @@ pub struct Supervisor {
     policy: Policy,
     guards: Arc<Guards>,
     contact: Contact,
-    holding: Holding,
+    liveness: Liveness,
     ledgers: Arc<Ledgers>,
     registry: Arc<Registry>,
     room: Room,
     /// An invoke delivered again while it is being worked on here waits until that is done.
-    at_work: Slots<Uuid, ()>,
+    at_work: KeyedLocks<Uuid, ()>,
     /// Cancelled when nothing more shall be begun.
     shutdown: CancellationToken,
     /// Cancelled when what runs shall end.
@@ -105,7 +105,7 @@ impl Supervisor {
         config: SupervisorConfig,
         guards: Arc<Guards>,
         contact: Contact,
-        holding: Holding,
+        liveness: Liveness,
         shutdown: CancellationToken,
     ) -> Self {
         // As long as anything that is tried again waits at most.
@@ -117,10 +117,10 @@ impl Supervisor {
             config,
             guards,
             contact,
-            holding,
+            liveness,
             ledgers: Arc::new(Ledgers::new(bus)),
             registry: Arc::default(),
-            at_work: Slots::new(AT_WORK),
+            at_work: KeyedLocks::new(AT_WORK),
             shutdown,
             ending: CancellationToken::new(),
             handling: TaskTracker::new(),
@@ -163,7 +163,7 @@ impl Supervisor {
         for (action, entry) in spawned {
             // Ours are not at work: whoever asks is the only one to work on this invoke here.
             let ours = entry.by == self.bus.instance.as_str();
-            let held = !ours && self.holding.is_held(&self.bus, &entry.by, action).await;
+            let held = !ours && self.liveness.is_held(&self.bus, &entry.by, action).await;
             Actions::apply(&mut known, &Fact::Spawned { action, supervisor: entry.by });
             if held {
                 Actions::apply(&mut known, &Fact::Held(action));
@@ -215,7 +215,7 @@ impl Supervisor {
 
     /// Runs the process, from admission to its end; `None` when somebody else was faster.
     async fn begin<'a>(&'a self, job: &Job<'a>, asked: &Asked) -> Result<Option<Settled>, Failure> {
-        let _held = self.holding.hold(asked.action);
+        let _held = self.liveness.hold(asked.action);
         let room = match job.take_room() {
             Some(room) => Some(room),
             None => self.room.for_more().await,

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     connection::{number, sequence},
-    course::Place,
+    partition_progress::Place,
     step::is_level,
 };
 

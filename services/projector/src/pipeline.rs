@@ -12,7 +12,7 @@ use tokio::{
 use crate::{
     ProjectorConfig,
     batch::Batch,
-    course::Course,
+    partition_progress::PartitionProgress,
     reader::{Limits, Reader, ReaderError},
 };
 
@@ -37,16 +37,22 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Begins where the course does. `batch` is in messages.
-    pub fn begin(bus: &Bus, projector: &ProjectorConfig, course: &Course, start: u64, batch: usize) -> Self {
+    /// Begins where the progress does. `batch` is in messages.
+    pub fn begin(
+        bus: &Bus,
+        projector: &ProjectorConfig,
+        progress: &PartitionProgress,
+        start: u64,
+        batch: usize,
+    ) -> Self {
         let (sender, stretches) = mpsc::channel(AHEAD);
         let limits = Limits {
             messages: batch,
             bytes: projector.batch_bytes,
             linger: Duration::from_millis(projector.linger_ms),
-            end: course.end(),
+            end: progress.end(),
         };
-        let reading = read(bus.clone(), course.clone(), start, limits, projector.session_timeout() / 3, sender);
+        let reading = read(bus.clone(), progress.clone(), start, limits, projector.session_timeout() / 3, sender);
         Self { stretches, _reading: JoinSet::from_iter([reading]) }
     }
 
@@ -59,7 +65,7 @@ impl Pipeline {
 
 async fn read(
     bus: Bus,
-    course: Course,
+    progress: PartitionProgress,
     start: u64,
     limits: Limits,
     beat: Duration,
@@ -79,7 +85,7 @@ async fn read(
                     None => continue,
                 },
             };
-            let messages: Vec<Raw> = messages.into_iter().filter(|message| course.takes(message)).collect();
+            let messages: Vec<Raw> = messages.into_iter().filter(|message| progress.takes(message)).collect();
             let batch = Batch::of(&messages, bus.limits.max_body_bytes, partitions);
             if sender.send(Ok(Stretch { to, messages, batch })).await.is_err() || end.is_some_and(|end| to >= end) {
                 return Ok(());

@@ -1,4 +1,4 @@
-//! A replica: a worker for each generation that is to be followed, and a steward, by what the registry says.
+//! A replica: a worker for each generation that is to be followed, and a controller, by what the registry says.
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
@@ -18,8 +18,8 @@ use tokio::{
 use crate::{
     Config,
     health::Health,
+    rebuild_controller::RebuildController,
     step::State,
-    steward::Steward,
     worker::{Target, Worker},
 };
 
@@ -98,8 +98,9 @@ impl Replica {
     fn look(&mut self, registered: Vec<Registered>) {
         while self.tasks.try_join_next().is_some() {}
         if !self.has_steward {
-            let steward = Steward { bus: self.bus.clone(), config: self.config.clone(), woken: self.wake.subscribe() };
-            self.tasks.spawn(steward.run());
+            let controller =
+                RebuildController { bus: self.bus.clone(), config: self.config.clone(), woken: self.wake.subscribe() };
+            self.tasks.spawn(controller.run());
             self.has_steward = true;
         }
         self.workers.retain(|_, worker| !worker.is_finished());

@@ -16,7 +16,7 @@ use crate::{
     ProjectorConfig,
     changes::Changes,
     connection::{self, SessionError, class, number, patience, sequence, within},
-    course::{Move, Place},
+    partition_progress::{Move, Place},
     step::State,
     tables,
 };

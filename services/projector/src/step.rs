@@ -1,7 +1,7 @@
 //! What is to be done next about a generation. Pure: what the registry says in, one step out, so that whoever comes
 //! after a crash goes on with the same step.
 
-use crate::course::Place;
+use crate::partition_progress::Place;
 
 /// As the registry names them; see its migration for what they mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

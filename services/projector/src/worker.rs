@@ -20,8 +20,8 @@ use crate::{
     Config,
     batch::Batch,
     connection::SessionError,
-    course::Course,
     health::Health,
+    partition_progress::PartitionProgress,
     pipeline::{Pipeline, Stretch},
     rate::Rate,
     reader::ReaderError,
@@ -67,7 +67,7 @@ struct Shift<'w> {
     worker: &'w Worker,
     session: Session,
     state: State,
-    course: Course,
+    progress: PartitionProgress,
     pipeline: Option<Pipeline>,
     rate: Rate,
 }
@@ -97,7 +97,7 @@ impl Worker {
             worker: self,
             session,
             state: State::Filling,
-            course: Course::default(),
+            progress: PartitionProgress::default(),
             pipeline: None,
             rate: Rate::default(),
         };
@@ -142,26 +142,26 @@ impl Shift<'_> {
         // What is filled is neither asked nor compared before somebody waited for the disk.
         self.session.set_durable(state != State::Filling).await?;
         self.state = state;
-        let course = self.course_of(&standing);
-        if course != self.course || (self.pipeline.is_none() && course.start().is_some()) {
-            self.course = course;
-            self.pipeline = self.course.start().map(|start| self.begin(start));
+        let progress = self.course_of(&standing);
+        if progress != self.progress || (self.pipeline.is_none() && progress.start().is_some()) {
+            self.progress = progress;
+            self.pipeline = self.progress.start().map(|start| self.begin(start));
         }
         Ok(true)
     }
 
     fn begin(&self, start: u64) -> Pipeline {
         let projector = &self.worker.config.projector;
-        let partitions: Vec<u32> = self.course.held.keys().copied().collect();
+        let partitions: Vec<u32> = self.progress.held.keys().copied().collect();
         tracing::info!(generation = self.worker.target.generation, sequence = start, ?partitions, "reading the log");
         let batch = if self.state == State::Live { projector.batch } else { projector.rebuild_batch };
-        Pipeline::begin(&self.worker.bus, projector, &self.course, start, batch)
+        Pipeline::begin(&self.worker.bus, projector, &self.progress, start, batch)
     }
 
     /// Whether this session holds other partitions than before.
     async fn rebalance(&mut self, standing: &Standing) -> Result<bool, Interrupted> {
         let partitions = u32::try_from(standing.places.len()).unwrap_or(u32::MAX);
-        let mut held: BTreeSet<u32> = self.course.held.keys().copied().collect();
+        let mut held: BTreeSet<u32> = self.progress.held.keys().copied().collect();
         let before = held.clone();
         let plan = share::decide(partitions, standing.members, &held, &standing.taken);
         for partition in plan.give {
@@ -179,17 +179,19 @@ impl Shift<'_> {
         if changed {
             // Nothing that was read for others is written from here on.
             self.pipeline = None;
-            self.course =
-                Course { partitions, held: held.into_iter().map(|held| (held, Default::default())).collect() };
+            self.progress = PartitionProgress {
+                partitions,
+                held: held.into_iter().map(|held| (held, Default::default())).collect(),
+            };
         }
         Ok(changed)
     }
 
-    fn course_of(&self, standing: &Standing) -> Course {
-        let held = self.course.held.keys();
+    fn course_of(&self, standing: &Standing) -> PartitionProgress {
+        let held = self.progress.held.keys();
         let held: BTreeMap<_, _> =
             held.filter_map(|partition| standing.places.get_key_value(partition)).map(|(a, b)| (*a, *b)).collect();
-        Course { partitions: u32::try_from(standing.places.len()).unwrap_or(u32::MAX), held }
+        PartitionProgress { partitions: u32::try_from(standing.places.len()).unwrap_or(u32::MAX), held }
     }
 
     /// Writes a stretch of the log as a whole, or one by one if Postgres refuses something in it.
@@ -233,7 +235,7 @@ impl Shift<'_> {
         for (message, reason) in &batch.set_aside {
             self.set_aside(message, reason).await?;
         }
-        let moves = self.course.moves(to);
+        let moves = self.progress.moves(to);
         if moves.iter().all(|moved| moved.from == moved.to) {
             return Ok(());
         }
@@ -246,7 +248,7 @@ impl Shift<'_> {
             tracing::debug!(%error, attempt, "once more");
             attempt += 1;
         }
-        self.course.advance(to);
+        self.progress.advance(to);
         tracing::debug!(
             generation = self.worker.target.generation,
             sequence = to,
@@ -270,7 +272,7 @@ impl Shift<'_> {
 
     /// Whoever builds the generation waits for this.
     async fn tell_arrival(&mut self) -> Result<(), Interrupted> {
-        if self.course.has_arrived() {
+        if self.progress.has_arrived() {
             self.pipeline = None;
             self.session.tell_arrival().await?;
         }

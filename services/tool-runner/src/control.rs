@@ -16,7 +16,7 @@ mod watched;
 use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
-    bus::{Bus, BusError, holding::Holding, ledger::Ledger},
+    bus::{Bus, BusError, ledger::Ledger, liveness::Liveness},
     ids::Name,
     subjects::{PROCESS_EXITED, PROCESS_SPAWNED},
 };
@@ -36,7 +36,7 @@ pub struct Control {
     exited: Ledger,
     invocations: Arc<Ledger>,
     results: Arc<Results>,
-    holding: Holding,
+    liveness: Liveness,
     /// How long an end is waited for.
     patience: Duration,
     /// How long a call that is told to stop may take to say how it ended.
@@ -48,7 +48,7 @@ impl Control {
         bus: &Bus,
         invocations: Arc<Ledger>,
         results: Arc<Results>,
-        holding: Holding,
+        liveness: Liveness,
         config: &ToolsConfig,
     ) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Control {
             exited: Ledger::new(bus, &PROCESS_EXITED),
             invocations,
             results,
-            holding,
+            liveness,
             patience: config.call_timeout(),
             cancel_grace: Duration::from_millis(config.cancel_grace_ms),
         }

@@ -22,9 +22,9 @@ mod offer;
 pub mod plan;
 mod processes;
 mod progress;
+mod registry;
 mod results;
 mod runner;
-mod shelf;
 pub mod tool;
 pub mod tool_name;
 pub mod toolbox;
@@ -32,7 +32,7 @@ pub mod toolbox;
 use std::sync::Arc;
 
 use kairo_core::{
-    bus::{consume::consume, holding::Holding, ledger::Ledger},
+    bus::{consume::consume, ledger::Ledger, liveness::Liveness},
     service::{Context, ServiceError, waiting_for_nats},
     subjects::{Consumer, TOOL_INVOKE},
 };
@@ -53,8 +53,8 @@ pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Too
     let invocations = Arc::new(Ledger::new(&bus, &TOOL_INVOKE));
     let results = Arc::new(results::Results::new(&bus));
     // Others may ask about an action until it has ended, hence longer than until shutdown.
-    let holding = Holding::answering(&bus, tokio_util::sync::CancellationToken::new()).await?;
-    let control = control::Control::new(&bus, invocations.clone(), results.clone(), holding.clone(), tools);
+    let liveness = Liveness::answering(&bus, tokio_util::sync::CancellationToken::new()).await?;
+    let control = control::Control::new(&bus, invocations.clone(), results.clone(), liveness.clone(), tools);
     let memory = MemorySearch::new(&config.postgres, tools).map_err(|error| ServiceError::Other(error.to_string()))?;
     let memory: Arc<dyn Tool> = Arc::new(memory);
     let more = control.tools().into_iter().chain([memory]).chain(further).collect();
@@ -66,7 +66,8 @@ pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Too
         return Ok(());
     }
     let stop = shutdown.clone();
-    let runner = runner::Runner::new(&bus, toolbox.clone(), offer.clone(), invocations, results.clone(), holding, stop);
+    let runner =
+        runner::Runner::new(&bus, toolbox.clone(), offer.clone(), invocations, results.clone(), liveness, stop);
     readiness.announce("");
     tokio::join!(
         consume(&bus, Consumer::ToolRunner, Arc::new(runner), shutdown.clone()),

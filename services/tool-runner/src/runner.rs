@@ -21,14 +21,14 @@ use kairo_core::{
         Bus, BusConfig, BusError,
         append::Outgoing,
         consume::{Delivery, Failure, Handler, Settled},
-        holding::{Held, Holding},
         ledger::{Entered, Ledger},
+        liveness::{Held, Liveness},
     },
     decider::Decider,
     envelope::Origin,
     ids::{self, Name},
+    keyed_locks::KeyedLocks,
     record::Record,
-    slots::Slots,
     subjects::{self, Service, TOOL_INVOKE},
 };
 use kairo_proto::{Body, v1::ToolInvoke};
@@ -52,9 +52,9 @@ pub struct Runner {
     offer: Arc<Offer>,
     invocations: Arc<Ledger>,
     results: Arc<Results>,
-    holding: Holding,
+    liveness: Liveness,
     /// A decision delivered again while it is being worked on here waits until that is done.
-    at_work: Slots<Uuid, ()>,
+    at_work: KeyedLocks<Uuid, ()>,
     /// Cancelled when nothing more shall be begun.
     shutdown: CancellationToken,
 }
@@ -129,10 +129,19 @@ impl Runner {
         offer: Arc<Offer>,
         invocations: Arc<Ledger>,
         results: Arc<Results>,
-        holding: Holding,
+        liveness: Liveness,
         shutdown: CancellationToken,
     ) -> Self {
-        Self { bus: bus.clone(), toolbox, offer, invocations, results, holding, at_work: Slots::new(AT_WORK), shutdown }
+        Self {
+            bus: bus.clone(),
+            toolbox,
+            offer,
+            invocations,
+            results,
+            liveness,
+            at_work: KeyedLocks::new(AT_WORK),
+            shutdown,
+        }
     }
 
     async fn call(&self, asked: Asked) -> Result<Call, BusError> {
@@ -200,7 +209,7 @@ impl Runner {
     }
 
     fn hold(&self, call: &Call, step: Step) -> Option<Held> {
-        needs_room(call, step).then(|| self.holding.hold(call.asked.action))
+        needs_room(call, step).then(|| self.liveness.hold(call.asked.action))
     }
 
     /// What there is to know before anything was tried: only a decision that was delivered before can have been begun.
@@ -223,7 +232,7 @@ impl Runner {
             // First: nobody works on what was withdrawn, even when it is too early to say so of whoever wrote that.
             if self.is_withdrawn(entry.sequence, action).await? {
                 Actions::apply(&mut known, &Fact::Withdrawn(action));
-            } else if self.holding.is_held(&self.bus, &entry.by, action).await {
+            } else if self.liveness.is_held(&self.bus, &entry.by, action).await {
                 Actions::apply(&mut known, &Fact::Held(action));
             }
         }

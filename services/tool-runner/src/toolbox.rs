@@ -15,7 +15,7 @@ use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now, web_searc
 use crate::catalogue::Catalogue;
 use crate::config::ToolsConfig;
 use crate::mcp::{self, McpServer};
-use crate::shelf::Shelf;
+use crate::registry::Registry;
 use crate::tool::{CallContext, CallResult, Tool, ToolError};
 
 /// Longest message of an error, in characters: it becomes part of an event.
@@ -33,7 +33,7 @@ pub enum ToolboxError {
 /// All tools of this runner.
 #[derive(Debug)]
 pub struct Toolbox {
-    shelf: Arc<Shelf>,
+    registry: Arc<Registry>,
     permits: Semaphore,
     control_permits: Semaphore,
     cancel_grace: Duration,
@@ -63,19 +63,19 @@ impl Toolbox {
             return Err(ToolboxError::Configuration(mistakes));
         }
         let builtin = builtin_tools(config)?.into_iter().chain(further).collect();
-        let shelf = Arc::new(Shelf::new(builtin, config.catalogue_limits()));
+        let registry = Arc::new(Registry::new(builtin, config.catalogue_limits()));
         let stop = CancellationToken::new();
         let servers: Vec<McpServer> = config
             .mcp
             .iter()
             .map(|server| {
-                let (shelf, name) = (Arc::clone(&shelf), server.name.clone());
-                let on_tools = Box::new(move |tools| shelf.replace(&name, tools));
+                let (registry, name) = (Arc::clone(&registry), server.name.clone());
+                let on_tools = Box::new(move |tools| registry.replace(&name, tools));
                 mcp::start(server.clone(), config, stop.clone(), on_tools)
             })
             .collect();
         let toolbox = Self {
-            shelf,
+            registry,
             permits: Semaphore::new(config.parallel),
             control_permits: Semaphore::new(config.parallel),
             cancel_grace: Duration::from_millis(config.cancel_grace_ms),
@@ -90,12 +90,12 @@ impl Toolbox {
 
     /// The tools on offer now.
     pub fn catalogue(&self) -> Arc<Catalogue> {
-        Arc::clone(&self.shelf.watch().borrow())
+        Arc::clone(&self.registry.watch().borrow())
     }
 
     /// The tools on offer, now and whenever they change.
     pub fn watch(&self) -> watch::Receiver<Arc<Catalogue>> {
-        self.shelf.watch()
+        self.registry.watch()
     }
 
     /// The MCP servers and the version of the protocol spoken with each; none for one that is
@@ -110,7 +110,7 @@ impl Toolbox {
     /// # Errors
     /// When the call fails without anything having begun.
     pub async fn admit(&self, name: &str, args: Value) -> Result<Admission<'_>, ToolError> {
-        let tool = self.shelf.find(name, &args)?;
+        let tool = self.registry.find(name, &args)?;
         let places = if tool.is_control() { &self.control_permits } else { &self.permits };
         let place = places.acquire().await;
         let _place = place.map_err(|_| ToolError::unavailable("this runner takes no more calls"))?;
@@ -258,7 +258,7 @@ mod tests {
     async fn toolbox(parallel: usize, behavior: Behavior) -> Toolbox {
         let config = ToolsConfig { parallel, max_result_bytes: 20, ..ToolsConfig::default() };
         let toolbox = Toolbox::start(&config, Vec::new()).await.unwrap();
-        toolbox.shelf.replace("s", vec![scripted("s.tool", behavior)]);
+        toolbox.registry.replace("s", vec![scripted("s.tool", behavior)]);
         toolbox
     }
 
@@ -357,16 +357,16 @@ mod tests {
         let mut watch = toolbox.watch();
         watch.mark_unchanged();
         let fake = scripted("tools.now", |_| panic!("must not be called"));
-        toolbox.shelf.replace("tools", vec![fake]);
+        toolbox.registry.replace("tools", vec![fake]);
         assert!(!watch.has_changed().unwrap());
         assert!(toolbox.call("tools.now", json!({}), context()).await.is_ok());
         let more = || vec![scripted("s.more", |_| panic!("must not be called"))];
-        toolbox.shelf.replace("s", more());
+        toolbox.registry.replace("s", more());
         assert!(watch.has_changed().unwrap());
         assert_eq!(watch.borrow_and_update().len(), 3);
-        toolbox.shelf.replace("s", more());
+        toolbox.registry.replace("s", more());
         assert!(!watch.has_changed().unwrap());
-        toolbox.shelf.replace("s", Vec::new());
+        toolbox.registry.replace("s", Vec::new());
         assert_eq!(watch.borrow_and_update().len(), 2);
     }
 

@@ -13,7 +13,7 @@ use kairo_proto::{
 use uuid::Uuid;
 
 use super::{Bus, BusError, append::Outgoing, patience::Patience};
-use crate::{ids::Name, record::Record, slots::Slots, subjects::Route};
+use crate::{ids::Name, keyed_locks::KeyedLocks, record::Record, subjects::Route};
 
 /// Entries remembered of each agent's subject.
 const REMEMBERED: usize = 1_024;
@@ -26,7 +26,7 @@ const RACES: u32 = 64;
 pub struct Ledger {
     bus: Bus,
     row: &'static Route,
-    windows: Slots<Name, Option<Window>>,
+    windows: KeyedLocks<Name, Option<Window>>,
 }
 
 /// What came of entering something.
@@ -58,7 +58,7 @@ struct Window {
 
 impl Ledger {
     pub fn new(bus: &Bus, row: &'static Route) -> Self {
-        Self { bus: bus.clone(), row, windows: Slots::new(AGENTS) }
+        Self { bus: bus.clone(), row, windows: KeyedLocks::new(AGENTS) }
     }
 
     /// Writes `event` unless there is an entry about one of its actions above sequence `since`. While the server is

@@ -9,15 +9,14 @@ use kairo_read_model::{ActionState, ActionsQuery, Kind};
 use serde_json::{Value, json};
 
 use super::{
-    Gateway,
-    fresh::{Answer, Asked},
-    query,
+    Gateway, query,
+    read_consistency::{Answer, Asked},
 };
 use crate::{
     auth::Caller,
     config::GatewayConfig,
     fields::{Fields, NAME, name, parsed, value},
-    own,
+    ownership,
     problem::Problem,
 };
 
@@ -34,7 +33,8 @@ pub async fn get(
     let mut actions = query::answered(&gateway, snapshot.recent_actions(&wanted)).await?;
     let next_before = query::newest_first(&mut actions, wanted.limit, |row| row.sequence, |row| row.action_id);
     // Of the page, so that going on by its end misses nothing.
-    let actions = own::things(&gateway, &snapshot, caller.user(), Kind::Action, actions, |row| row.action_id).await?;
+    let actions =
+        ownership::things(&gateway, &snapshot, caller.user(), Kind::Action, actions, |row| row.action_id).await?;
     Ok(Answer::of(&snapshot, json!({ "actions": actions, "next_before": next_before })))
 }
 
@@ -87,7 +87,7 @@ pub async fn one(
     let snapshot = asked.snapshot(&gateway).await?;
     let action = query::answered(&gateway, snapshot.action(id)).await?;
     let action = action.filter(|action| caller.act_on_agent(Some(&action.agent)).is_ok());
-    let action = own::thing(&gateway, &snapshot, caller.user(), Kind::Action, action, id).await?;
+    let action = ownership::thing(&gateway, &snapshot, caller.user(), Kind::Action, action, id).await?;
     let unknown = || {
         let detail = format!("no action {id} is known; GET /v1/actions?status=all lists those there are");
         Problem::not_found(detail).at(snapshot.position())

@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use super::{
     Gateway,
     body::JsonBody,
-    fresh::{Answer, Asked},
     query,
+    read_consistency::{Answer, Asked},
     span::traceparent,
 };
 use crate::{

@@ -9,11 +9,11 @@ use kairo_read_model::Kind;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::entering::Entering;
+use super::ingest::Ingest;
 use crate::{
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, UUID, at_most, client_id, name, one_of, parsed, text},
-    own::About,
+    ownership::About,
     problem::Problem,
 };
 
@@ -30,7 +30,7 @@ pub struct Approval {
     approval_id: Option<String>,
 }
 
-impl Entering for Approval {
+impl Ingest for Approval {
     const KIND: &'static str = "approval";
     const ID: &'static str = "approval_id";
     const ROUTE: Route = USER_APPROVAL;

@@ -8,11 +8,10 @@ use kairo_read_model::Kind;
 use serde_json::{Value, json};
 
 use super::{
-    Gateway,
-    fresh::{Answer, Asked},
-    query,
+    Gateway, query,
+    read_consistency::{Answer, Asked},
 };
-use crate::{auth::Caller, own, problem::Problem};
+use crate::{auth::Caller, ownership, problem::Problem};
 
 pub async fn one(
     State(gateway): State<Gateway>,
@@ -25,7 +24,7 @@ pub async fn one(
     let snapshot = asked.snapshot(&gateway).await?;
     let chain = query::answered(&gateway, snapshot.chain(id)).await?;
     let chain = chain.filter(|chain| caller.act_on_agent(Some(&chain.agent)).is_ok());
-    let chain = own::thing(&gateway, &snapshot, caller.user(), Kind::Chain, chain, id).await?;
+    let chain = ownership::thing(&gateway, &snapshot, caller.user(), Kind::Chain, chain, id).await?;
     let unknown = || {
         let detail = format!("no chain {id} is known; GET /v1/threads/<id> lists those of a thread");
         Problem::not_found(detail).at(snapshot.position())

@@ -9,11 +9,11 @@ use kairo_read_model::Kind;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::entering::Entering;
+use super::ingest::Ingest;
 use crate::{
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, UUID, client_id, name, one_of, parsed, text},
-    own::About,
+    ownership::About,
     problem::Problem,
 };
 
@@ -29,7 +29,7 @@ pub struct Choice {
     choice_id: Option<String>,
 }
 
-impl Entering for Choice {
+impl Ingest for Choice {
     const KIND: &'static str = "choice";
     const ID: &'static str = "choice_id";
     const ROUTE: Route = USER_CHOICE;

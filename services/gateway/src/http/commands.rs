@@ -9,11 +9,11 @@ use kairo_read_model::Kind;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::entering::Entering;
+use super::ingest::Ingest;
 use crate::{
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, UUID, client_id, name, parsed, text},
-    own::About,
+    ownership::About,
     problem::Problem,
 };
 
@@ -79,7 +79,7 @@ fn one_of_these(fields: &[&str]) -> String {
     }
 }
 
-impl Entering for Command {
+impl Ingest for Command {
     const KIND: &'static str = "command";
     const ID: &'static str = "command_id";
     const ROUTE: Route = USER_COMMAND;

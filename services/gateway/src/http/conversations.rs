@@ -6,9 +6,8 @@ use kairo_read_model::{Conversation, ConversationMessage, ConversationQuery, Con
 use serde_json::{Value, json};
 
 use super::{
-    Gateway,
-    fresh::{Answer, Asked},
-    query,
+    Gateway, query,
+    read_consistency::{Answer, Asked},
 };
 use crate::{
     config::GatewayConfig,

@@ -6,15 +6,14 @@ use kairo_read_model::EventsQuery;
 use serde::Serialize;
 
 use super::{
-    Gateway,
-    fresh::{Answer, Asked},
-    query,
+    Gateway, query,
+    read_consistency::{Answer, Asked},
 };
 use crate::{
     auth::Caller,
     config::GatewayConfig,
     fields::{Fields, NAME, TIME, name, parsed, value},
-    own,
+    ownership,
     place::Place,
     problem::Problem,
 };
@@ -37,7 +36,7 @@ pub async fn get(
         next_after = query::complete(&mut events, Place::of, behind).await?;
     }
     // Of the page, so that going on by its end misses nothing.
-    let events = own::events(&gateway, &snapshot, caller.user(), events).await?;
+    let events = ownership::events(&gateway, &snapshot, caller.user(), events).await?;
     Ok(Answer::of(&snapshot, Page { events, next_after }))
 }
 

@@ -4,9 +4,8 @@ use axum::{Extension, extract::State};
 use kairo_read_model::Inbox;
 
 use super::{
-    Gateway,
-    fresh::{Answer, Asked},
-    query,
+    Gateway, query,
+    read_consistency::{Answer, Asked},
 };
 use crate::{
     auth::Caller,

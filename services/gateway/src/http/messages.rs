@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::{
     Gateway,
-    entering::{self, Entering},
+    ingest::{self, Ingest},
     query,
 };
 use crate::{
@@ -63,7 +63,7 @@ impl Message {
     }
 }
 
-impl Entering for Message {
+impl Ingest for Message {
     const KIND: &'static str = "message";
     const ID: &'static str = "message_id";
     const ROUTE: Route = USER_MESSAGE;
@@ -129,7 +129,7 @@ impl Entering for Message {
 
     /// The read model knows messages that were said longer ago than is remembered. That it cannot say stops no message.
     async fn known(&self, gateway: &Gateway, id: &str) -> Option<(Uuid, u64)> {
-        let event_id = entering::event_id::<Self>(&self.user, id);
+        let event_id = ingest::event_id::<Self>(&self.user, id);
         match gateway.recent.find(event_id, self.said_since) {
             Found::At(sequence) => return Some((event_id, sequence)),
             Found::Never => return None,

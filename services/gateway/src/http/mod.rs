@@ -13,13 +13,12 @@ mod consents;
 mod conversations;
 mod cors;
 mod dead_letters;
-mod entering;
 mod etag;
 mod events;
-mod fresh;
 mod guard;
 mod home;
 mod inbox;
+mod ingest;
 mod keys;
 mod log;
 mod memories;
@@ -30,6 +29,7 @@ pub mod openapi;
 mod processes;
 mod projections;
 pub mod query;
+mod read_consistency;
 mod request_id;
 mod search;
 mod span;
@@ -50,8 +50,8 @@ use kairo_core::service::Readiness;
 
 pub use crate::state::Gateway;
 use crate::{grpc, problem::Problem};
-pub use fresh::{POSITION, at_least};
 pub use openai::Tokens;
+pub use read_consistency::{POSITION, at_least};
 
 /// Every endpoint, and what every request goes through, known path or not.
 pub fn routes(gateway: Gateway, readiness: &Readiness) -> Router {
@@ -75,11 +75,11 @@ pub fn routes(gateway: Gateway, readiness: &Readiness) -> Router {
 fn endpoints(gateway: &Gateway, health: Router<Gateway>) -> Router {
     Router::new()
         .route("/", get(home::get))
-        .route("/v1/messages", post(entering::post::<messages::Message>))
-        .route("/v1/choices", post(entering::post::<choices::Choice>))
-        .route("/v1/approvals", get(consents::get).post(entering::post::<approvals::Approval>))
+        .route("/v1/messages", post(ingest::post::<messages::Message>))
+        .route("/v1/choices", post(ingest::post::<choices::Choice>))
+        .route("/v1/approvals", get(consents::get).post(ingest::post::<approvals::Approval>))
         .route("/v1/approvals/{approval}", get(consents::one))
-        .route("/v1/commands", post(entering::post::<commands::Command>))
+        .route("/v1/commands", post(ingest::post::<commands::Command>))
         .route("/v1/objects", post(objects::post))
         .route("/v1/objects/{digest}", get(objects::get))
         .route("/v1/agents", get(agents::get).post(agents::post))

@@ -8,15 +8,14 @@ use kairo_read_model::{Kind, ProcessesQuery};
 use serde_json::{Value, json};
 
 use super::{
-    Gateway,
-    fresh::{Answer, Asked},
-    query,
+    Gateway, query,
+    read_consistency::{Answer, Asked},
 };
 use crate::{
     auth::Caller,
     config::GatewayConfig,
     fields::{Fields, NAME, at_most, name, parsed, value},
-    own,
+    ownership,
     problem::Problem,
 };
 
@@ -34,7 +33,7 @@ pub async fn get(
     let next_before = query::newest_first(&mut processes, wanted.limit, |row| row.sequence, |row| row.process_id);
     // Of the page, so that going on by its end misses nothing.
     let processes =
-        own::things(&gateway, &snapshot, caller.user(), Kind::Process, processes, |row| row.process_id).await?;
+        ownership::things(&gateway, &snapshot, caller.user(), Kind::Process, processes, |row| row.process_id).await?;
     Ok(Answer::of(&snapshot, json!({ "processes": processes, "next_before": next_before })))
 }
 
@@ -60,7 +59,7 @@ pub async fn one(
     let snapshot = asked.snapshot(&gateway).await?;
     let process = query::answered(&gateway, snapshot.process(id)).await?;
     let process = process.filter(|process| caller.act_on_agent(Some(&process.agent)).is_ok());
-    let process = own::thing(&gateway, &snapshot, caller.user(), Kind::Process, process, id).await?;
+    let process = ownership::thing(&gateway, &snapshot, caller.user(), Kind::Process, process, id).await?;
     let unknown = || {
         let detail = format!("no process {id} is known; GET /v1/processes lists those there are");
         Problem::not_found(detail).at(snapshot.position())

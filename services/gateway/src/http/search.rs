@@ -8,7 +8,7 @@ use kairo_read_model::search::{Kind, MAX_HITS, MAX_PAGES, SearchAnswer, SearchQu
 
 use super::{
     Gateway,
-    fresh::{Answer, Asked, within},
+    read_consistency::{Answer, Asked, within},
 };
 use crate::{
     fields::{Fields, NAME, at_most, name, parsed, value},

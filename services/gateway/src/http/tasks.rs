@@ -8,9 +8,8 @@ use kairo_read_model::{TaskStatus, TasksQuery};
 use serde_json::{Value, json};
 
 use super::{
-    Gateway,
-    fresh::{Answer, Asked},
-    query,
+    Gateway, query,
+    read_consistency::{Answer, Asked},
 };
 use crate::{
     auth::Caller,

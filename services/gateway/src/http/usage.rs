@@ -10,9 +10,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Gateway,
-    fresh::{Answer, Asked},
-    query,
+    Gateway, query,
+    read_consistency::{Answer, Asked},
 };
 use crate::{
     config::GatewayConfig,

@@ -204,13 +204,13 @@ impl Control {
     async fn stop_at(&self, aim: &Aim<'_>, instance: &str) -> Result<Try, BusError> {
         let action = aim.target.action;
         // This one may have taken over from the one that is gone.
-        let told = self.holding.stop(&self.bus, instance, action).await
-            || self.holding.stop(&self.bus, self.bus.instance.as_str(), action).await;
+        let told = self.liveness.stop(&self.bus, instance, action).await
+            || self.liveness.stop(&self.bus, self.bus.instance.as_str(), action).await;
         if told {
             return Ok(Try::Told(self.cancel_grace + RECORDING));
         }
         // It may have no connection at this moment, as all have none when the server was away.
-        if self.holding.is_held(&self.bus, instance, action).await {
+        if self.liveness.is_held(&self.bus, instance, action).await {
             return Ok(Try::Again);
         }
         let error = match self.is_idempotent(&aim.asked.tool).await? {

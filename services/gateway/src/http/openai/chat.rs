@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 use super::{
     super::{
-        body, entering,
+        body, ingest,
         messages::{Message, parts::Given},
         query,
         span::traceparent,
@@ -158,12 +158,12 @@ impl Addressed {
         streams: bool,
     ) -> Result<Waiting, Error> {
         // Before anything is said, so that nothing is missed.
-        let event_id = entering::event_id::<Message>(&self.user, &self.message_id);
+        let event_id = ingest::event_id::<Message>(&self.user, &self.message_id);
         let log = gateway.tail.listen(of_turn(event_id, None)).into_stream().boxed();
         let tokens = if streams { Some(gateway.tokens.of(event_id).await.map_err(Problem::from)?) } else { None };
         let message = Message::new(self.user, self.agent.clone(), self.text, self.message_id.clone(), &self.thread);
         let message = message.with(self.parts).said_since(self.said_since);
-        let accepted = entering::enter(gateway, caller, traceparent, message).await?;
+        let accepted = ingest::enter(gateway, caller, traceparent, message).await?;
         let turn = Turn::new(event_id, self.message_id);
         let deadline = Instant::now() + Duration::from_millis(gateway.config.openai_wait_ms);
         let mut waiting = Waiting { event_id, turn, log, tokens, deadline };
@@ -185,7 +185,7 @@ async fn said_before(
     let (time, window_ms) = (Timestamp::now(), gateway.config.openai_retry_ms);
     let [before, now] = identity::message_ids(agent, thread, said, time, window_ms);
     let since = time.checked_sub(Duration::from_millis(2 * window_ms)).unwrap_or(Timestamp::MIN);
-    let is_known = match gateway.recent.find(entering::event_id::<Message>(user, &before), Some(since)) {
+    let is_known = match gateway.recent.find(ingest::event_id::<Message>(user, &before), Some(since)) {
         Found::At(_) => true,
         Found::Never => false,
         Found::Unknown => {

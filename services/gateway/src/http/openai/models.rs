@@ -9,7 +9,7 @@ use kairo_core::ids::Name;
 use serde_json::{Value, json};
 
 use super::{
-    super::{fresh::Asked, query},
+    super::{query, read_consistency::Asked},
     Error,
 };
 use crate::{auth::Caller, directory::Agent, problem::Problem, state::Gateway};

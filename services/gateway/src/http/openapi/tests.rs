@@ -8,9 +8,7 @@ use super::{GatewayConfig, as_json, document};
 use crate::{
     config::RequireKey,
     fields::Fields,
-    http::{
-        agents, approvals::Approval, choices::Choice, commands::Command, entering::Entering, keys, messages::Message,
-    },
+    http::{agents, approvals::Approval, choices::Choice, commands::Command, ingest::Ingest, keys, messages::Message},
     problem::Problem,
 };
 
@@ -158,7 +156,7 @@ fn an_operation_says_who_may_use_it() {
 
 /// Reads the body of an operation as its endpoint does.
 fn read(operation: &str, body: &Value) -> Result<(), Problem> {
-    fn said<E: Entering>(body: &[u8]) -> Result<(), Problem> {
+    fn said<E: Ingest>(body: &[u8]) -> Result<(), Problem> {
         E::read(Fields::from_json(body)?, &GatewayConfig::default()).map(drop)
     }
     let body = body.to_string().into_bytes();

@@ -12,7 +12,7 @@ use crate::{
         approvals::Approval,
         choices::Choice,
         commands::Command,
-        entering::{Accepted, Entering},
+        ingest::{Accepted, Ingest},
         messages::Message,
     },
     place::{PLACE, Place},

@@ -31,7 +31,7 @@ use tokio::{
 
 use super::{
     Gateway,
-    entering::{self, Entering},
+    ingest::{self, Ingest},
     span::traceparent,
 };
 use crate::{
@@ -215,8 +215,8 @@ impl Connection {
         self.subscriptions.add(&self.gateway, &self.caller, &self.client, id, wish).await
     }
 
-    async fn enter(&self, said: impl Entering, about: &About) -> Result<Option<String>, Problem> {
-        let accepted = entering::enter(&self.gateway, &self.caller, self.traceparent.clone(), said).await?;
+    async fn enter(&self, said: impl Ingest, about: &About) -> Result<Option<String>, Problem> {
+        let accepted = ingest::enter(&self.gateway, &self.caller, self.traceparent.clone(), said).await?;
         Ok(Some(Sent::Accepted { about, accepted: &accepted }.to_json()))
     }
 

@@ -7,13 +7,13 @@ const MAX_PIECES: usize = 512;
 
 /// The newest pieces that together have as many bytes as asked for, or a little more: none is cut.
 #[derive(Debug)]
-pub struct Kept<P> {
+pub struct RingBuffer<P> {
     wanted_bytes: usize,
     bytes: usize,
     pieces: VecDeque<(usize, P)>,
 }
 
-impl<P> Kept<P> {
+impl<P> RingBuffer<P> {
     pub fn new(wanted_bytes: usize) -> Self {
         Self { wanted_bytes, bytes: 0, pieces: VecDeque::new() }
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     fn kept(wanted_bytes: usize, sizes: impl IntoIterator<Item = usize>) -> Vec<usize> {
-        let mut kept = Kept::new(wanted_bytes);
+        let mut kept = RingBuffer::new(wanted_bytes);
         sizes.into_iter().enumerate().for_each(|(number, bytes)| kept.push(bytes, number));
         kept.iter().copied().collect()
     }

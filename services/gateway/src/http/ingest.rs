@@ -1,5 +1,5 @@
 //! What a user says enters the log, over whatever it came: one acknowledged publish, and nothing else, when the gateway
-//! chose its id. When the client did, it may be saying it again: see [`Entering::known`].
+//! chose its id. When the client did, it may be saying it again: see [`Ingest::known`].
 
 use axum::{
     Extension, Json,
@@ -26,12 +26,12 @@ use crate::{
     auth::{Caller, Scope},
     config::GatewayConfig,
     fields::Fields,
-    own::{self, About},
+    ownership::{self, About},
     problem::Problem,
 };
 
 /// A kind of thing that a user can say.
-pub trait Entering: Sized + Send + Sync {
+pub trait Ingest: Sized + Send + Sync {
     /// What ids of this kind are named after.
     const KIND: &'static str;
     /// The field in which the client may choose an id; the same id is the same thing, however often it is said.
@@ -114,7 +114,7 @@ impl Serialize for Accepted {
 }
 
 /// The endpoint of a kind.
-pub async fn post<E: Entering>(
+pub async fn post<E: Ingest>(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
@@ -126,7 +126,7 @@ pub async fn post<E: Entering>(
 }
 
 /// Writes it, if the caller may say it.
-pub async fn enter<E: Entering>(
+pub async fn enter<E: Ingest>(
     gateway: &Gateway,
     caller: &Caller,
     traceparent: Option<String>,
@@ -136,7 +136,7 @@ pub async fn enter<E: Entering>(
     caller.act_as_user(Some(said.user().as_str()))?;
     caller.act_on_agent(said.agent().map(Name::as_str))?;
     if let (Some(user), Some(agent), Some(about)) = (caller.user(), said.agent(), said.about()) {
-        own::hold(gateway, user, agent.as_str(), &about).await?;
+        ownership::hold(gateway, user, agent.as_str(), &about).await?;
     }
     let (id, known) = match said.id() {
         Some(chosen) => (chosen.to_owned(), said.known(gateway, chosen).await),
@@ -150,11 +150,11 @@ pub async fn enter<E: Entering>(
 }
 
 /// The id of the event that says it, which is also the correlation id of all that comes of it.
-pub fn event_id<E: Entering>(user: &Name, id: &str) -> Uuid {
+pub fn event_id<E: Ingest>(user: &Name, id: &str) -> Uuid {
     ids::named(E::KIND, &[user.as_str(), id])
 }
 
-async fn publish<E: Entering>(
+async fn publish<E: Ingest>(
     gateway: &Gateway,
     traceparent: Option<String>,
     mut said: E,

@@ -21,7 +21,7 @@ pub type ThreadKey = (String, String);
 
 /// Whom something concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Concern {
+pub enum Visibility {
     /// The user that was asked for, and nobody else.
     Theirs,
     NotTheirs,
@@ -76,28 +76,28 @@ impl Known {
     }
 
     /// Whether something that happened there concerns this user.
-    pub fn concern(&self, at: &Happened, user: &str) -> Concern {
-        let Some(turn) = self.turns.get(&at.turn) else { return Concern::Unknown };
+    pub fn concern(&self, at: &Happened, user: &str) -> Visibility {
+        let Some(turn) = self.turns.get(&at.turn) else { return Visibility::Unknown };
         let thread = match at.thread.as_ref().map(|thread| self.threads.get(thread)) {
             None => None,
-            Some(None) => return Concern::Unknown,
+            Some(None) => return Visibility::Unknown,
             Some(Some(thread)) => thread.as_deref(),
         };
         match is_theirs(user, None, turn.as_deref(), thread) {
-            true => Concern::Theirs,
-            false => Concern::NotTheirs,
+            true => Visibility::Theirs,
+            false => Visibility::NotTheirs,
         }
     }
 }
 
 /// Whether an event concerns this user.
-pub fn concerns(event: &EventJson, user: &str, known: &Known) -> Concern {
+pub fn concerns(event: &EventJson, user: &str, known: &Known) -> Visibility {
     match (noun(&event.subject), named(event)) {
-        (_, Some(named)) if named == user => Concern::Theirs,
-        (_, Some(_)) => Concern::NotTheirs,
+        (_, Some(named)) if named == user => Visibility::Theirs,
+        (_, Some(_)) => Visibility::NotTheirs,
         ("agent" | "task" | "email" | "tool" | "process", None) => known.concern(&Happened::of(event), user),
         // Of services, of other systems, and whatever comes to be.
-        _ => Concern::NotTheirs,
+        _ => Visibility::NotTheirs,
     }
 }
 
@@ -172,7 +172,7 @@ impl<K: Eq + Hash, V> Remembered<K, V> {
 
 /// The places among these that something has to be found out about, each once.
 pub fn to_find_out<'a>(events: impl Iterator<Item = &'a EventJson>, user: &str, known: &Known) -> Vec<Happened> {
-    let unknown = events.filter(|event| concerns(event, user, known) == Concern::Unknown);
+    let unknown = events.filter(|event| concerns(event, user, known) == Visibility::Unknown);
     unknown.map(Happened::of).collect::<HashSet<_>>().into_iter().collect()
 }
 
@@ -217,26 +217,26 @@ mod tests {
             event("kairo.agent.bob.decision", v1::AgentAction::TYPE, Some("t"), say),
             event("kairo.agent.bob.decision", v1::TaskScheduled::TYPE, Some("t"), json!({ "task": { "user": "ann" } })),
         ] {
-            assert_eq!(concerns(&event, "ann", &known), Concern::Theirs, "{event:?}");
-            assert_eq!(concerns(&event, "joe", &known), Concern::NotTheirs, "{event:?}");
+            assert_eq!(concerns(&event, "ann", &known), Visibility::Theirs, "{event:?}");
+            assert_eq!(concerns(&event, "joe", &known), Visibility::NotTheirs, "{event:?}");
         }
     }
 
     #[test]
     fn what_names_nobody_concerns_whose_turn_and_thread_it_is() {
         let cases = [
-            (Some("ann"), Some("ann"), Concern::Theirs),
-            (Some("ann"), None, Concern::Theirs),
-            (None, Some("ann"), Concern::Theirs),
-            (None, None, Concern::NotTheirs),
+            (Some("ann"), Some("ann"), Visibility::Theirs),
+            (Some("ann"), None, Visibility::Theirs),
+            (None, Some("ann"), Visibility::Theirs),
+            (None, None, Visibility::NotTheirs),
             // Such as a hook of one user that another's words set off.
-            (Some("joe"), Some("ann"), Concern::NotTheirs),
-            (Some("ann"), Some("joe"), Concern::NotTheirs),
+            (Some("joe"), Some("ann"), Visibility::NotTheirs),
+            (Some("ann"), Some("joe"), Visibility::NotTheirs),
         ];
         for (turn, thread, expected) in cases {
             assert_eq!(concerns(&result(), "ann", &known(turn, thread)), expected, "{turn:?} {thread:?}");
         }
-        assert_eq!(concerns(&result(), "ann", &Known::default()), Concern::Unknown);
+        assert_eq!(concerns(&result(), "ann", &Known::default()), Visibility::Unknown);
     }
 
     #[test]
@@ -245,12 +245,12 @@ mod tests {
         for subject in ["kairo.system.tool-runner.catalogue", "kairo.dlq.router.letter", "kairo.new.ann.thing", "x", ""]
         {
             let event = event(subject, "x", None, json!({ "user": "ann" }));
-            assert_eq!(concerns(&event, "ann", &known), Concern::NotTheirs, "{subject}");
+            assert_eq!(concerns(&event, "ann", &known), Visibility::NotTheirs, "{subject}");
         }
         let defined = event("kairo.agent.bob.defined", v1::AgentDefined::TYPE, None, json!({ "profile": {} }));
         let mut nobodys = Known::default();
         nobodys.note(&Happened::of(&defined), None, None);
-        assert_eq!(concerns(&defined, "ann", &nobodys), Concern::NotTheirs);
+        assert_eq!(concerns(&defined, "ann", &nobodys), Visibility::NotTheirs);
     }
 
     #[test]
@@ -261,11 +261,11 @@ mod tests {
         assert_eq!(to_find_out([&message, &result(), &result()].into_iter(), "ann", &known).len(), 1);
         let created = event("kairo.agent.bob.decision", v1::ThreadCreated::TYPE, Some("t"), json!({ "user": "ann" }));
         known.learn(&created);
-        assert_eq!(concerns(&result(), "ann", &known), Concern::Theirs);
+        assert_eq!(concerns(&result(), "ann", &known), Visibility::Theirs);
         // What an agent says in somebody's turn says nothing of whose turn that is.
         let mut known = Known::default();
         known.learn(&event("kairo.agent.bob.decision", v1::AgentAction::TYPE, None, json!({ "user": "joe" })));
-        assert_eq!(concerns(&result(), "joe", &known), Concern::Unknown);
+        assert_eq!(concerns(&result(), "joe", &known), Visibility::Unknown);
     }
 
     #[test]

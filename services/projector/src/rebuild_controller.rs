@@ -17,8 +17,8 @@ use tokio::{
 use crate::{
     Config,
     connection::{self, SessionError, class},
-    course::Place,
     generation::{self, Building},
+    partition_progress::Place,
     step::{self, Facts, State, Step, is_foreign},
     worker::Interrupted,
 };
@@ -39,7 +39,7 @@ const CLEAR: &str = "
     WHERE projection = $1 AND version = $2 AND state = 'failed' AND since < now() - interval '1 minute'";
 const FAILED: &str = "SELECT count(*) FROM generations WHERE projection = $1 AND version = $2 AND state = 'failed'";
 
-pub struct Steward {
+pub struct RebuildController {
     pub bus: Bus,
     pub config: Arc<Config>,
     /// Changes whenever something in the registry may have.
@@ -48,13 +48,13 @@ pub struct Steward {
 
 /// One session's life, while it holds the lock.
 struct Term<'s> {
-    steward: &'s Steward,
+    controller: &'s RebuildController,
     connection: PgConnection,
     /// What the live generation was found to hold, for the one that is compared with it.
     measured: Option<(i64, Digests)>,
 }
 
-impl Steward {
+impl RebuildController {
     /// Builds what is to be built, for as long as it is not dropped.
     pub async fn run(mut self) {
         let mut failures = 0;
@@ -79,7 +79,7 @@ impl Steward {
             }
             _ = timeout(beat, woken.changed()).await;
         }
-        let mut term = Term { steward: self, connection, measured: None };
+        let mut term = Term { controller: self, connection, measured: None };
         loop {
             woken.mark_unchanged();
             while term.work().await? {}
@@ -150,7 +150,7 @@ impl Term<'_> {
         state: State,
         live: Option<&Building>,
     ) -> Result<Facts, Interrupted> {
-        let near = u64::try_from(self.steward.config.projector.batch).unwrap_or(u64::MAX);
+        let near = u64::try_from(self.controller.config.projector.batch).unwrap_or(u64::MAX);
         let measured = self.measured.as_ref().is_some_and(|(generation, _)| *generation == building.generation);
         let mut facts = Facts { measured, near, ..Facts::default() };
         if !matches!(state, State::Filling | State::Asked | State::Comparing | State::Ready) {
@@ -176,7 +176,7 @@ impl Term<'_> {
         foreign: bool,
     ) -> Result<bool, Interrupted> {
         let connection = &mut self.connection;
-        let projector = &self.steward.config.projector;
+        let projector = &self.controller.config.projector;
         let taken = match step {
             Step::Wait => Ok(false),
             Step::Begin => {
@@ -250,7 +250,7 @@ impl Term<'_> {
 
     async fn end_of_log(&self) -> Result<u64, Interrupted> {
         let asked = async {
-            let stream = self.steward.bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+            let stream = self.controller.bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
             Ok::<_, async_nats::Error>(stream.get_info().await?.state.last_sequence)
         };
         Ok(asked.await.map_err(crate::reader::ReaderError::from)?)
@@ -259,7 +259,7 @@ impl Term<'_> {
     /// The first message of the log, and how many there are from there up to this one.
     async fn stored(&self, up_to: u64) -> Result<(u64, u64), Interrupted> {
         let asked = async {
-            let stream = self.steward.bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+            let stream = self.controller.bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
             Ok::<_, async_nats::Error>(stream.info_builder().with_deleted(true).fetch().await?.info.state)
         };
         let state = asked.await.map_err(crate::reader::ReaderError::from)?;

@@ -11,7 +11,7 @@ use crate::tool::{Tool, ToolError};
 
 /// The tools by their owner, and the catalogue made of them.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct Registry {
     limits: CatalogueLimits,
     tools: Mutex<Tools>,
     catalogue: watch::Sender<Arc<Catalogue>>,
@@ -32,12 +32,12 @@ impl std::fmt::Debug for Tools {
 /// Owner of the built-in tools: sorts before every server, so that no server can displace them.
 const BUILT_IN: &str = "";
 
-impl Shelf {
+impl Registry {
     pub(crate) fn new(builtin: Vec<Arc<dyn Tool>>, limits: CatalogueLimits) -> Self {
         let (empty, _) = Catalogue::build([], limits);
-        let shelf = Self { limits, tools: Mutex::default(), catalogue: watch::Sender::new(Arc::new(empty)) };
-        shelf.replace(BUILT_IN, builtin);
-        shelf
+        let registry = Self { limits, tools: Mutex::default(), catalogue: watch::Sender::new(Arc::new(empty)) };
+        registry.replace(BUILT_IN, builtin);
+        registry
     }
 
     /// Replaces all tools of an owner.

@@ -22,7 +22,7 @@ pub enum Source {
 
 /// What became of the processes' pieces so far.
 #[derive(Debug)]
-pub struct LateJoin<P> {
+pub struct TailMerge<P> {
     /// Whether the tail may still come.
     waiting: bool,
     processes: HashMap<String, Process<P>>,
@@ -37,7 +37,7 @@ struct Process<P> {
     held: BTreeMap<u64, P>,
 }
 
-impl<P> LateJoin<P> {
+impl<P> TailMerge<P> {
     /// Joins with a tail to come, or where none was asked for.
     pub fn new(waiting: bool) -> Self {
         Self { waiting, processes: HashMap::new(), held: 0 }
@@ -105,8 +105,8 @@ mod tests {
         *,
     };
 
-    fn join(pieces: &[(u64, Source)]) -> (LateJoin<u64>, Vec<u64>) {
-        let mut join = LateJoin::new(true);
+    fn join(pieces: &[(u64, Source)]) -> (TailMerge<u64>, Vec<u64>) {
+        let mut join = TailMerge::new(true);
         let shown =
             pieces.iter().flat_map(|(sequence, source)| join.take("p", *sequence, *source, *sequence)).collect();
         (join, shown)
@@ -146,14 +146,14 @@ mod tests {
 
     #[test]
     fn where_there_is_no_tail_everything_is_shown() {
-        let mut late = LateJoin::new(false);
+        let mut late = TailMerge::new(false);
         assert_eq!(late.take("p", 7, Live, 7), [7]);
         assert!(late.processes.is_empty());
     }
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let mut late = LateJoin::new(true);
+        let mut late = TailMerge::new(true);
         for sequence in 1..=2 * MAX_HELD as u64 {
             assert!(late.take("p", sequence, Live, sequence).is_empty());
         }

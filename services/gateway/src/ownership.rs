@@ -1,4 +1,4 @@
-//! What a user-limited key may see and order: the events, the actions, the chains of its user, by [`crate::concern`]
+//! What a user-limited key may see and order: the events, the actions, the chains of its user, by [`crate::visibility`]
 //! and, where the log read so far does not say whose something is, by the read model.
 
 use std::{
@@ -13,11 +13,11 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::{
-    concern::{Concern, Happened, Known, Remembered, began, concerns, is_theirs, to_find_out},
     follow::end_of_log,
     http::{at_least, query},
     problem::{FieldError, Problem},
     state::Gateway,
+    visibility::{Happened, Known, Remembered, Visibility, began, concerns, is_theirs, to_find_out},
 };
 
 /// Pause before the read model is asked again when it did not answer.
@@ -72,14 +72,14 @@ impl Own {
 
     /// Whether an event that was taken in is to be shown.
     pub fn shows(&self, event: &EventJson) -> bool {
-        concerns(event, &self.user, &self.known()) == Concern::Theirs
+        concerns(event, &self.user, &self.known()) == Visibility::Theirs
     }
 
     /// Whether a live piece is to be shown. It cannot wait: what is not known at once is left out.
     pub async fn shows_piece(&self, at: Happened) -> bool {
         let known = self.known().concern(&at, &self.user);
-        if known != Concern::Unknown || !self.is_first(&at) {
-            return known == Concern::Theirs;
+        if known != Visibility::Unknown || !self.is_first(&at) {
+            return known == Visibility::Theirs;
         }
         let asked = async { find(&self.gateway.read_model.snapshot().await?, std::slice::from_ref(&at)).await };
         let found = query::at_once(&self.gateway, asked).await.unwrap_or_default();
@@ -87,7 +87,7 @@ impl Own {
         for owners in found.into_iter().filter(|owners| is_owned_by(owners, &self.user)) {
             self.known().note(&at, owners.began.as_deref().and_then(began).map(str::to_owned), owners.of_thread);
         }
-        self.known().concern(&at, &self.user) == Concern::Theirs
+        self.known().concern(&at, &self.user) == Visibility::Theirs
     }
 
     fn is_first(&self, at: &Happened) -> bool {
@@ -127,7 +127,7 @@ pub async fn events(
     for (at, owners) in missing.iter().zip(found) {
         known.note(at, owners.began.as_deref().and_then(began).map(str::to_owned), owners.of_thread);
     }
-    events.retain(|event| concerns(event, user, &known) == Concern::Theirs);
+    events.retain(|event| concerns(event, user, &known) == Visibility::Theirs);
     Ok(events)
 }
 

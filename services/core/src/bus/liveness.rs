@@ -23,14 +23,14 @@ const TRIES: usize = 3;
 
 /// The actions this replica works on.
 #[derive(Clone)]
-pub struct Holding {
+pub struct Liveness {
     contact: Contact,
     actions: Arc<Mutex<HashMap<Uuid, CancellationToken>>>,
 }
 
 /// An action being worked on; dropping it says that it is no more.
 pub struct Held {
-    holding: Holding,
+    liveness: Liveness,
     action: Uuid,
     stop: CancellationToken,
 }
@@ -44,12 +44,12 @@ enum Question {
     Stop,
 }
 
-impl Holding {
+impl Liveness {
     /// Answers others until `shutdown`.
     pub async fn answering(bus: &Bus, shutdown: CancellationToken) -> Result<Self, BusError> {
-        let holding = Self { contact: Contact::new(bus), actions: Arc::default() };
+        let liveness = Self { contact: Contact::new(bus), actions: Arc::default() };
         let mut questions = bus.subscribe(subject(bus.instance.as_str(), "*")).await?;
-        let (answering, mine) = (bus.clone(), holding.clone());
+        let (answering, mine) = (bus.clone(), liveness.clone());
         bus.spawn(async move {
             while let Some(Some(question)) = shutdown.run_until_cancelled(questions.next()).await {
                 let stop = question.subject.ends_with(Question::Stop.token());
@@ -59,13 +59,13 @@ impl Holding {
                 }
             }
         });
-        Ok(holding)
+        Ok(liveness)
     }
 
     pub fn hold(&self, action: Uuid) -> Held {
         let stop = CancellationToken::new();
         self.actions.lock().unwrap_or_else(PoisonError::into_inner).insert(action, stop.clone());
-        Held { holding: self.clone(), action, stop }
+        Held { liveness: self.clone(), action, stop }
     }
 
     /// Whether the replica named `instance` works on `action`, or may do so without being able to answer yet.
@@ -130,10 +130,10 @@ impl Question {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.holding.actions.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.action);
+        self.liveness.actions.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.action);
     }
 }
 
 fn subject(instance: &str, question: &str) -> String {
-    format!("kairo.live.{instance}.holding.{question}")
+    format!("kairo.live.{instance}.liveness.{question}")
 }

@@ -26,7 +26,7 @@ impl Place {
 
 /// The partitions held, of so many that there are. Where they are fewer than the log's, each is several of those.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Course {
+pub struct PartitionProgress {
     pub partitions: u32,
     pub held: BTreeMap<u32, Place>,
 }
@@ -39,7 +39,7 @@ pub struct Move {
     pub to: u64,
 }
 
-impl Course {
+impl PartitionProgress {
     /// The message behind which reading begins; none where there is nothing to read.
     pub fn start(&self) -> Option<u64> {
         self.held.values().filter(|place| !place.has_arrived()).map(|place| place.sequence).min()
@@ -95,32 +95,32 @@ mod tests {
         Raw { sequence, subject, partition, headers, payload, stored: Timestamp::UNIX_EPOCH }
     }
 
-    fn course(places: &[(u64, Option<u64>)]) -> Course {
+    fn progress(places: &[(u64, Option<u64>)]) -> PartitionProgress {
         let held = (0..).zip(places.iter().map(|&(sequence, stop_at)| Place { sequence, stop_at })).collect();
-        Course { partitions: 1, held }
+        PartitionProgress { partitions: 1, held }
     }
 
     #[test]
     fn reading_begins_behind_the_lowest_that_may_go_on() {
-        assert_eq!(course(&[]).start(), None);
-        assert_eq!(course(&[(7, None), (4, None)]).start(), Some(4));
-        assert_eq!(course(&[(7, Some(9)), (4, Some(4))]).start(), Some(7));
-        assert_eq!(course(&[(9, Some(9)), (4, Some(4))]).start(), None);
-        assert!(course(&[(9, Some(9))]).has_arrived() && !course(&[]).has_arrived());
+        assert_eq!(progress(&[]).start(), None);
+        assert_eq!(progress(&[(7, None), (4, None)]).start(), Some(4));
+        assert_eq!(progress(&[(7, Some(9)), (4, Some(4))]).start(), Some(7));
+        assert_eq!(progress(&[(9, Some(9)), (4, Some(4))]).start(), None);
+        assert!(progress(&[(9, Some(9))]).has_arrived() && !progress(&[]).has_arrived());
     }
 
     #[test]
     fn it_ends_where_the_last_one_stops() {
-        assert_eq!(course(&[(0, Some(9)), (0, Some(4))]).end(), Some(9));
-        assert_eq!(course(&[(0, Some(9)), (0, None)]).end(), None);
+        assert_eq!(progress(&[(0, Some(9)), (0, Some(4))]).end(), Some(9));
+        assert_eq!(progress(&[(0, Some(9)), (0, None)]).end(), None);
     }
 
     #[test]
     fn each_takes_what_it_has_not_up_to_where_it_stops() {
-        let one = course(&[(4, Some(6))]);
+        let one = progress(&[(4, Some(6))]);
         let taken: Vec<u64> = (1..9).filter(|sequence| one.takes(&message(*sequence, Some(7)))).collect();
         assert_eq!(taken, [5, 6]);
-        let none = Course { partitions: 1, held: BTreeMap::new() };
+        let none = PartitionProgress { partitions: 1, held: BTreeMap::new() };
         assert!(!none.takes(&message(5, Some(7))));
     }
 
@@ -128,8 +128,8 @@ mod tests {
     fn every_message_is_exactly_ones_whatever_partition_it_names() {
         for partition in [None, Some(0), Some(5), Some(63), Some(u32::MAX)] {
             let holders = (0..4).filter(|held| {
-                let course = Course { partitions: 4, held: BTreeMap::from([(*held, Place::default())]) };
-                course.takes(&message(1, partition))
+                let progress = PartitionProgress { partitions: 4, held: BTreeMap::from([(*held, Place::default())]) };
+                progress.takes(&message(1, partition))
             });
             assert_eq!(holders.count(), 1, "{partition:?}");
         }
@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn nothing_goes_back_or_too_far() {
-        let mut three = course(&[(4, None), (9, None), (4, Some(6))]);
+        let mut three = progress(&[(4, None), (9, None), (4, Some(6))]);
         let moves: Vec<_> = three.moves(8).into_iter().map(|moved| (moved.from, moved.to)).collect();
         assert_eq!(moves, [(4, 8), (9, 9), (4, 6)]);
         three.advance(8);
-        assert_eq!(three, course(&[(8, None), (9, None), (6, Some(6))]));
+        assert_eq!(three, progress(&[(8, None), (9, None), (6, Some(6))]));
     }
 }
