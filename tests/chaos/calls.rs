@@ -21,6 +21,8 @@ use crate::audit::decision;
 
 /// How long an answer may wait for its decision: for a further answer, and until the log takes the decision.
 const UNSETTLED: SignedDuration = SignedDuration::from_secs(8);
+/// How long a message may be in the log before the replica that decides has read it: longer than on a busy machine.
+const UNREAD: SignedDuration = SignedDuration::from_secs(2);
 /// How long a client that was killed may seem to be there.
 const UNNOTICED: SignedDuration = SignedDuration::from_millis(200);
 
@@ -146,12 +148,12 @@ impl Bill<'_> {
         calls
     }
 
-    /// Whether a message came for its agent while it was unsettled, and the agent wants to begin again then.
+    /// Whether a message was read for its agent while it was unsettled, and the agent wants to begin again then.
     fn is_given_up(&self, request: &Request, messages: &BTreeMap<String, Vec<Timestamp>>) -> bool {
         let (begun, until) = (request.begun(), request.unsettled_until());
         let came = |agent: &String| {
             let came = messages.get(agent).into_iter().flatten();
-            came.into_iter().any(|at| begun <= *at && *at <= until)
+            came.into_iter().any(|at| begun <= *at + UNREAD && *at <= until)
         };
         match request.agent(self.agents) {
             Some(agent) => self.restarting.contains(agent) && came(agent),

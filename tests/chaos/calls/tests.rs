@@ -104,3 +104,15 @@ fn what_is_given_up_for_a_message_is_not_extra_where_the_agent_wants_that() {
     let calls = judged(&requests, &[], false, &log);
     assert_eq!((calls.given_up, calls.extra, calls.too_many.len()), (0, 1, 1));
 }
+
+#[test]
+fn a_message_may_be_read_after_a_request_began_that_it_came_before() {
+    let message = entry(2, "kairo.agent.a.message", AgentMessage::default().into());
+    let judged_of = |begun: i64| {
+        let requests =
+            [request(1, "r0", (begun, begun + 1), "abandoned"), request(2, "r0", (begun + 1, begun + 2), "answered")];
+        let calls = judged(&requests, &[], true, &[message.clone(), decides(begun + 3, &[2])]);
+        (calls.given_up, calls.extra)
+    };
+    assert_eq!((judged_of(3), judged_of(9)), ((1, 0), (0, 1)));
+}
