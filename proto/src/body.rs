@@ -1,8 +1,12 @@
 //! Which message a type names, and how it is read and written.
 
 use prost::Message;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::v1;
+use crate::{
+    json,
+    v1::{self, decided_event::Event},
+};
 
 /// How the body of a message is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,54 +126,6 @@ macro_rules! bodies {
     };
 }
 
-bodies! {
-    UserMessage = "kairo.user.message.v1",
-    UserMessageUndelivered = "kairo.user.undelivered.v1",
-    UserChoice = "kairo.user.choice.v1",
-    UserApproval = "kairo.user.approval.v1",
-    UserCommand = "kairo.user.command.v1",
-    AgentDefined = "kairo.agent.defined.v1",
-    AgentMessage = "kairo.agent.message.v1",
-    AgentChoice = "kairo.agent.choice.v1",
-    AgentApproval = "kairo.agent.approval.v1",
-    AgentCommand = "kairo.agent.command.v1",
-    AgentDecision = "kairo.agent.decision.v1",
-    AgentThought = "kairo.agent.thought.v1",
-    AgentAction = "kairo.agent.action.v1",
-    AgentFailed = "kairo.agent.failed.v1",
-    AgentJoined = "kairo.agent.joined.v1",
-    ThreadCreated = "kairo.thread.created.v1",
-    ThreadMatched = "kairo.thread.matched.v1",
-    ThreadSuggested = "kairo.thread.suggested.v1",
-    ThreadSummarized = "kairo.thread.summarized.v1",
-    ThreadArchived = "kairo.thread.archived.v1",
-    ChainStarted = "kairo.chain.started.v1",
-    ChainStepEnded = "kairo.chain.step_ended.v1",
-    ChainEnded = "kairo.chain.ended.v1",
-    ApprovalRequested = "kairo.agent.approval_requested.v1",
-    TaskScheduled = "kairo.task.scheduled.v1",
-    TaskFired = "kairo.task.fired.v1",
-    TaskChanged = "kairo.task.changed.v1",
-    TaskDue = "kairo.task.due.v1",
-    TaskTriggered = "kairo.task.triggered.v1",
-    MemoryAppended = "kairo.memory.appended.v1",
-    EmailReceived = "kairo.email.received.v1",
-    ToolInvoke = "kairo.tool.invoke.v1",
-    ToolProgress = "kairo.tool.progress.v1",
-    ToolResult = "kairo.tool.result.v1",
-    ProcessSpawned = "kairo.process.spawned.v1",
-    ProcessProgress = "kairo.process.progress.v1",
-    ProcessCanceled = "kairo.process.canceled.v1",
-    ProcessExited = "kairo.process.exited.v1",
-    ToolCatalogue = "kairo.system.catalogue.v1",
-    ProcessCapabilities = "kairo.system.capabilities.v1",
-    DecisionBasis = "kairo.system.basis.v1",
-    DeadLetter = "kairo.dlq.letter.v1",
-    LiveToken = "kairo.live.token.v1",
-    LiveOutput = "kairo.live.output.v1",
-    ServiceStatus = "kairo.live.status.v1",
-}
-
 macro_rules! decided {
     ($($event:ident($message:ident)),* $(,)?) => {
         impl From<v1::decided_event::Event> for Body {
@@ -191,25 +147,34 @@ macro_rules! decided {
     };
 }
 
-decided! {
-    Thought(AgentThought),
-    Action(AgentAction),
-    Failed(AgentFailed),
-    ThreadCreated(ThreadCreated),
-    Joined(AgentJoined),
-    ThreadMatched(ThreadMatched),
-    ThreadSuggested(ThreadSuggested),
-    ThreadSummarized(ThreadSummarized),
-    ThreadArchived(ThreadArchived),
-    ChainStarted(ChainStarted),
-    ChainStepEnded(ChainStepEnded),
-    ChainEnded(ChainEnded),
-    ApprovalRequested(ApprovalRequested),
-    TaskScheduled(TaskScheduled),
-    TaskFired(TaskFired),
-    TaskChanged(TaskChanged),
-    MemoryAppended(MemoryAppended),
+/// The messages whose JSON is proto3's mapping.
+macro_rules! mapped {
+    ($($message:ident),* $(,)?) => {
+        $(impl Serialize for v1::$message {
+            fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+                json::serialize(self, out)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for v1::$message {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                json::deserialize(from)
+            }
+        })*
+    };
 }
+
+macro_rules! groups {
+    ($($(#[$doc:meta])* $group:ident { $($variant:ident($message:ident),)* })*) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub enum $group<'m> {
+            $($variant(&'m v1::$message)),*
+        })*
+    };
+}
+
+include!("generated/types.rs");
 
 fn read<M>(type_name: &'static str, content: ContentType, bytes: &[u8]) -> Result<M, Unreadable>
 where

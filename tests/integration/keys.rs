@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use futures::{SinkExt, StreamExt};
 use kairo_cli::local::{Service, StackOptions};
-use kairo_gateway::{Access, ENDPOINTS, Limited, Needs, Scope};
+use kairo_gateway::{Access, Limited, Needs, Scope};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -113,7 +113,7 @@ async fn every_endpoint_asks_for_its_scope() {
         let (_, key) = operator.make(json!({ "name": "test", "scopes": scopes })).await;
         keys.push((scopes, Caller::new(&world, 0, Some(&key))));
     }
-    for access in ENDPOINTS {
+    for access in kairo_gateway::endpoints() {
         let found = status(&nobody, access).await;
         assert_eq!(found == 401, access.needs != Needs::Nothing, "{access:?}: {found}");
         for (scopes, caller) in &keys {
@@ -134,7 +134,7 @@ async fn every_endpoint_asks_for_its_scope() {
         wanted.as_object_mut().unwrap().extend(limit.as_object().unwrap().clone());
         let (_, key) = operator.make(wanted).await;
         let limited = Caller::new(&world, 0, Some(&key));
-        for access in ENDPOINTS {
+        for access in kairo_gateway::endpoints() {
             let rule = if of == "agents" { access.agents } else { access.user };
             let found = status(&limited, access).await;
             match rule {

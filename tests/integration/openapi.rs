@@ -99,10 +99,11 @@ impl Operation {
 
     /// A request to a place that there may be, with this query.
     fn request(&self, world: &World, query: &str) -> RequestBuilder {
-        let path = self.path.replace("{agent}", "cook").replace("{thread}", "dinner").replace("{key}", &"a".repeat(16));
-        let path = path.replace("{chain}", UUID).replace("{task}", UUID).replace("{model}", "nobody");
-        let path = path.replace("{approval}", UUID).replace("{action}", UUID).replace("{process}", UUID);
-        let path = path.replace("{memory}", UUID);
+        let path =
+            self.path.replace("{agent}", "cook").replace("{thread_id}", "dinner").replace("{key}", &"a".repeat(16));
+        let path = path.replace("{chain_id}", UUID).replace("{task_id}", UUID).replace("{model}", "nobody");
+        let path = path.replace("{action_id}", UUID).replace("{process_id}", UUID);
+        let path = path.replace("{memory_id}", UUID);
         let path =
             path.replace("{digest}", &"a".repeat(64)).replace("{projection}", "nothing").replace("{generation}", "1");
         Client::new().request(self.method.clone(), world.url(&format!("{path}{query}")))

@@ -10,7 +10,7 @@ use std::{
 
 /// Decisions: synchronous functions of state and event.
 const PURE: &[&str] = &[
-    "proto/src/about.rs",
+    "proto/src/json.rs",
     "proto/src/body.rs",
     "services/events/src",
     "services/mind/src",

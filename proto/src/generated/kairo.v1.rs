@@ -20,6 +20,16 @@ pub struct UserMessage {
     #[prost(message, repeated, tag = "6")]
     pub parts: ::prost::alloc::vec::Vec<Part>,
 }
+impl ::prost::Name for UserMessage {
+    const NAME: &'static str = "UserMessage";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.UserMessage".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.UserMessage".into()
+    }
+}
 /// An image or a piece of audio of a message. Its bytes are kept in the object store and only named here.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Part {
@@ -36,6 +46,16 @@ pub struct Part {
     #[prost(string, tag = "4")]
     pub name: ::prost::alloc::string::String,
 }
+impl ::prost::Name for Part {
+    const NAME: &'static str = "Part";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Part".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Part".into()
+    }
+}
 /// A user's message that no agent can receive, so that its sender learns why.
 /// Type kairo.user.undelivered.v1 on kairo.user.<user>.undelivered, emitted by the router.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -49,6 +69,16 @@ pub struct UserMessageUndelivered {
     /// What was wrong and what to do about it, for people.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for UserMessageUndelivered {
+    const NAME: &'static str = "UserMessageUndelivered";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.UserMessageUndelivered".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.UserMessageUndelivered".into()
+    }
 }
 /// A user's answer to something an agent put to them, as it entered.
 /// Type kairo.user.choice.v1 on kairo.user.<user>.choice, emitted by the gateway.
@@ -67,6 +97,16 @@ pub struct UserChoice {
     /// "accept" or "decline".
     #[prost(string, tag = "5")]
     pub option: ::prost::alloc::string::String,
+}
+impl ::prost::Name for UserChoice {
+    const NAME: &'static str = "UserChoice";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.UserChoice".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.UserChoice".into()
+    }
 }
 /// A human's verdict on an action, as it entered.
 /// Type kairo.user.approval.v1 on kairo.user.<user>.approval, emitted by the gateway.
@@ -87,6 +127,16 @@ pub struct UserApproval {
     /// For the agent, in the human's words.
     #[prost(string, tag = "6")]
     pub note: ::prost::alloc::string::String,
+}
+impl ::prost::Name for UserApproval {
+    const NAME: &'static str = "UserApproval";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.UserApproval".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.UserApproval".into()
+    }
 }
 /// A direct order to an agent's actions, as it entered.
 /// Type kairo.user.command.v1 on kairo.user.<user>.command, emitted by the gateway.
@@ -113,12 +163,32 @@ pub struct UserCommand {
     #[prost(string, tag = "9")]
     pub thread_id: ::prost::alloc::string::String,
 }
+impl ::prost::Name for UserCommand {
+    const NAME: &'static str = "UserCommand";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.UserCommand".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.UserCommand".into()
+    }
+}
 /// What an agent is made from. Type kairo.agent.defined.v1 on kairo.agent.<agent>.defined, emitted by the gateway.
 /// The newest one on the subject is in force.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AgentDefined {
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<AgentProfile>,
+}
+impl ::prost::Name for AgentDefined {
+    const NAME: &'static str = "AgentDefined";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentDefined".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentDefined".into()
+    }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AgentProfile {
@@ -159,6 +229,16 @@ pub struct AgentProfile {
     #[prost(string, tag = "11")]
     pub day_ends_at: ::prost::alloc::string::String,
 }
+impl ::prost::Name for AgentProfile {
+    const NAME: &'static str = "AgentProfile";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentProfile".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentProfile".into()
+    }
+}
 /// A user's words, delivered to the agent they are for.
 /// Type kairo.agent.message.v1 on kairo.agent.<agent>.message, emitted by the router.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -175,6 +255,16 @@ pub struct AgentMessage {
     #[prost(message, repeated, tag = "5")]
     pub parts: ::prost::alloc::vec::Vec<Part>,
 }
+impl ::prost::Name for AgentMessage {
+    const NAME: &'static str = "AgentMessage";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentMessage".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentMessage".into()
+    }
+}
 /// A user's answer to something the agent put to them, delivered.
 /// Type kairo.agent.choice.v1 on kairo.agent.<agent>.choice, emitted by the router.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -187,6 +277,16 @@ pub struct AgentChoice {
     pub offer_id: ::prost::alloc::string::String,
     #[prost(string, tag = "4")]
     pub option: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AgentChoice {
+    const NAME: &'static str = "AgentChoice";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentChoice".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentChoice".into()
+    }
 }
 /// A human's verdict, delivered.
 /// Type kairo.agent.approval.v1 on kairo.agent.<agent>.approval, emitted by the router.
@@ -203,6 +303,16 @@ pub struct AgentApproval {
     pub verdict: ::prost::alloc::string::String,
     #[prost(string, tag = "5")]
     pub note: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AgentApproval {
+    const NAME: &'static str = "AgentApproval";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentApproval".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentApproval".into()
+    }
 }
 /// A direct order, delivered. No model is asked about it.
 /// Type kairo.agent.command.v1 on kairo.agent.<agent>.command, emitted by the router.
@@ -225,6 +335,16 @@ pub struct AgentCommand {
     pub task_id: ::prost::alloc::string::String,
     #[prost(string, tag = "8")]
     pub thread_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AgentCommand {
+    const NAME: &'static str = "AgentCommand";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentCommand".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentCommand".into()
+    }
 }
 /// What an agent committed after looking at one input: one message, whatever it holds.
 /// Type kairo.agent.decision.v1 on kairo.agent.<agent>.decision, emitted by agent-runtime under the guard of that subject.
@@ -257,6 +377,16 @@ pub struct AgentDecision {
     /// The lowest version of readers that understand it.
     #[prost(uint32, tag = "9")]
     pub reader: u32,
+}
+impl ::prost::Name for AgentDecision {
+    const NAME: &'static str = "AgentDecision";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentDecision".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentDecision".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DecidedEvent {
@@ -317,11 +447,31 @@ pub mod decided_event {
         MemoryAppended(super::MemoryAppended),
     }
 }
+impl ::prost::Name for DecidedEvent {
+    const NAME: &'static str = "DecidedEvent";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DecidedEvent".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DecidedEvent".into()
+    }
+}
 /// Reasoning, kept apart from what is said. Type kairo.agent.thought.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AgentThought {
     #[prost(string, tag = "1")]
     pub text: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AgentThought {
+    const NAME: &'static str = "AgentThought";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentThought".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentThought".into()
+    }
 }
 /// Something an agent asks of the world. The id of the event that holds it is the action id. Type kairo.agent.action.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -339,6 +489,16 @@ pub mod agent_action {
         ToolCall(super::ToolCall),
     }
 }
+impl ::prost::Name for AgentAction {
+    const NAME: &'static str = "AgentAction";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentAction".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentAction".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Say {
     #[prost(string, tag = "1")]
@@ -351,6 +511,16 @@ pub struct Say {
     /// True for the reply that ends the turn, false for words said on the way.
     #[prost(bool, tag = "4")]
     pub r#final: bool,
+}
+impl ::prost::Name for Say {
+    const NAME: &'static str = "Say";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Say".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Say".into()
+    }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ToolCall {
@@ -375,6 +545,16 @@ pub struct ToolCall {
     #[prost(string, tag = "7")]
     pub approval_id: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ToolCall {
+    const NAME: &'static str = "ToolCall";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolCall".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolCall".into()
+    }
+}
 /// A message whose turn became part of another's: they are answered together. Type kairo.agent.joined.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AgentJoined {
@@ -385,6 +565,16 @@ pub struct AgentJoined {
     pub into_correlation_id: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub into_message_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AgentJoined {
+    const NAME: &'static str = "AgentJoined";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentJoined".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentJoined".into()
+    }
 }
 /// A step of an agent that failed, within a turn that goes on or ends. Type kairo.agent.failed.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -404,6 +594,16 @@ pub struct AgentFailed {
     #[prost(bool, tag = "4")]
     pub retried: bool,
 }
+impl ::prost::Name for AgentFailed {
+    const NAME: &'static str = "AgentFailed";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentFailed".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentFailed".into()
+    }
+}
 /// A thread began. Type kairo.thread.created.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ThreadCreated {
@@ -416,6 +616,16 @@ pub struct ThreadCreated {
     pub user: ::prost::alloc::string::String,
     #[prost(string, tag = "4")]
     pub title: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ThreadCreated {
+    const NAME: &'static str = "ThreadCreated";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThreadCreated".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThreadCreated".into()
+    }
 }
 /// Which thread a message belongs to. Type kairo.thread.matched.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -434,6 +644,16 @@ pub struct ThreadMatched {
     /// with another message).
     #[prost(string, tag = "5")]
     pub by: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ThreadMatched {
+    const NAME: &'static str = "ThreadMatched";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThreadMatched".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThreadMatched".into()
+    }
 }
 /// The message seems to belong elsewhere, and the user is asked: its event id is the offer id, a UserChoice answers with
 /// "accept" or "decline". Type kairo.thread.suggested.v1.
@@ -458,6 +678,16 @@ pub struct ThreadSuggested {
     #[prost(string, tag = "7")]
     pub summary: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ThreadSuggested {
+    const NAME: &'static str = "ThreadSuggested";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThreadSuggested".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThreadSuggested".into()
+    }
+}
 /// What a thread is about by now. Type kairo.thread.summarized.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ThreadSummarized {
@@ -468,6 +698,16 @@ pub struct ThreadSummarized {
     #[prost(string, tag = "3")]
     pub summary: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ThreadSummarized {
+    const NAME: &'static str = "ThreadSummarized";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThreadSummarized".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThreadSummarized".into()
+    }
+}
 /// A thread was put away, or taken out again. Type kairo.thread.archived.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ThreadArchived {
@@ -475,6 +715,16 @@ pub struct ThreadArchived {
     pub thread_id: ::prost::alloc::string::String,
     #[prost(bool, tag = "2")]
     pub archived: bool,
+}
+impl ::prost::Name for ThreadArchived {
+    const NAME: &'static str = "ThreadArchived";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThreadArchived".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThreadArchived".into()
+    }
 }
 /// A plan was compiled into steps, which now run. Type kairo.chain.started.v1.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -493,6 +743,16 @@ pub struct ChainStarted {
     #[prost(string, tag = "5")]
     pub task_id: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ChainStarted {
+    const NAME: &'static str = "ChainStarted";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChainStarted".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChainStarted".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ChainStep {
     /// Steps of the same group run at once; groups one after another, counted from 0.
@@ -507,6 +767,16 @@ pub struct ChainStep {
     /// What agent.decide is to judge before it runs; empty for nothing.
     #[prost(string, tag = "4")]
     pub decide: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ChainStep {
+    const NAME: &'static str = "ChainStep";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChainStep".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChainStep".into()
+    }
 }
 /// A step ended without a tool having been called for it, or an agent.think was done. How a called tool ended is said by
 /// its tool.result. Type kairo.chain.step_ended.v1.
@@ -530,6 +800,16 @@ pub struct ChainStepEnded {
     #[prost(string, tag = "6")]
     pub params: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ChainStepEnded {
+    const NAME: &'static str = "ChainStepEnded";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChainStepEnded".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChainStepEnded".into()
+    }
+}
 /// A chain is over. Type kairo.chain.ended.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ChainEnded {
@@ -540,6 +820,16 @@ pub struct ChainEnded {
     pub outcome: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ChainEnded {
+    const NAME: &'static str = "ChainEnded";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChainEnded".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChainEnded".into()
+    }
 }
 /// A tool is to be called that needs a human's consent: its event id is the action id that a UserApproval names, with
 /// the verdict "approved" or "rejected". Type kairo.agent.approval_requested.v1.
@@ -557,11 +847,31 @@ pub struct ApprovalRequested {
     #[prost(uint32, tag = "5")]
     pub step: u32,
 }
+impl ::prost::Name for ApprovalRequested {
+    const NAME: &'static str = "ApprovalRequested";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ApprovalRequested".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ApprovalRequested".into()
+    }
+}
 /// A task was made. Type kairo.task.scheduled.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TaskScheduled {
     #[prost(message, optional, tag = "1")]
     pub task: ::core::option::Option<Task>,
+}
+impl ::prost::Name for TaskScheduled {
+    const NAME: &'static str = "TaskScheduled";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TaskScheduled".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TaskScheduled".into()
+    }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Task {
@@ -610,6 +920,16 @@ pub struct Task {
     #[prost(uint64, tag = "17")]
     pub occurrence: u64,
 }
+impl ::prost::Name for Task {
+    const NAME: &'static str = "Task";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Task".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Task".into()
+    }
+}
 /// A task's time came, or what it waits for happened; its chain begins. Type kairo.task.fired.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TaskFired {
@@ -637,6 +957,16 @@ pub struct TaskFired {
     #[prost(string, repeated, tag = "8")]
     pub lineage: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
+impl ::prost::Name for TaskFired {
+    const NAME: &'static str = "TaskFired";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TaskFired".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TaskFired".into()
+    }
+}
 /// A task was paused, resumed, run now, canceled, completed or archived. Type kairo.task.changed.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TaskChanged {
@@ -652,6 +982,16 @@ pub struct TaskChanged {
     pub next_at: ::prost::alloc::string::String,
     #[prost(uint64, tag = "5")]
     pub occurrence: u64,
+}
+impl ::prost::Name for TaskChanged {
+    const NAME: &'static str = "TaskChanged";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TaskChanged".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TaskChanged".into()
+    }
 }
 /// Something worth remembering. The same memory id again replaces what it said. Type kairo.memory.appended.v1.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -680,6 +1020,16 @@ pub struct MemoryAppended {
     #[prost(string, tag = "9")]
     pub user: ::prost::alloc::string::String,
 }
+impl ::prost::Name for MemoryAppended {
+    const NAME: &'static str = "MemoryAppended";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.MemoryAppended".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.MemoryAppended".into()
+    }
+}
 /// A secret that only the holder of the key can read. In the content stands "\[secret <name>\]" in its place.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SealedSecret {
@@ -688,6 +1038,16 @@ pub struct SealedSecret {
     /// AES-256-GCM-SIV under the configured key, with the nonce in front.
     #[prost(bytes = "vec", tag = "2")]
     pub sealed: ::prost::alloc::vec::Vec<u8>,
+}
+impl ::prost::Name for SealedSecret {
+    const NAME: &'static str = "SealedSecret";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SealedSecret".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SealedSecret".into()
+    }
 }
 /// One answer of a model. The request is not kept: the agent's state rebuilds it, and the digest proves it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -720,6 +1080,16 @@ pub struct Completion {
     #[prost(message, optional, tag = "12")]
     pub digests: ::core::option::Option<RequestDigests>,
 }
+impl ::prost::Name for Completion {
+    const NAME: &'static str = "Completion";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Completion".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Completion".into()
+    }
+}
 /// Digests of what a model was asked: the first 8 bytes of a SHA-256, 0 where there was nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RequestDigests {
@@ -738,6 +1108,16 @@ pub struct RequestDigests {
     #[prost(fixed64, tag = "5")]
     pub sent: u64,
 }
+impl ::prost::Name for RequestDigests {
+    const NAME: &'static str = "RequestDigests";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.RequestDigests".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.RequestDigests".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CompletionToolCall {
     #[prost(string, tag = "1")]
@@ -746,6 +1126,16 @@ pub struct CompletionToolCall {
     pub tool: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub arguments: ::prost::alloc::string::String,
+}
+impl ::prost::Name for CompletionToolCall {
+    const NAME: &'static str = "CompletionToolCall";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.CompletionToolCall".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.CompletionToolCall".into()
+    }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CompletionError {
@@ -758,42 +1148,89 @@ pub struct CompletionError {
     #[prost(bool, tag = "3")]
     pub transient: bool,
 }
+impl ::prost::Name for CompletionError {
+    const NAME: &'static str = "CompletionError";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.CompletionError".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.CompletionError".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SendMessageRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
-    /// Empty: the router finds out whom it is for.
+    /// Whom it is for; without one, the agent that @name at the beginning of the text names, or the default one.
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
-    /// At most gateway.max_text_bytes bytes.
+    /// Up to gateway.max_text_bytes bytes; empty or absent only where there are parts.
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub text: ::prost::alloc::string::String,
     /// Chosen by the client; empty for one that is made here.
     #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub message_id: ::prost::alloc::string::String,
     /// The thread it belongs to; empty: the agent finds out.
     #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub thread_id: ::prost::alloc::string::String,
-    /// Images and audio, at most gateway.max_parts; the text may then be empty.
+    /// Images and audio that belong to the text.
     #[prost(message, repeated, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub parts: ::prost::alloc::vec::Vec<GivenPart>,
 }
+impl ::prost::Name for SendMessageRequest {
+    const NAME: &'static str = "SendMessageRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SendMessageRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SendMessageRequest".into()
+    }
+}
 /// An image or a piece of audio, named by its digest or brought along.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GivenPart {
     /// SHA-256 of what is stored already, in 64 hexadecimal digits. What is larger than a message may be is stored with
     /// POST /v1/objects.
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub digest: ::prost::alloc::string::String,
     /// Instead of a digest: such as image/png, and the bytes.
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub media_type: ::prost::alloc::string::String,
     #[prost(bytes = "vec", tag = "3")]
+    #[serde(with = "crate::json::base64", skip_serializing_if = "crate::json::is_unset")]
     pub data: ::prost::alloc::vec::Vec<u8>,
     /// A file name, for people and models; may be empty.
     #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub name: ::prost::alloc::string::String,
 }
+impl ::prost::Name for GivenPart {
+    const NAME: &'static str = "GivenPart";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenPart".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenPart".into()
+    }
+}
+/// It is in the log.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SendMessageResponse {
     #[prost(string, tag = "1")]
@@ -808,22 +1245,52 @@ pub struct SendMessageResponse {
     #[prost(string, tag = "4")]
     pub correlation_id: ::prost::alloc::string::String,
 }
+impl ::prost::Name for SendMessageResponse {
+    const NAME: &'static str = "SendMessageResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SendMessageResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SendMessageResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ChooseRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     /// OfferRow.offer_id.
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub offer_id: ::prost::alloc::string::String,
     /// accept or decline.
     #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub option: ::prost::alloc::string::String,
     /// Chosen by the client; empty for one that is made here.
     #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub choice_id: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ChooseRequest {
+    const NAME: &'static str = "ChooseRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChooseRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChooseRequest".into()
+    }
+}
+/// It is in the log.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ChooseResponse {
     #[prost(string, tag = "1")]
@@ -838,24 +1305,55 @@ pub struct ChooseResponse {
     #[prost(string, tag = "4")]
     pub correlation_id: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ChooseResponse {
+    const NAME: &'static str = "ChooseResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChooseResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChooseResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ApproveRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub action_id: ::prost::alloc::string::String,
     /// approved or rejected, of an action that waits for consent; happened or did_not_happen, of one in doubt.
     #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub verdict: ::prost::alloc::string::String,
-    /// Words for those who read it later, at most gateway.max_text_bytes bytes.
+    /// Why, in up to gateway.max_text_bytes bytes.
     #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub note: ::prost::alloc::string::String,
     /// Chosen by the client; empty for one that is made here.
     #[prost(string, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub approval_id: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ApproveRequest {
+    const NAME: &'static str = "ApproveRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ApproveRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ApproveRequest".into()
+    }
+}
+/// It is in the log.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ApproveResponse {
     #[prost(string, tag = "1")]
@@ -870,30 +1368,64 @@ pub struct ApproveResponse {
     #[prost(string, tag = "4")]
     pub correlation_id: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ApproveResponse {
+    const NAME: &'static str = "ApproveResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ApproveResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ApproveResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OrderRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     /// cancel, pause, resume, run, archive or unarchive.
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub command: ::prost::alloc::string::String,
     /// Exactly one of these five: what to cancel; a task to pause, resume or run; a thread to archive or unarchive.
     #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub action_id: ::prost::alloc::string::String,
     #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub process_id: ::prost::alloc::string::String,
     #[prost(string, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub chain_id: ::prost::alloc::string::String,
     #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub task_id: ::prost::alloc::string::String,
     #[prost(string, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub thread_id: ::prost::alloc::string::String,
     /// Chosen by the client; empty for one that is made here.
     #[prost(string, tag = "9")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub command_id: ::prost::alloc::string::String,
 }
+impl ::prost::Name for OrderRequest {
+    const NAME: &'static str = "OrderRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.OrderRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.OrderRequest".into()
+    }
+}
+/// It is in the log.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OrderResponse {
     #[prost(string, tag = "1")]
@@ -908,33 +1440,77 @@ pub struct OrderResponse {
     #[prost(string, tag = "4")]
     pub correlation_id: ::prost::alloc::string::String,
 }
+impl ::prost::Name for OrderResponse {
+    const NAME: &'static str = "OrderResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.OrderResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.OrderResponse".into()
+    }
+}
 /// The fields of AgentProfile, of which agent and prompt are required.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DefineAgentRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
+    /// Up to 4096 bytes.
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub description: ::prost::alloc::string::String,
-    /// At most gateway.max_prompt_bytes bytes.
+    /// Up to gateway.max_prompt_bytes bytes.
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub prompt: ::prost::alloc::string::String,
+    /// The tools it is offered, by name or by a prefix followed by *.
     #[prost(string, repeated, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Decisions on one message; 0 for the default.
     #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub max_steps: u32,
+    /// Messages it is shown; 0 for the default.
     #[prost(uint32, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub history_limit: u32,
+    /// What becomes of a message that comes while the agent is deciding.
     #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub interjection: ::prost::alloc::string::String,
+    /// How the agent acts.
     #[prost(string, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub planning: ::prost::alloc::string::String,
+    /// Which thread a message belongs to.
     #[prost(string, tag = "9")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub threads: ::prost::alloc::string::String,
+    /// The IANA name of a time zone.
     #[prost(string, tag = "10")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub time_zone: ::prost::alloc::string::String,
     #[prost(string, tag = "11")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub day_ends_at: ::prost::alloc::string::String,
 }
+impl ::prost::Name for DefineAgentRequest {
+    const NAME: &'static str = "DefineAgentRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DefineAgentRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DefineAgentRequest".into()
+    }
+}
+/// The agent was known; this profile is in force.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DefineAgentResponse {
     #[prost(string, tag = "1")]
@@ -942,6 +1518,16 @@ pub struct DefineAgentResponse {
     /// Where the definition in force stands in the log.
     #[prost(uint64, tag = "2")]
     pub sequence: u64,
+}
+impl ::prost::Name for DefineAgentResponse {
+    const NAME: &'static str = "DefineAgentResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DefineAgentResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DefineAgentResponse".into()
+    }
 }
 /// A place in the log: everything up to and including an event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -952,27 +1538,64 @@ pub struct Place {
     #[prost(uint32, optional, tag = "2")]
     pub position: ::core::option::Option<u32>,
 }
+impl ::prost::Name for Place {
+    const NAME: &'static str = "Place";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Place".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Place".into()
+    }
+}
 /// Any JSON but null, as text: of whatever depth, and with numbers as they were written.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Json {
     #[prost(string, tag = "1")]
     pub text: ::prost::alloc::string::String,
 }
+impl ::prost::Name for Json {
+    const NAME: &'static str = "Json";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Json".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Json".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StreamRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub thread: ::prost::alloc::string::String,
     /// Only what the event of this id led to, itself included.
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub correlation: ::prost::alloc::string::String,
     /// Only what stands behind this place: that of the last event a client saw; none for what comes from now on.
     #[prost(message, optional, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub after: ::core::option::Option<Place>,
-    /// Also what is said live and not kept in the log: pieces of answers, and output of processes.
+    /// Whether to show answers and processes' output as they grow.
     #[prost(bool, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub live: bool,
+}
+impl ::prost::Name for StreamRequest {
+    const NAME: &'static str = "StreamRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.StreamRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.StreamRequest".into()
+    }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StreamResponse {
@@ -996,8 +1619,32 @@ pub mod stream_response {
         KeepAlive(super::KeepAlive),
     }
 }
+impl ::prost::Name for StreamResponse {
+    const NAME: &'static str = "StreamResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.StreamResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.StreamResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KeepAlive {}
+impl ::prost::Name for KeepAlive {
+    const NAME: &'static str = "KeepAlive";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.KeepAlive".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.KeepAlive".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Live {
     /// token or output.
@@ -1007,13 +1654,26 @@ pub struct Live {
     #[prost(message, optional, tag = "2")]
     pub data: ::core::option::Option<Json>,
 }
+impl ::prost::Name for Live {
+    const NAME: &'static str = "Live";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Live".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Live".into()
+    }
+}
 /// An event as people and clients see it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Event {
     #[prost(string, tag = "1")]
     pub event_id: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
-    pub ts: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub ts: ::core::option::Option<::prost_types::Timestamp>,
     /// user, tool, system or internal.
     #[prost(string, tag = "3")]
     pub source: ::prost::alloc::string::String,
@@ -1031,6 +1691,7 @@ pub struct Event {
     /// The message of the log, and the event within it, from 0.
     #[prost(uint64, tag = "8")]
     pub sequence: u64,
+    /// Of the event within its message.
     #[prost(uint32, tag = "9")]
     pub position: u32,
     #[prost(string, tag = "10")]
@@ -1044,10 +1705,32 @@ pub struct Event {
     #[prost(string, optional, tag = "13")]
     pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
 }
+impl ::prost::Name for Event {
+    const NAME: &'static str = "Event";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Event".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Event".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EventMeta {
     #[prost(string, repeated, tag = "1")]
     pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for EventMeta {
+    const NAME: &'static str = "EventMeta";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.EventMeta".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.EventMeta".into()
+    }
 }
 /// A piece of an answer while the model writes it: ephemeral, never stored, and worth nothing once the decision is there.
 /// Type kairo.live.token.v1 on kairo.live.<agent>.token, emitted by agent-runtime.
@@ -1062,6 +1745,16 @@ pub struct LiveToken {
     pub text: ::prost::alloc::string::String,
     #[prost(bool, tag = "4")]
     pub reasoning: bool,
+}
+impl ::prost::Name for LiveToken {
+    const NAME: &'static str = "LiveToken";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.LiveToken".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.LiveToken".into()
+    }
 }
 /// A piece of a process's output as it appears: ephemeral, never stored.
 /// Type kairo.live.output.v1 on kairo.live.<agent>.output, emitted by process-supervisor.
@@ -1079,6 +1772,16 @@ pub struct LiveOutput {
     pub sequence: u64,
     #[prost(string, tag = "5")]
     pub text: ::prost::alloc::string::String,
+}
+impl ::prost::Name for LiveOutput {
+    const NAME: &'static str = "LiveOutput";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.LiveOutput".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.LiveOutput".into()
+    }
 }
 /// One replica of a service, answering who is there.
 /// Type kairo.live.status.v1, the reply to kairo.live.status.ping, emitted by every service.
@@ -1114,6 +1817,16 @@ pub struct ServiceStatus {
     #[prost(uint64, tag = "12")]
     pub model_requests: u64,
 }
+impl ::prost::Name for ServiceStatus {
+    const NAME: &'static str = "ServiceStatus";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ServiceStatus".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ServiceStatus".into()
+    }
+}
 /// A partition of the log, as its owner sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OwnedPartition {
@@ -1125,6 +1838,16 @@ pub struct OwnedPartition {
     /// What was read and is not dealt with yet.
     #[prost(uint64, tag = "3")]
     pub waiting: u64,
+}
+impl ::prost::Name for OwnedPartition {
+    const NAME: &'static str = "OwnedPartition";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.OwnedPartition".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.OwnedPartition".into()
+    }
 }
 /// A question about one process, to the supervisor that runs it or, to stop it, to any: a request on
 /// kairo.live.<supervisor>.control or kairo.live.process-supervisor.control.
@@ -1157,14 +1880,44 @@ pub mod process_request {
         Stop(super::ProcessStop),
     }
 }
+impl ::prost::Name for ProcessRequest {
+    const NAME: &'static str = "ProcessRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessRequest".into()
+    }
+}
 /// How it is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProcessLook {}
+impl ::prost::Name for ProcessLook {
+    const NAME: &'static str = "ProcessLook";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessLook".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessLook".into()
+    }
+}
 /// Send it a signal, by its name: HUP, INT, QUIT, USR1, USR2, TERM, KILL, STOP, CONT.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProcessSignal {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ProcessSignal {
+    const NAME: &'static str = "ProcessSignal";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessSignal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessSignal".into()
+    }
 }
 /// Write to its standard input.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1175,12 +1928,32 @@ pub struct ProcessWrite {
     #[prost(bool, tag = "2")]
     pub close: bool,
 }
+impl ::prost::Name for ProcessWrite {
+    const NAME: &'static str = "ProcessWrite";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessWrite".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessWrite".into()
+    }
+}
 /// Ask it to end, and kill it after the grace period; answered when it is over.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProcessStop {
     /// At most the configured grace period, which 0 means.
     #[prost(uint64, tag = "1")]
     pub grace_ms: u64,
+}
+impl ::prost::Name for ProcessStop {
+    const NAME: &'static str = "ProcessStop";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessStop".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessStop".into()
+    }
 }
 /// The answer to a ProcessRequest.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1193,6 +1966,16 @@ pub struct ProcessAnswer {
     /// Set when it is done.
     #[prost(message, optional, tag = "3")]
     pub state: ::core::option::Option<ProcessState>,
+}
+impl ::prost::Name for ProcessAnswer {
+    const NAME: &'static str = "ProcessAnswer";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessAnswer".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ProcessState {
@@ -1220,12 +2003,32 @@ pub struct ProcessState {
     #[prost(int32, optional, tag = "11")]
     pub signal: ::core::option::Option<i32>,
 }
+impl ::prost::Name for ProcessState {
+    const NAME: &'static str = "ProcessState";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessState".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessState".into()
+    }
+}
 /// Somebody has begun to listen to an agent's processes and wants the end of what they wrote so far: a request on
 /// kairo.live.<agent>.tail. Every supervisor answers with one LiveOutput for each piece it has kept, in order.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TailRequest {
     #[prost(string, tag = "1")]
     pub agent: ::prost::alloc::string::String,
+}
+impl ::prost::Name for TailRequest {
+    const NAME: &'static str = "TailRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TailRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TailRequest".into()
+    }
 }
 /// A process is about to run its program: it exists, and waits for this event to be in the log.
 /// Type kairo.process.spawned.v1 on kairo.process.<agent>.spawned, emitted by process-supervisor under the guard of that subject.
@@ -1254,6 +2057,16 @@ pub struct ProcessSpawned {
     #[prost(string, tag = "9")]
     pub tool: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ProcessSpawned {
+    const NAME: &'static str = "ProcessSpawned";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessSpawned".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessSpawned".into()
+    }
+}
 /// How far a process says it is, at most once a second. The last one before its end need not be 100 %.
 /// Type kairo.process.progress.v1 on kairo.process.<agent>.progress, emitted by process-supervisor.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1273,6 +2086,16 @@ pub struct ProcessProgress {
     #[prost(string, tag = "6")]
     pub tail: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ProcessProgress {
+    const NAME: &'static str = "ProcessProgress";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessProgress".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessProgress".into()
+    }
+}
 /// A process was asked to end, on request. How it ended is said by kairo.process.exited.
 /// Type kairo.process.canceled.v1 on kairo.process.<agent>.canceled, emitted by process-supervisor under the guard of that subject.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1290,6 +2113,16 @@ pub struct ProcessCanceled {
     /// Milliseconds until it is killed.
     #[prost(uint64, tag = "5")]
     pub grace_ms: u64,
+}
+impl ::prost::Name for ProcessCanceled {
+    const NAME: &'static str = "ProcessCanceled";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessCanceled".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessCanceled".into()
+    }
 }
 /// How a process ended; every process action has exactly one.
 /// Type kairo.process.exited.v1 on kairo.process.<agent>.exited, emitted by process-supervisor under the guard of that subject.
@@ -1338,6 +2171,16 @@ pub struct ProcessExited {
     #[prost(string, tag = "16")]
     pub tool: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ProcessExited {
+    const NAME: &'static str = "ProcessExited";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessExited".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessExited".into()
+    }
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProcessUsage {
     #[prost(uint64, tag = "1")]
@@ -1349,20 +2192,46 @@ pub struct ProcessUsage {
     #[prost(uint64, tag = "4")]
     pub max_rss_bytes: u64,
 }
+impl ::prost::Name for ProcessUsage {
+    const NAME: &'static str = "ProcessUsage";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessUsage".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessUsage".into()
+    }
+}
 /// What an agent is made from.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AgentRow {
     #[prost(string, tag = "1")]
     pub agent: ::prost::alloc::string::String,
+    /// AgentProfile of the contract, in proto3's JSON mapping.
     #[prost(message, optional, tag = "2")]
     pub profile: ::core::option::Option<AgentProfile>,
     /// Of the event that defined it.
     #[prost(uint64, tag = "3")]
     pub sequence: u64,
     #[prost(message, optional, tag = "4")]
-    pub defined_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub defined_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for AgentRow {
+    const NAME: &'static str = "AgentRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentRow".into()
+    }
 }
 /// A chain of events about one subject.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ThreadRow {
     #[prost(string, tag = "1")]
@@ -1382,15 +2251,29 @@ pub struct ThreadRow {
     #[prost(string, tag = "7")]
     pub summary: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "8")]
-    pub created_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub created_at: ::core::option::Option<::prost_types::Timestamp>,
     /// When its last event happened.
     #[prost(message, optional, tag = "9")]
-    pub updated_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub updated_at: ::core::option::Option<::prost_types::Timestamp>,
     /// Sequence of its last event.
     #[prost(uint64, tag = "10")]
     pub last_sequence: u64,
 }
+impl ::prost::Name for ThreadRow {
+    const NAME: &'static str = "ThreadRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThreadRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThreadRow".into()
+    }
+}
 /// Something that happened in a thread.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ThreadEventRow {
     #[prost(uint64, tag = "1")]
@@ -1407,17 +2290,32 @@ pub struct ThreadEventRow {
     pub event: ::prost::alloc::string::String,
     /// What a tool was called with.
     #[prost(message, optional, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub params: ::core::option::Option<Json>,
     /// Of a tool's call: asked, running, done or how it failed.
     #[prost(string, optional, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub status: ::core::option::Option<::prost::alloc::string::String>,
     /// None for a tool that is not done.
     #[prost(message, optional, tag = "8")]
     pub result: ::core::option::Option<Json>,
     #[prost(message, optional, tag = "9")]
-    pub timestamp: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub timestamp: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for ThreadEventRow {
+    const NAME: &'static str = "ThreadEventRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThreadEventRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThreadEventRow".into()
+    }
 }
 /// The steps a plan compiled to.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ChainRow {
     #[prost(string, tag = "1")]
@@ -1440,9 +2338,11 @@ pub struct ChainRow {
     #[prost(string, tag = "8")]
     pub plan: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "9")]
-    pub started_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub started_at: ::core::option::Option<::prost_types::Timestamp>,
     #[prost(message, optional, tag = "10")]
-    pub ended_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub ended_at: ::core::option::Option<::prost_types::Timestamp>,
     /// done, broken, failed, canceled or replaced; none while it runs.
     #[prost(string, optional, tag = "11")]
     pub outcome: ::core::option::Option<::prost::alloc::string::String>,
@@ -1451,7 +2351,19 @@ pub struct ChainRow {
     #[prost(message, repeated, tag = "13")]
     pub steps: ::prost::alloc::vec::Vec<ChainStepRow>,
 }
+impl ::prost::Name for ChainRow {
+    const NAME: &'static str = "ChainRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChainRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChainRow".into()
+    }
+}
 /// A step, and how far it is.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ChainStepRow {
     #[prost(uint32, tag = "1")]
@@ -1476,9 +2388,11 @@ pub struct ChainStepRow {
     #[prost(string, optional, tag = "8")]
     pub action_id: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "9")]
-    pub begun_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub begun_at: ::core::option::Option<::prost_types::Timestamp>,
     #[prost(message, optional, tag = "10")]
-    pub ended_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub ended_at: ::core::option::Option<::prost_types::Timestamp>,
     /// The beginning of it.
     #[prost(string, optional, tag = "11")]
     pub result: ::core::option::Option<::prost::alloc::string::String>,
@@ -1488,7 +2402,19 @@ pub struct ChainStepRow {
     #[prost(message, optional, tag = "13")]
     pub filled: ::core::option::Option<Json>,
 }
+impl ::prost::Name for ChainStepRow {
+    const NAME: &'static str = "ChainStepRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChainStepRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChainStepRow".into()
+    }
+}
 /// Work with a time, or that waits for something.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TaskRow {
     #[prost(string, tag = "1")]
@@ -1537,13 +2463,16 @@ pub struct TaskRow {
     #[prost(string, optional, tag = "19")]
     pub reason: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "20")]
-    pub created_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub created_at: ::core::option::Option<::prost_types::Timestamp>,
     /// When it came to be as it is.
     #[prost(message, optional, tag = "21")]
-    pub changed_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub changed_at: ::core::option::Option<::prost_types::Timestamp>,
     /// When it is due next, and which time that will be.
     #[prost(message, optional, tag = "22")]
-    pub next_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub next_at: ::core::option::Option<::prost_types::Timestamp>,
     #[prost(int64, optional, tag = "23")]
     pub occurrence: ::core::option::Option<i64>,
     /// How often it fired.
@@ -1551,14 +2480,28 @@ pub struct TaskRow {
     pub fired: u64,
     /// When it fired last, and whether it was late then.
     #[prost(message, optional, tag = "25")]
-    pub last_fired_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub last_fired_at: ::core::option::Option<::prost_types::Timestamp>,
     #[prost(bool, optional, tag = "26")]
     pub last_late: ::core::option::Option<bool>,
     /// When it was over.
     #[prost(message, optional, tag = "27")]
-    pub ended_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub ended_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for TaskRow {
+    const NAME: &'static str = "TaskRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TaskRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TaskRow".into()
+    }
 }
 /// A time that a task fired.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FiringRow {
     #[prost(string, tag = "1")]
@@ -1566,18 +2509,32 @@ pub struct FiringRow {
     #[prost(uint64, tag = "2")]
     pub sequence: u64,
     #[prost(message, optional, tag = "3")]
-    pub fired_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub fired_at: ::core::option::Option<::prost_types::Timestamp>,
     /// Which time; none of a hook.
     #[prost(int64, optional, tag = "4")]
     pub occurrence: ::core::option::Option<i64>,
     #[prost(message, optional, tag = "5")]
-    pub due_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub due_at: ::core::option::Option<::prost_types::Timestamp>,
     #[prost(bool, tag = "6")]
     pub late: bool,
     #[prost(string, optional, tag = "7")]
     pub trigger_event_id: ::core::option::Option<::prost::alloc::string::String>,
 }
+impl ::prost::Name for FiringRow {
+    const NAME: &'static str = "FiringRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.FiringRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.FiringRow".into()
+    }
+}
 /// A user and an agent who speak with each other.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ConversationRow {
     #[prost(string, tag = "1")]
@@ -1588,7 +2545,8 @@ pub struct ConversationRow {
     #[prost(uint64, tag = "3")]
     pub last_sequence: u64,
     #[prost(message, optional, tag = "4")]
-    pub last_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub last_at: ::core::option::Option<::prost_types::Timestamp>,
     /// user, agent or failure.
     #[prost(string, tag = "5")]
     pub last_role: ::prost::alloc::string::String,
@@ -1596,7 +2554,19 @@ pub struct ConversationRow {
     #[prost(string, tag = "6")]
     pub last_text: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ConversationRow {
+    const NAME: &'static str = "ConversationRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ConversationRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ConversationRow".into()
+    }
+}
 /// Something said.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MessageRow {
     #[prost(uint64, tag = "1")]
@@ -1607,7 +2577,8 @@ pub struct MessageRow {
     #[prost(string, tag = "3")]
     pub event_id: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "4")]
-    pub ts: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub ts: ::core::option::Option<::prost_types::Timestamp>,
     #[prost(string, tag = "5")]
     pub correlation_id: ::prost::alloc::string::String,
     /// user; agent; or failure, when no agent could receive a message.
@@ -1631,7 +2602,19 @@ pub struct MessageRow {
     #[prost(message, repeated, tag = "13")]
     pub parts: ::prost::alloc::vec::Vec<Part>,
 }
+impl ::prost::Name for MessageRow {
+    const NAME: &'static str = "MessageRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.MessageRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.MessageRow".into()
+    }
+}
 /// Something that an agent remembers.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MemoryRow {
     #[prost(string, tag = "1")]
@@ -1665,12 +2648,25 @@ pub struct MemoryRow {
     #[prost(uint64, tag = "12")]
     pub sequence: u64,
     #[prost(message, optional, tag = "13")]
-    pub updated_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub updated_at: ::core::option::Option<::prost_types::Timestamp>,
     /// How well it fits the words; 0 where none were asked for.
     #[prost(double, tag = "14")]
     pub score: f64,
 }
+impl ::prost::Name for MemoryRow {
+    const NAME: &'static str = "MemoryRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.MemoryRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.MemoryRow".into()
+    }
+}
 /// Something an agent put to a user, who has not answered.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OfferRow {
     #[prost(string, tag = "1")]
@@ -1702,9 +2698,22 @@ pub struct OfferRow {
     #[prost(string, tag = "12")]
     pub summary: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "13")]
-    pub offered_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub offered_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for OfferRow {
+    const NAME: &'static str = "OfferRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.OfferRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.OfferRow".into()
+    }
 }
 /// An action that waits for consent.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ApprovalRow {
     #[prost(string, tag = "1")]
@@ -1728,9 +2737,22 @@ pub struct ApprovalRow {
     #[prost(uint32, tag = "10")]
     pub step: u32,
     #[prost(message, optional, tag = "11")]
-    pub requested_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub requested_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for ApprovalRow {
+    const NAME: &'static str = "ApprovalRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ApprovalRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ApprovalRow".into()
+    }
 }
 /// A call that a human was asked about, and what was said to it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ConsentRow {
     #[prost(string, tag = "1")]
@@ -1755,7 +2777,8 @@ pub struct ConsentRow {
     #[prost(uint32, tag = "10")]
     pub step: u32,
     #[prost(message, optional, tag = "11")]
-    pub requested_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub requested_at: ::core::option::Option<::prost_types::Timestamp>,
     /// waiting, approved, rejected or withdrawn.
     #[prost(string, tag = "12")]
     pub status: ::prost::alloc::string::String,
@@ -1765,9 +2788,22 @@ pub struct ConsentRow {
     #[prost(string, optional, tag = "14")]
     pub note: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "15")]
-    pub decided_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub decided_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for ConsentRow {
+    const NAME: &'static str = "ConsentRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ConsentRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ConsentRow".into()
+    }
 }
 /// What an agent asked the world for.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ActionRow {
     #[prost(string, tag = "1")]
@@ -1789,9 +2825,11 @@ pub struct ActionRow {
     #[prost(string, tag = "8")]
     pub status: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "9")]
-    pub decided_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub decided_at: ::core::option::Option<::prost_types::Timestamp>,
     #[prost(message, optional, tag = "10")]
-    pub invoked_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub invoked_at: ::core::option::Option<::prost_types::Timestamp>,
     /// The replica that runs it.
     #[prost(string, optional, tag = "11")]
     pub runner: ::core::option::Option<::prost::alloc::string::String>,
@@ -1804,13 +2842,16 @@ pub struct ActionRow {
     #[prost(string, optional, tag = "14")]
     pub progress_message: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "15")]
-    pub progress_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub progress_at: ::core::option::Option<::prost_types::Timestamp>,
     /// When it was first asked to end.
     #[prost(message, optional, tag = "16")]
-    pub cancel_requested_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub cancel_requested_at: ::core::option::Option<::prost_types::Timestamp>,
     /// When it ended, what came of it, or why nothing did.
     #[prost(message, optional, tag = "17")]
-    pub ended_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub ended_at: ::core::option::Option<::prost_types::Timestamp>,
     #[prost(string, optional, tag = "18")]
     pub error_message: ::core::option::Option<::prost::alloc::string::String>,
     /// What a human found out of one in doubt: happened or did_not_happen; by whom, with which words, and when.
@@ -1821,13 +2862,26 @@ pub struct ActionRow {
     #[prost(string, optional, tag = "21")]
     pub resolution_note: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "22")]
-    pub resolved_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub resolved_at: ::core::option::Option<::prost_types::Timestamp>,
     #[prost(message, optional, tag = "23")]
     pub result: ::core::option::Option<Json>,
     #[prost(int64, optional, tag = "24")]
     pub duration_ms: ::core::option::Option<i64>,
 }
+impl ::prost::Name for ActionRow {
+    const NAME: &'static str = "ActionRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ActionRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ActionRow".into()
+    }
+}
 /// An operating-system process of an agent.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ProcessRow {
     #[prost(string, tag = "1")]
@@ -1855,24 +2909,28 @@ pub struct ProcessRow {
     pub pid: ::core::option::Option<i64>,
     /// None for one that was never run.
     #[prost(message, optional, tag = "11")]
-    pub started_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub started_at: ::core::option::Option<::prost_types::Timestamp>,
     /// How far it says it is: 0 to 1, where it said.
     #[prost(double, optional, tag = "12")]
     pub fraction: ::core::option::Option<f64>,
     #[prost(string, optional, tag = "13")]
     pub progress_message: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "14")]
-    pub progress_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub progress_at: ::core::option::Option<::prost_types::Timestamp>,
     /// The end of what it had written by then.
     #[prost(string, optional, tag = "15")]
     pub tail: ::core::option::Option<::prost::alloc::string::String>,
     /// When it was first asked to end, and by which action.
     #[prost(message, optional, tag = "16")]
-    pub cancel_requested_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub cancel_requested_at: ::core::option::Option<::prost_types::Timestamp>,
     #[prost(string, optional, tag = "17")]
     pub cancel_requested_by: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "18")]
-    pub ended_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub ended_at: ::core::option::Option<::prost_types::Timestamp>,
     #[prost(string, optional, tag = "19")]
     pub outcome: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(int32, optional, tag = "20")]
@@ -1900,7 +2958,19 @@ pub struct ProcessRow {
     #[prost(int64, optional, tag = "30")]
     pub stderr_bytes: ::core::option::Option<i64>,
 }
+impl ::prost::Name for ProcessRow {
+    const NAME: &'static str = "ProcessRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessRow".into()
+    }
+}
 /// A process of a service.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReplicaRow {
     #[prost(string, tag = "1")]
@@ -1925,14 +2995,29 @@ pub struct ReplicaRow {
     /// Since it began.
     #[prost(uint64, tag = "9")]
     pub takeovers: u64,
+    /// Partitions it handed over, since it started.
     #[prost(uint64, tag = "10")]
     pub handovers: u64,
+    /// Decisions it committed, since it started.
     #[prost(uint64, tag = "11")]
     pub decisions: u64,
+    /// Requests it made to models, since it started.
     #[prost(uint64, tag = "12")]
     pub model_requests: u64,
 }
+impl ::prost::Name for ReplicaRow {
+    const NAME: &'static str = "ReplicaRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ReplicaRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ReplicaRow".into()
+    }
+}
 /// A reader of the log that the server knows.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ConsumerRow {
     #[prost(string, tag = "1")]
@@ -1949,7 +3034,19 @@ pub struct ConsumerRow {
     #[prost(uint64, tag = "5")]
     pub delivered: u64,
 }
+impl ::prost::Name for ConsumerRow {
+    const NAME: &'static str = "ConsumerRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ConsumerRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ConsumerRow".into()
+    }
+}
 /// The log.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LogRow {
     #[prost(uint64, tag = "1")]
@@ -1959,7 +3056,19 @@ pub struct LogRow {
     #[prost(uint64, tag = "3")]
     pub last_sequence: u64,
 }
+impl ::prost::Name for LogRow {
+    const NAME: &'static str = "LogRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.LogRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.LogRow".into()
+    }
+}
 /// How far the read model is.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProjectionRow {
     /// The last message it knows.
@@ -1969,7 +3078,19 @@ pub struct ProjectionRow {
     #[prost(uint64, tag = "2")]
     pub lag: u64,
 }
+impl ::prost::Name for ProjectionRow {
+    const NAME: &'static str = "ProjectionRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProjectionRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProjectionRow".into()
+    }
+}
 /// A thread, task or memory that was found.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HitRow {
     /// thread, task or memory.
@@ -1994,12 +3115,25 @@ pub struct HitRow {
     #[prost(string, optional, tag = "8")]
     pub status: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "9")]
-    pub updated_at: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time")]
+    pub updated_at: ::core::option::Option<::prost_types::Timestamp>,
     /// How well it fits, by the measure of the backend; 0 where no words were given.
     #[prost(double, tag = "10")]
     pub score: f64,
 }
+impl ::prost::Name for HitRow {
+    const NAME: &'static str = "HitRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.HitRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.HitRow".into()
+    }
+}
 /// What calls of models took that have the same day, agent and so on; none of what is not told apart.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UsageRow {
     /// YYYY-MM-DD in UTC.
@@ -2029,9 +3163,22 @@ pub struct UsageRow {
     #[prost(string, optional, tag = "11")]
     pub cost: ::core::option::Option<::prost::alloc::string::String>,
 }
+impl ::prost::Name for UsageRow {
+    const NAME: &'static str = "UsageRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.UsageRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.UsageRow".into()
+    }
+}
 /// What calls of models took together; as UsageRow.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UsageSum {
+    /// Those that failed included.
     #[prost(uint64, tag = "1")]
     pub calls: u64,
     #[prost(uint64, tag = "2")]
@@ -2040,27 +3187,58 @@ pub struct UsageSum {
     pub input_tokens: u64,
     #[prost(uint64, tag = "4")]
     pub output_tokens: u64,
+    /// How long the calls took together.
     #[prost(uint64, tag = "5")]
     pub latency_ms: u64,
+    /// An exact decimal number; null as soon as a model of them has no price.
     #[prost(string, optional, tag = "6")]
     pub cost: ::core::option::Option<::prost::alloc::string::String>,
 }
+impl ::prost::Name for UsageSum {
+    const NAME: &'static str = "UsageSum";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.UsageSum".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.UsageSum".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListAgentsRequest {
-    /// Those behind this one, which is next_after of the page before; empty for the first.
+    /// Those behind this one, which is next_after of the page before.
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub after: ::prost::alloc::string::String,
-    /// So many at most, up to gateway.max_limit; 0 for all.
+    /// So many at most.
     #[prost(uint32, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for ListAgentsRequest {
+    const NAME: &'static str = "ListAgentsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListAgentsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListAgentsRequest".into()
+    }
+}
+/// The agents.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListAgentsResponse {
     #[prost(message, repeated, tag = "1")]
@@ -2072,18 +3250,46 @@ pub struct ListAgentsResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for ListAgentsResponse {
+    const NAME: &'static str = "ListAgentsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListAgentsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListAgentsResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetAgentRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for GetAgentRequest {
+    const NAME: &'static str = "GetAgentRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetAgentRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetAgentRequest".into()
+    }
+}
+/// The agent, with the profile in force.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetAgentResponse {
     #[prost(message, optional, tag = "1")]
@@ -2092,29 +3298,61 @@ pub struct GetAgentResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for GetAgentResponse {
+    const NAME: &'static str = "GetAgentResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetAgentResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetAgentResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListThreadsRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
     /// active, archived or all; empty for active.
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub status: ::prost::alloc::string::String,
     /// Those before this message of the log, which is next_before of the page before; none for the newest.
     #[prost(uint64, optional, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub before: ::core::option::Option<u64>,
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
     #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for ListThreadsRequest {
+    const NAME: &'static str = "ListThreadsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListThreadsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListThreadsRequest".into()
+    }
+}
+/// The threads.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListThreadsResponse {
     #[prost(message, repeated, tag = "1")]
@@ -2126,27 +3364,58 @@ pub struct ListThreadsResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for ListThreadsResponse {
+    const NAME: &'static str = "ListThreadsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListThreadsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListThreadsResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetThreadRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub thread_id: ::prost::alloc::string::String,
-    /// Whose thread, where more than one agent has one of this id.
+    /// Whose thread, where more than one agent has a thread of this id.
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
-    /// Events before this place, which is next_before of the page before; none for the newest.
+    /// Events before this place.
     #[prost(message, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub before: ::core::option::Option<Place>,
     /// So many events at most, up to gateway.max_limit; 0 for gateway.default_limit.
     #[prost(uint32, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for GetThreadRequest {
+    const NAME: &'static str = "GetThreadRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetThreadRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetThreadRequest".into()
+    }
+}
+/// The thread.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetThreadResponse {
     #[prost(message, optional, tag = "1")]
@@ -2163,32 +3432,65 @@ pub struct GetThreadResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for GetThreadResponse {
+    const NAME: &'static str = "GetThreadResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetThreadResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetThreadResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListTasksRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
-    /// pending, active, paused, completed, canceled, archived, failed, open (the first three) or all; empty for all.
+    /// open stands for pending, active or paused.
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub status: ::prost::alloc::string::String,
     /// scheduled or hook; empty for both.
     #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub kind: ::prost::alloc::string::String,
     /// Those before this message of the log, which is next_before of the page before; none for the newest.
     #[prost(uint64, optional, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub before: ::core::option::Option<u64>,
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
     #[prost(uint32, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for ListTasksRequest {
+    const NAME: &'static str = "ListTasksRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListTasksRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListTasksRequest".into()
+    }
+}
+/// The tasks.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListTasksResponse {
     #[prost(message, repeated, tag = "1")]
@@ -2200,18 +3502,46 @@ pub struct ListTasksResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for ListTasksResponse {
+    const NAME: &'static str = "ListTasksResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListTasksResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListTasksResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetTaskRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub task_id: ::prost::alloc::string::String,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for GetTaskRequest {
+    const NAME: &'static str = "GetTaskRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetTaskRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetTaskRequest".into()
+    }
+}
+/// The task.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetTaskResponse {
     #[prost(message, optional, tag = "1")]
@@ -2225,18 +3555,46 @@ pub struct GetTaskResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for GetTaskResponse {
+    const NAME: &'static str = "GetTaskResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetTaskResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetTaskResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetChainRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub chain_id: ::prost::alloc::string::String,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for GetChainRequest {
+    const NAME: &'static str = "GetChainRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetChainRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetChainRequest".into()
+    }
+}
+/// The chain.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetChainResponse {
     #[prost(message, optional, tag = "1")]
@@ -2245,26 +3603,57 @@ pub struct GetChainResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for GetChainResponse {
+    const NAME: &'static str = "GetChainResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetChainResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetChainResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListConversationsRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
     /// Those before this message of the log, which is next_before of the page before; none for the newest.
     #[prost(uint64, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub before: ::core::option::Option<u64>,
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
     #[prost(uint32, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for ListConversationsRequest {
+    const NAME: &'static str = "ListConversationsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListConversationsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListConversationsRequest".into()
+    }
+}
+/// The conversations.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListConversationsResponse {
     #[prost(message, repeated, tag = "1")]
@@ -2276,29 +3665,61 @@ pub struct ListConversationsResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for ListConversationsResponse {
+    const NAME: &'static str = "ListConversationsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListConversationsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListConversationsResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetConversationRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
     /// Only what stands behind this place, which is next_after of the page before; none for the beginning.
     #[prost(message, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub after: ::core::option::Option<Place>,
     /// The newest so many instead of the oldest, up to gateway.max_limit; 0 for the oldest.
     #[prost(uint32, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub latest: u32,
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
     #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for GetConversationRequest {
+    const NAME: &'static str = "GetConversationRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetConversationRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetConversationRequest".into()
+    }
+}
+/// What was said, in the order of the log. Of an agent that is not known, nothing.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetConversationResponse {
     /// In the order of the log; whole messages of it, so there may be more than were asked for.
@@ -2311,39 +3732,76 @@ pub struct GetConversationResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for GetConversationResponse {
+    const NAME: &'static str = "GetConversationResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetConversationResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetConversationResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListMemoriesRequest {
-    /// Words of which one at least must occur, or one like it; empty for all memories.
+    /// Words of which one at least must occur. Up to 1000 bytes.
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub q: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
-    /// journal, person, project, preference, decision, insight, fact, state, secret or any; empty for any.
+    /// The kind of memory. people is another word for person.
     #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub r#type: ::prost::alloc::string::String,
     #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub memory_id: ::prost::alloc::string::String,
-    /// Days, both included, such as 2026-11-21.
+    /// The first day, in the agent's time zone.
     #[prost(string, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub from: ::prost::alloc::string::String,
+    /// The last day, in the agent's time zone.
     #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub to: ::prost::alloc::string::String,
-    /// recent, for the last 14 days, or all; empty for all.
+    /// The last 14 days (recent), or all.
     #[prost(string, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub scope: ::prost::alloc::string::String,
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
     #[prost(uint32, tag = "9")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for ListMemoriesRequest {
+    const NAME: &'static str = "ListMemoriesRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListMemoriesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListMemoriesRequest".into()
+    }
+}
+/// The memories; those that fit best, or else the newest, first.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListMemoriesResponse {
     #[prost(message, repeated, tag = "1")]
@@ -2352,20 +3810,49 @@ pub struct ListMemoriesResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for ListMemoriesResponse {
+    const NAME: &'static str = "ListMemoriesResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListMemoriesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListMemoriesResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetMemoryRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub memory_id: ::prost::alloc::string::String,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for GetMemoryRequest {
+    const NAME: &'static str = "GetMemoryRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetMemoryRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetMemoryRequest".into()
+    }
+}
+/// The memory. Secrets come sealed.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetMemoryResponse {
     #[prost(message, optional, tag = "1")]
@@ -2374,48 +3861,88 @@ pub struct GetMemoryResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for GetMemoryResponse {
+    const NAME: &'static str = "GetMemoryResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetMemoryResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetMemoryResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SearchRequest {
-    /// Words that must all occur, the last one at least as the beginning of a word. One letter of a word of five or more may
-    /// be wrong. Empty: what changed last comes first.
+    /// Words that must all occur, the last one at least as the beginning of a word. One letter of a word of five or more
+    /// may be wrong. No more than ten words count. Without it, what changed last comes first.
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub q: ::prost::alloc::string::String,
-    /// Only among these: thread, task, memory; empty for all.
+    /// Only among these.
     #[prost(string, repeated, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub r#in: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     /// Only what is this user's, and memories for all.
     #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
-    /// Such as topic, hook or person.
+    /// Only of this type, such as topic, hook or person.
     #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub r#type: ::prost::alloc::string::String,
-    /// Such as active or pending.
+    /// Only in this status, such as active or pending. Memories have none.
     #[prost(string, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub status: ::prost::alloc::string::String,
-    /// Days, both included, such as 2026-11-21: the one that a memory is about, or on which something changed last in UTC.
+    /// The first day: the one that a memory is about, in the agent's time zone, or on which something changed last, in
+    /// UTC.
     #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub from: ::prost::alloc::string::String,
+    /// The last day.
     #[prost(string, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub to: ::prost::alloc::string::String,
     /// Whether to count all that was found by kind, agent, type and status.
     #[prost(bool, tag = "9")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub facets: bool,
-    /// So many at most, 1 to 100; 0 for 20.
+    /// So many at most.
     #[prost(uint32, tag = "10")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
-    /// Which page of so many, 1 to 100; 0 for the first.
+    /// Which page of so many.
     #[prost(uint32, tag = "11")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub page: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for SearchRequest {
+    const NAME: &'static str = "SearchRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SearchRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SearchRequest".into()
+    }
+}
+/// What was found, best first.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SearchResponse {
     #[prost(message, repeated, tag = "1")]
@@ -2425,6 +3952,7 @@ pub struct SearchResponse {
     pub total: u64,
     /// If that was asked for.
     #[prost(message, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub facets: ::core::option::Option<SearchFacets>,
     /// Who answered: meilisearch or postgres.
     #[prost(string, tag = "4")]
@@ -2433,7 +3961,19 @@ pub struct SearchResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for SearchResponse {
+    const NAME: &'static str = "SearchResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SearchResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SearchResponse".into()
+    }
+}
 /// How many there are of each value.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SearchFacets {
     #[prost(map = "string, uint64", tag = "1")]
@@ -2445,18 +3985,46 @@ pub struct SearchFacets {
     #[prost(map = "string, uint64", tag = "4")]
     pub status: ::std::collections::HashMap<::prost::alloc::string::String, u64>,
 }
+impl ::prost::Name for SearchFacets {
+    const NAME: &'static str = "SearchFacets";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SearchFacets".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SearchFacets".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetInboxRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for GetInboxRequest {
+    const NAME: &'static str = "GetInboxRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetInboxRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetInboxRequest".into()
+    }
+}
+/// What waits.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetInboxResponse {
     #[prost(message, repeated, tag = "1")]
@@ -2467,29 +4035,61 @@ pub struct GetInboxResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for GetInboxResponse {
+    const NAME: &'static str = "GetInboxResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetInboxResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetInboxResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListApprovalsRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
-    /// waiting, approved, rejected, withdrawn (its chain ended without an answer) or all; empty for all.
+    /// withdrawn are those whose chain ended without an answer.
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub status: ::prost::alloc::string::String,
     /// Those before this message of the log, which is next_before of the page before; none for the newest.
     #[prost(uint64, optional, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub before: ::core::option::Option<u64>,
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
     #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for ListApprovalsRequest {
+    const NAME: &'static str = "ListApprovalsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListApprovalsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListApprovalsRequest".into()
+    }
+}
+/// The calls, and what was said to them.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListApprovalsResponse {
     #[prost(message, repeated, tag = "1")]
@@ -2501,18 +4101,46 @@ pub struct ListApprovalsResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for ListApprovalsResponse {
+    const NAME: &'static str = "ListApprovalsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListApprovalsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListApprovalsResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetApprovalRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub action_id: ::prost::alloc::string::String,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for GetApprovalRequest {
+    const NAME: &'static str = "GetApprovalRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetApprovalRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetApprovalRequest".into()
+    }
+}
+/// The call, and what was said to it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetApprovalResponse {
     #[prost(message, optional, tag = "1")]
@@ -2521,36 +4149,69 @@ pub struct GetApprovalResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for GetApprovalResponse {
+    const NAME: &'static str = "GetApprovalResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetApprovalResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetApprovalResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListActionsRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub thread: ::prost::alloc::string::String,
-    /// open (what somebody still waits for: in flight, or in doubt and not resolved), asked, running, in_doubt, done, failed
-    /// or all; empty for open.
+    /// open stands for what somebody still waits for: in flight, or in doubt and not resolved.
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub status: ::prost::alloc::string::String,
     /// Only those without a result. Not together with in_doubt or status.
     #[prost(bool, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub in_flight: bool,
-    /// The same as the status in_doubt.
+    /// The same as status=in_doubt.
     #[prost(bool, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub in_doubt: bool,
     /// Those before this message of the log, which is next_before of the page before; none for the newest.
     #[prost(uint64, optional, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub before: ::core::option::Option<u64>,
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
     #[prost(uint32, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for ListActionsRequest {
+    const NAME: &'static str = "ListActionsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListActionsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListActionsRequest".into()
+    }
+}
+/// The actions.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListActionsResponse {
     #[prost(message, repeated, tag = "1")]
@@ -2562,18 +4223,46 @@ pub struct ListActionsResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for ListActionsResponse {
+    const NAME: &'static str = "ListActionsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListActionsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListActionsResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetActionRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub action_id: ::prost::alloc::string::String,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for GetActionRequest {
+    const NAME: &'static str = "GetActionRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetActionRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetActionRequest".into()
+    }
+}
+/// The action.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetActionResponse {
     #[prost(message, optional, tag = "1")]
@@ -2582,30 +4271,62 @@ pub struct GetActionResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for GetActionResponse {
+    const NAME: &'static str = "GetActionResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetActionResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetActionResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListProcessesRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
-    /// Only those that run, or only those that have ended.
+    /// Only those that run, or only those that ended.
     #[prost(bool, optional, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub running: ::core::option::Option<bool>,
     /// Only those that ended so.
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub outcome: ::prost::alloc::string::String,
     /// Those before this message of the log, which is next_before of the page before; none for the newest.
     #[prost(uint64, optional, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub before: ::core::option::Option<u64>,
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
     #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for ListProcessesRequest {
+    const NAME: &'static str = "ListProcessesRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListProcessesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListProcessesRequest".into()
+    }
+}
+/// The processes.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListProcessesResponse {
     #[prost(message, repeated, tag = "1")]
@@ -2617,18 +4338,46 @@ pub struct ListProcessesResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for ListProcessesResponse {
+    const NAME: &'static str = "ListProcessesResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListProcessesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListProcessesResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetProcessRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub process_id: ::prost::alloc::string::String,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for GetProcessRequest {
+    const NAME: &'static str = "GetProcessRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetProcessRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetProcessRequest".into()
+    }
+}
+/// The process.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetProcessResponse {
     #[prost(message, optional, tag = "1")]
@@ -2637,35 +4386,69 @@ pub struct GetProcessResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for GetProcessResponse {
+    const NAME: &'static str = "GetProcessResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetProcessResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetProcessResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListEventsRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub thread: ::prost::alloc::string::String,
     /// Only what the event of this id led to, itself included.
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub correlation: ::prost::alloc::string::String,
     /// Only what stands behind this place, which is next_after of the page before; none for the beginning.
     #[prost(message, optional, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub after: ::core::option::Option<Place>,
-    /// Only what happened from then on.
+    /// Those of this time or later.
     #[prost(message, optional, tag = "5")]
-    pub since: ::core::option::Option<::pbjson_types::Timestamp>,
+    #[serde(with = "crate::json::time", skip_serializing_if = "crate::json::is_unset")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
     /// The newest so many instead of the oldest, up to gateway.max_limit; 0 for the oldest.
     #[prost(uint32, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub latest: u32,
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
     #[prost(uint32, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for ListEventsRequest {
+    const NAME: &'static str = "ListEventsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListEventsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListEventsRequest".into()
+    }
+}
+/// A stretch of the log. Whole messages, so there may be more events than were asked for.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListEventsResponse {
     /// In the order of the log; whole messages of it, so there may be more than were asked for.
@@ -2678,38 +4461,77 @@ pub struct ListEventsResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for ListEventsResponse {
+    const NAME: &'static str = "ListEventsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListEventsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListEventsResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetUsageRequest {
-    /// What is told apart: day, agent, user, thread and model; empty for model.
+    /// What is told apart: one or more of day, agent, user, thread and model, with commas between.
     #[prost(string, repeated, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
+    /// Only what was used in this thread.
     #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub thread: ::prost::alloc::string::String,
+    /// Only of this model.
     #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub model: ::prost::alloc::string::String,
-    /// Days in UTC, both included, such as 2026-11-21.
+    /// The first day, in UTC.
     #[prost(string, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub from: ::prost::alloc::string::String,
+    /// The last day, in UTC.
     #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub to: ::prost::alloc::string::String,
-    /// Those behind this one, which is next_after of the page before; empty for the first.
+    /// Those behind this one, which is next_after of the page before.
     #[prost(string, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub after: ::prost::alloc::string::String,
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
     #[prost(uint32, tag = "9")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub at_least: u64,
     /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
     #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wait_ms: ::core::option::Option<u32>,
 }
+impl ::prost::Name for GetUsageRequest {
+    const NAME: &'static str = "GetUsageRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetUsageRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetUsageRequest".into()
+    }
+}
+/// What was used, in the order of days, agents, users, threads and models.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetUsageResponse {
     /// In the order of days, agents, users, threads and models.
@@ -2731,8 +4553,33 @@ pub struct GetUsageResponse {
     #[prost(uint64, tag = "15")]
     pub position: u64,
 }
+impl ::prost::Name for GetUsageResponse {
+    const NAME: &'static str = "GetUsageResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetUsageResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetUsageResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetStatusRequest {}
+impl ::prost::Name for GetStatusRequest {
+    const NAME: &'static str = "GetStatusRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetStatusRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetStatusRequest".into()
+    }
+}
+/// The status.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetStatusResponse {
     /// Every replica that answers.
@@ -2740,6 +4587,7 @@ pub struct GetStatusResponse {
     pub services: ::prost::alloc::vec::Vec<ReplicaRow>,
     #[prost(message, repeated, tag = "2")]
     pub consumers: ::prost::alloc::vec::Vec<ConsumerRow>,
+    /// The log.
     #[prost(message, optional, tag = "3")]
     pub stream: ::core::option::Option<LogRow>,
     /// How far the read model is; none where it does not say at once.
@@ -2748,6 +4596,16 @@ pub struct GetStatusResponse {
     /// Messages that were set aside.
     #[prost(uint64, tag = "5")]
     pub dead_letters: u64,
+}
+impl ::prost::Name for GetStatusResponse {
+    const NAME: &'static str = "GetStatusResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetStatusResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetStatusResponse".into()
+    }
 }
 /// Every tool that agents can be offered. Type kairo.system.catalogue.v1 on kairo.system.tool-runner.catalogue,
 /// emitted by tool-runner when it changes. The newest one is in force.
@@ -2758,6 +4616,16 @@ pub struct ToolCatalogue {
     pub version: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "2")]
     pub tools: ::prost::alloc::vec::Vec<ToolSpec>,
+}
+impl ::prost::Name for ToolCatalogue {
+    const NAME: &'static str = "ToolCatalogue";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolCatalogue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolCatalogue".into()
+    }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ToolSpec {
@@ -2779,6 +4647,16 @@ pub struct ToolSpec {
     /// Whether a human must consent to each call.
     #[prost(bool, tag = "7")]
     pub needs_approval: bool,
+}
+impl ::prost::Name for ToolSpec {
+    const NAME: &'static str = "ToolSpec";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolSpec".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolSpec".into()
+    }
 }
 /// What decisions rest on beside the log and the tool catalogue, as the agent-runtime has it that makes them. Type
 /// kairo.system.basis.v1 on kairo.system.agent-runtime.basis, written once for each digest, before the first decision that
@@ -2820,12 +4698,32 @@ pub struct DecisionBasis {
     #[prost(message, repeated, tag = "13")]
     pub models: ::prost::alloc::vec::Vec<BasisModel>,
 }
+impl ::prost::Name for DecisionBasis {
+    const NAME: &'static str = "DecisionBasis";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DecisionBasis".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DecisionBasis".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BasisLibrary {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub version: ::prost::alloc::string::String,
+}
+impl ::prost::Name for BasisLibrary {
+    const NAME: &'static str = "BasisLibrary";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.BasisLibrary".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.BasisLibrary".into()
+    }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BasisModel {
@@ -2847,6 +4745,16 @@ pub struct BasisModel {
     #[prost(uint64, tag = "7")]
     pub max_parts_bytes: u64,
 }
+impl ::prost::Name for BasisModel {
+    const NAME: &'static str = "BasisModel";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.BasisModel".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.BasisModel".into()
+    }
+}
 /// What the process supervisors can run. Type kairo.system.capabilities.v1 on
 /// kairo.system.process-supervisor.capabilities, emitted by process-supervisor when it changes.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2856,6 +4764,16 @@ pub struct ProcessCapabilities {
     pub version: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "2")]
     pub tools: ::prost::alloc::vec::Vec<ToolSpec>,
+}
+impl ::prost::Name for ProcessCapabilities {
+    const NAME: &'static str = "ProcessCapabilities";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessCapabilities".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessCapabilities".into()
+    }
 }
 /// A message that a consumer cannot deal with, set aside so that it blocks nobody.
 /// Type kairo.dlq.letter.v1 on kairo.dlq.<service>.letter, emitted by the service that gave up on it.
@@ -2879,6 +4797,16 @@ pub struct DeadLetter {
     #[prost(uint64, tag = "7")]
     pub size: u64,
 }
+impl ::prost::Name for DeadLetter {
+    const NAME: &'static str = "DeadLetter";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DeadLetter".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DeadLetter".into()
+    }
+}
 /// A time came. Type kairo.task.due.v1 on kairo.task.<agent>.due: JetStream publishes it on kairo.timer.due.<agent> from
 /// a schedule that agent-runtime set, and the log sources it from there.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2891,6 +4819,16 @@ pub struct TaskDue {
     /// RFC 3339.
     #[prost(string, tag = "3")]
     pub due_at: ::prost::alloc::string::String,
+}
+impl ::prost::Name for TaskDue {
+    const NAME: &'static str = "TaskDue";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TaskDue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TaskDue".into()
+    }
 }
 /// Something happened outside that a hook of the agent waits for.
 /// Type kairo.task.triggered.v1 on kairo.task.<agent>.triggered, emitted by the router.
@@ -2907,6 +4845,16 @@ pub struct TaskTriggered {
     /// Its data, a JSON object, as text.
     #[prost(string, tag = "4")]
     pub data: ::prost::alloc::string::String,
+}
+impl ::prost::Name for TaskTriggered {
+    const NAME: &'static str = "TaskTriggered";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TaskTriggered".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TaskTriggered".into()
+    }
 }
 /// A mail came into the agent's mailbox. Type kairo.email.received.v1 on kairo.email.<agent>.received, emitted by
 /// tool-runner. Hooks wait for it as "post:email.received".
@@ -2928,6 +4876,16 @@ pub struct EmailReceived {
     #[prost(string, tag = "6")]
     pub date: ::prost::alloc::string::String,
 }
+impl ::prost::Name for EmailReceived {
+    const NAME: &'static str = "EmailReceived";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.EmailReceived".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.EmailReceived".into()
+    }
+}
 /// A runner is about to start these actions of one decision. It is the ledger: an action named here has begun.
 /// Type kairo.tool.invoke.v1 on kairo.tool.<agent>.invoke, emitted by tool-runner under the guard of that subject.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2940,6 +4898,16 @@ pub struct ToolInvoke {
     pub decision_sequence: u64,
     #[prost(message, repeated, tag = "3")]
     pub actions: ::prost::alloc::vec::Vec<ToolInvocation>,
+}
+impl ::prost::Name for ToolInvoke {
+    const NAME: &'static str = "ToolInvoke";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolInvoke".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolInvoke".into()
+    }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ToolInvocation {
@@ -2963,6 +4931,16 @@ pub struct ToolInvocation {
     #[prost(string, tag = "8")]
     pub approval_id: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ToolInvocation {
+    const NAME: &'static str = "ToolInvocation";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolInvocation".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolInvocation".into()
+    }
+}
 /// How far a tool says it is, at most once a second for each action.
 /// Type kairo.tool.progress.v1 on kairo.tool.<agent>.progress, emitted by tool-runner.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2978,6 +4956,16 @@ pub struct ToolProgress {
     pub fraction: ::core::option::Option<f64>,
     #[prost(string, tag = "5")]
     pub message: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolProgress {
+    const NAME: &'static str = "ToolProgress";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolProgress".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolProgress".into()
+    }
 }
 /// How an action ended; every tool_call has exactly one.
 /// Type kairo.tool.result.v1 on kairo.tool.<agent>.result, emitted by tool-runner under the guard of that subject.
@@ -3001,6 +4989,16 @@ pub struct ToolResult {
     #[prost(string, tag = "7")]
     pub runner: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ToolResult {
+    const NAME: &'static str = "ToolResult";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolResult".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolResult".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ToolError {
     /// invalid_arguments, not_found, failed, timed_out, canceled, in_doubt, too_large, approval_required, unavailable
@@ -3008,4 +5006,14 @@ pub struct ToolError {
     pub kind: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolError {
+    const NAME: &'static str = "ToolError";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolError".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolError".into()
+    }
 }

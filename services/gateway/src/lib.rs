@@ -34,7 +34,7 @@ use kairo_core::service::{Context, ServiceError};
 
 pub use auth::Scope;
 pub use config::{Config, GatewayConfig};
-pub use http::access::{Access, Limited, Needs, TABLE as ENDPOINTS};
+pub use http::access::{Access, Limited, Needs, all as endpoints};
 
 /// Serves until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {

@@ -19,14 +19,12 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    http::{Gateway, access, stream as http},
+    http::{Gateway, access, endpoints::STREAM, stream as http},
     place::Place,
     problem::Problem,
     watch::{Shown, Wish},
 };
 
-/// The endpoint that shows the same.
-pub const ROUTE: &str = "/v1/events/stream";
 const STOPPING: &str = "the gateway is stopping; ask again after the last place that was seen";
 
 type Told = Result<StreamResponse, Status>;
@@ -46,10 +44,10 @@ impl Events for Endpoints {
 
 /// Who asks, if they may, and what they wish.
 fn begun(gateway: &Gateway, request: tonic::Request<StreamRequest>) -> Result<(Caller, Wish), Problem> {
-    let request = translated(Method::GET, ROUTE, request)?;
+    let request = translated(Method::GET, STREAM, request)?;
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)), |peer| peer.0);
-    let caller = access::admitted(gateway, peer, Some(ROUTE), &request)?;
+    let caller = access::admitted(gateway, peer, Some(STREAM), &request)?;
     Ok((caller, http::read(request.uri().query(), None)?))
 }
 

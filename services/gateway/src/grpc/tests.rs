@@ -1,20 +1,15 @@
-//! The protos say what the document of the HTTP interface says: the same fields, of the requests and of the answers.
+//! The protos say what is said by hand elsewhere: of the stream's endpoint, and of profiles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use axum::http::Method;
 use prost::Message;
 use prost_types::{DescriptorProto, FileDescriptorSet, ServiceDescriptorProto};
 use serde_json::Value;
 
-use super::{events, rpcs};
 use crate::{
     config::GatewayConfig,
-    http::{access, openapi},
+    http::{endpoints::STREAM, openapi},
 };
-
-/// Messages that are not read field by field: they have a JSON form of their own, or stand in the log.
-const WHOLE: [&str; 3] = ["Json", "Place", "AgentProfile"];
 
 struct Protos {
     services: Vec<ServiceDescriptorProto>,
@@ -93,32 +88,10 @@ impl Document {
         found.extend(own.map(|(name, schema)| (name.as_str(), schema)));
         found
     }
-
-    /// Everything in which the answer and the message differ.
-    fn differences(&self, protos: &Protos, message: &str, schema: &Value, found: &mut Vec<String>) {
-        let properties = self.properties(schema);
-        let (fields, named) = (protos.fields(message), properties.keys().copied().collect());
-        found.extend(fields.symmetric_difference(&named).map(|field| format!("{message}: {field}")));
-        for field in &protos.messages[message].field {
-            let (name, of) = (field.name(), local(field.type_name()));
-            if let Some(schema) = properties.get(name)
-                && protos.messages.contains_key(&of)
-                && !WHOLE.contains(&of.as_str())
-            {
-                let schema = self.seen(schema);
-                let item = if schema["type"] == "array" { &schema["items"] } else { schema };
-                self.differences(protos, &of, item, found);
-            }
-        }
-    }
 }
 
 fn unnamed(route: &str) -> Vec<&str> {
     route.split('/').map(|part| if part.starts_with('{') { "{}" } else { part }).collect()
-}
-
-fn in_path(route: &str) -> impl Iterator<Item = &str> {
-    route.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
 fn document() -> Document {
@@ -127,31 +100,9 @@ fn document() -> Document {
 }
 
 #[test]
-fn requests_and_answers_are_those_of_the_endpoints() {
-    let (protos, document) = (Protos::new(), document());
-    let mut found = Vec::new();
-    for (service, endpoints) in [("Commands", rpcs::COMMANDS), ("Queries", rpcs::QUERIES)] {
-        let mut rpcs = protos.rpcs(service);
-        for (rpc, method, route) in endpoints {
-            let (asked, answer) = rpcs.remove(*rpc).unwrap_or_else(|| panic!("{rpc}"));
-            let operation = document.operation(method, route);
-            let expected: BTreeSet<_> = document.asked(operation).into_iter().chain(in_path(route)).collect();
-            let fields = protos.fields(&asked);
-            found.extend(fields.symmetric_difference(&expected).map(|field| format!("{asked}: {field}")));
-            let responses = operation["responses"].as_object().unwrap();
-            let (_, good) = responses.iter().find(|(status, _)| status.starts_with('2')).unwrap();
-            let schema = &document.seen(good)["content"]["application/json"]["schema"];
-            document.differences(&protos, &answer, schema, &mut found);
-        }
-        assert!(rpcs.is_empty(), "{rpcs:?} is answered by no endpoint");
-    }
-    assert!(found.is_empty(), "the protos and src/openapi differ: {found:#?}");
-}
-
-#[test]
 fn a_stream_takes_what_the_endpoint_takes() {
     let (protos, document) = (Protos::new(), document());
-    let mut asked = document.asked(document.operation("GET", events::ROUTE));
+    let mut asked = document.asked(document.operation("GET", STREAM));
     // It stands for a header, where clients cannot send one.
     asked.remove("ticket");
     assert_eq!(protos.fields("StreamRequest"), asked);
@@ -162,15 +113,4 @@ fn a_stream_takes_what_the_endpoint_takes() {
 fn whoever_defines_an_agent_says_all_that_its_profile_holds() {
     let protos = Protos::new();
     assert_eq!(protos.fields("DefineAgentRequest"), protos.fields("AgentProfile"));
-}
-
-#[test]
-fn the_table_says_who_may_use_each() {
-    let endpoints = rpcs::COMMANDS.iter().chain(rpcs::QUERIES).map(|(_, method, route)| (*method, *route));
-    for (method, route) in endpoints.chain([("GET", events::ROUTE)]) {
-        let path = access::TABLE.iter().find(|row| row.method == method && unnamed(row.path) == unnamed(route));
-        let path = path.unwrap_or_else(|| panic!("{method} {route} needs a row in http/access.rs")).path;
-        let needs = access::access(&Method::from_bytes(method.as_bytes()).unwrap(), path).needs;
-        assert!(matches!(needs, access::Needs::Scope(_)), "{route}");
-    }
 }

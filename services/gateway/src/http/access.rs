@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use url::form_urlencoded;
 
 use super::{
-    Gateway, openai,
+    Gateway, endpoints, openai,
     tickets::{Shown, WEBSOCKET},
 };
 use crate::{
@@ -58,62 +58,35 @@ pub enum Limited {
     Closed,
 }
 
-use Limited::{Asked, Closed, Free, Named};
+pub use Limited::{Asked, Closed, Free, Named};
 
 const NOTHING: Needs = Needs::Nothing;
-const READ: Needs = Needs::Scope(Scope::Read);
-const WRITE: Needs = Needs::Scope(Scope::Write);
-const BOTH: Needs = Needs::Both(Scope::Read, Scope::Write);
-const ADMIN: Needs = Needs::Scope(Scope::Admin);
+pub const READ: Needs = Needs::Scope(Scope::Read);
+pub const WRITE: Needs = Needs::Scope(Scope::Write);
+pub const BOTH: Needs = Needs::Both(Scope::Read, Scope::Write);
+pub const ADMIN: Needs = Needs::Scope(Scope::Admin);
 
-const fn row(method: &'static str, path: &'static str, needs: Needs, agents: Limited, user: Limited) -> Access {
+pub const fn row(method: &'static str, path: &'static str, needs: Needs, agents: Limited, user: Limited) -> Access {
     Access { method, path, needs, agents, user }
 }
 
-pub const TABLE: &[Access] = &[
+/// The endpoints that are no rpc.
+const TABLE: &[Access] = &[
     row("GET", "/", NOTHING, Free, Free),
     row("GET", "/healthz", NOTHING, Free, Free),
     row("GET", "/readyz", NOTHING, Free, Free),
     row("GET", "/asyncapi.yaml", NOTHING, Free, Free),
     row("GET", "/openapi.json", NOTHING, Free, Free),
     row("GET", "/openapi.yaml", NOTHING, Free, Free),
-    row("POST", "/v1/messages", WRITE, Asked, Asked),
     row("POST", "/v1/objects", WRITE, Free, Free),
     // Nobody guesses a digest of 256 bits: who can name an object was shown it.
     row("GET", "/v1/objects/{digest}", READ, Free, Free),
-    row("POST", "/v1/choices", WRITE, Asked, Asked),
-    row("POST", "/v1/approvals", WRITE, Asked, Asked),
-    row("GET", "/v1/approvals", READ, Named, Named),
-    row("GET", "/v1/approvals/{approval}", READ, Asked, Asked),
-    row("POST", "/v1/commands", WRITE, Asked, Asked),
     // It answers with what the agent says.
     row("POST", "/v1/chat/completions", BOTH, Asked, Asked),
     row("GET", "/v1/models", READ, Asked, Free),
     row("GET", "/v1/models/{model}", READ, Asked, Free),
-    row("GET", "/v1/agents", READ, Asked, Free),
-    row("GET", "/v1/agents/{agent}", READ, Named, Free),
     row("GET", "/v1/agents/{agent}/log", ADMIN, Closed, Closed),
-    row("POST", "/v1/agents", ADMIN, Asked, Closed),
-    row("GET", "/v1/events", READ, Named, Asked),
-    row("GET", "/v1/events/stream", READ, Named, Asked),
     row("GET", "/v1/ws", Needs::Key, Asked, Asked),
-    row("GET", "/v1/conversations", READ, Named, Named),
-    row("GET", "/v1/conversations/{agent}", READ, Named, Named),
-    row("GET", "/v1/threads", READ, Named, Named),
-    row("GET", "/v1/threads/{thread}", READ, Asked, Asked),
-    row("GET", "/v1/chains/{chain}", READ, Asked, Asked),
-    row("GET", "/v1/tasks", READ, Named, Named),
-    row("GET", "/v1/tasks/{task}", READ, Asked, Asked),
-    row("GET", "/v1/inbox", READ, Asked, Named),
-    row("GET", "/v1/memories", READ, Named, Named),
-    row("GET", "/v1/search", READ, Named, Named),
-    row("GET", "/v1/memories/{agent}/{memory}", READ, Asked, Asked),
-    row("GET", "/v1/actions", READ, Named, Asked),
-    row("GET", "/v1/actions/{action}", READ, Asked, Asked),
-    row("GET", "/v1/processes", READ, Named, Asked),
-    row("GET", "/v1/processes/{process}", READ, Asked, Asked),
-    row("GET", "/v1/usage", READ, Named, Named),
-    row("GET", "/v1/status", READ, Free, Free),
     row("GET", "/v1/dead-letters", ADMIN, Closed, Closed),
     row("GET", "/v1/projections", READ, Free, Free),
     row("POST", "/v1/projections/{projection}/rebuild", ADMIN, Closed, Closed),
@@ -199,10 +172,15 @@ fn may(caller: &Caller, route: Option<&str>, request: &Request) -> Result<(), Pr
     route.map_or(Ok(()), |route| allowed(&access(request.method(), route), caller, request))
 }
 
+/// Every endpoint: the rpcs, as they are declared, and the others.
+pub fn all() -> impl Iterator<Item = &'static Access> {
+    endpoints::ACCESS.iter().chain(TABLE)
+}
+
 /// The row of an endpoint.
 pub fn access(method: &Method, route: &str) -> Access {
     let method = if method == Method::HEAD { "GET" } else { method.as_str() };
-    TABLE.iter().find(|row| row.method == method && row.path == route).copied().unwrap_or(OTHERS)
+    all().find(|row| row.method == method && row.path == route).copied().unwrap_or(OTHERS)
 }
 
 fn allowed(access: &Access, caller: &Caller, request: &Request) -> Result<(), Problem> {
@@ -287,12 +265,12 @@ mod tests {
     #[test]
     fn every_endpoint_says_who_may_use_it() {
         let routed = routed();
-        assert!(routed.len() > 20 && routed.contains(&("POST", "/v1/agents")), "{routed:?}");
+        assert!(routed.len() > 10 && routed.contains(&("POST", "/v1/keys")), "{routed:?}");
         for (method, path) in routed {
-            let known = TABLE.iter().filter(|row| (row.method, row.path) == (method, path)).count();
+            let known = all().filter(|row| (row.method, row.path) == (method, path)).count();
             assert_eq!(known, 1, "{method} {path} needs a row in http/access.rs");
         }
-        for access in TABLE.iter().filter(|access| access.path.starts_with("/v1/")) {
+        for access in all().filter(|access| access.path.starts_with("/v1/")) {
             assert_ne!(access.needs, Needs::Nothing, "{}", access.path);
         }
     }

@@ -13,6 +13,7 @@ mod consents;
 mod conversations;
 mod cors;
 mod dead_letters;
+pub mod endpoints;
 mod etag;
 mod events;
 mod guard;
@@ -50,12 +51,13 @@ use kairo_core::service::Readiness;
 
 pub use crate::state::Gateway;
 use crate::{grpc, problem::Problem};
+use endpoints::Handlers;
 pub use openai::Tokens;
 pub use read_consistency::{POSITION, at_least};
 
 /// Every endpoint, and what every request goes through, known path or not.
 pub fn routes(gateway: Gateway, readiness: &Readiness) -> Router {
-    let router = endpoints(&gateway, readiness.routes());
+    let router = routed(&gateway, readiness.routes());
     // Answered by the endpoints, behind the same doors.
     let router = router.clone().merge(grpc::routes(&gateway, router, readiness));
     // A browser asks whether a page may send a key before it sends it.
@@ -72,42 +74,64 @@ pub fn routes(gateway: Gateway, readiness: &Readiness) -> Router {
 }
 
 /// The endpoints, and who may use them.
-fn endpoints(gateway: &Gateway, health: Router<Gateway>) -> Router {
+fn routed(gateway: &Gateway, health: Router<Gateway>) -> Router {
+    rpcs()
+        .merge(others(gateway))
+        .merge(openai::routes())
+        .merge(health)
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .fallback(|| async { Problem::unknown_path() })
+        .layer(middleware::from_fn(etag::check))
+        .layer(middleware::from_fn_with_state(gateway.clone(), access::check))
+        .with_state(gateway.clone())
+}
+
+/// What answers each rpc, at the path that it declares.
+fn rpcs() -> Router<Gateway> {
+    let handlers = Handlers {
+        send_message: post(ingest::post::<messages::Message>),
+        choose: post(ingest::post::<choices::Choice>),
+        approve: post(ingest::post::<approvals::Approval>),
+        order: post(ingest::post::<commands::Command>),
+        define_agent: post(agents::post),
+        stream: get(stream::get),
+        list_agents: get(agents::get),
+        get_agent: get(agents::one),
+        list_threads: get(threads::get),
+        get_thread: get(threads::one),
+        list_tasks: get(tasks::get),
+        get_task: get(tasks::one),
+        get_chain: get(chains::one),
+        list_conversations: get(conversations::list),
+        get_conversation: get(conversations::get),
+        list_memories: get(memories::get),
+        get_memory: get(memories::one),
+        search: get(search::get),
+        get_inbox: get(inbox::get),
+        list_approvals: get(consents::get),
+        get_approval: get(consents::one),
+        list_actions: get(actions::get),
+        get_action: get(actions::one),
+        list_processes: get(processes::get),
+        get_process: get(processes::one),
+        list_events: get(events::get),
+        get_usage: get(usage::get),
+        get_status: get(status::get),
+    };
+    handlers.router()
+}
+
+/// The endpoints that are no rpc.
+fn others(gateway: &Gateway) -> Router<Gateway> {
     Router::new()
         .route("/", get(home::get))
-        .route("/v1/messages", post(ingest::post::<messages::Message>))
-        .route("/v1/choices", post(ingest::post::<choices::Choice>))
-        .route("/v1/approvals", get(consents::get).post(ingest::post::<approvals::Approval>))
-        .route("/v1/approvals/{approval}", get(consents::one))
-        .route("/v1/commands", post(ingest::post::<commands::Command>))
-        .route("/v1/objects", post(objects::post))
-        .route("/v1/objects/{digest}", get(objects::get))
-        .route("/v1/agents", get(agents::get).post(agents::post))
-        .route("/v1/agents/{agent}", get(agents::one))
-        .route("/v1/agents/{agent}/log", get(log::get))
-        .route("/v1/events", get(events::get))
-        .route("/v1/events/stream", get(stream::get))
-        .route("/v1/ws", get(ws::get))
         .route("/asyncapi.yaml", get(asyncapi::get))
         .route("/openapi.json", openapi::json(&gateway.config))
         .route("/openapi.yaml", openapi::yaml(&gateway.config))
-        .route("/v1/conversations", get(conversations::list))
-        .route("/v1/conversations/{agent}", get(conversations::get))
-        .route("/v1/threads", get(threads::get))
-        .route("/v1/threads/{thread}", get(threads::one))
-        .route("/v1/chains/{chain}", get(chains::one))
-        .route("/v1/tasks", get(tasks::get))
-        .route("/v1/tasks/{task}", get(tasks::one))
-        .route("/v1/inbox", get(inbox::get))
-        .route("/v1/memories", get(memories::get))
-        .route("/v1/search", get(search::get))
-        .route("/v1/memories/{agent}/{memory}", get(memories::one))
-        .route("/v1/actions", get(actions::get))
-        .route("/v1/actions/{action}", get(actions::one))
-        .route("/v1/processes", get(processes::get))
-        .route("/v1/processes/{process}", get(processes::one))
-        .route("/v1/usage", get(usage::get))
-        .route("/v1/status", get(status::get))
+        .route("/v1/objects", post(objects::post))
+        .route("/v1/objects/{digest}", get(objects::get))
+        .route("/v1/agents/{agent}/log", get(log::get))
+        .route("/v1/ws", get(ws::get))
         .route("/v1/dead-letters", get(dead_letters::get))
         .route("/v1/projections", get(projections::get))
         .route("/v1/projections/{projection}/rebuild", post(projections::rebuild))
@@ -117,11 +141,4 @@ fn endpoints(gateway: &Gateway, health: Router<Gateway>) -> Router {
         .route("/v1/tickets", post(tickets::post))
         .route("/v1/keys", get(keys::get).post(keys::post))
         .route("/v1/keys/{key}", delete(keys::delete))
-        .merge(openai::routes())
-        .merge(health)
-        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
-        .fallback(|| async { Problem::unknown_path() })
-        .layer(middleware::from_fn(etag::check))
-        .layer(middleware::from_fn_with_state(gateway.clone(), access::check))
-        .with_state(gateway.clone())
 }

@@ -1,8 +1,9 @@
 //! `GET /openapi.json` and `/openapi.yaml`: the HTTP interface, for machines and for those who generate clients.
 //!
-//! Its parts are written by hand (`src/openapi/`) and held to the routes and the readers by tests. Put in by code are
-//! the limits of this gateway's configuration, who may use what ([`super::access`]), the answers that many endpoints have
-//! in common, and the schemas that [`super::asyncapi`] has too.
+//! What rpcs answer, too, is generated from the protos (`src/openapi/generated`); the other endpoints are described by hand
+//! (`src/openapi/`). Tests hold both to the routes and the readers. Put in by code are the limits of this gateway's
+//! configuration, who may use what ([`super::access`]), the answers that many endpoints have in common, and the schemas
+//! that [`super::asyncapi`] has too.
 
 use std::fmt::Write;
 
@@ -20,12 +21,10 @@ use super::{
 use crate::config::GatewayConfig;
 
 /// The parts, in their order; [`SHARED_SCHEMAS`] come last.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 11] = [
     include_str!("../openapi/head.yaml"),
-    include_str!("../openapi/entering.yaml"),
+    include_str!("../openapi/generated/paths.yaml"),
     include_str!("../openapi/objects.yaml"),
-    include_str!("../openapi/queries.yaml"),
-    include_str!("../openapi/lists.yaml"),
     include_str!("../openapi/keys.yaml"),
     include_str!("../openapi/openai.yaml"),
     include_str!("../openapi/projections.yaml"),
@@ -33,6 +32,7 @@ const PARTS: [&str; 12] = [
     include_str!("../openapi/shared.yaml"),
     include_str!("../openapi/requests.yaml"),
     include_str!("../openapi/rows.yaml"),
+    include_str!("../openapi/generated/schemas.yaml"),
 ];
 
 /// What both documents describe.

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use url::form_urlencoded;
 
-use super::Gateway;
+use super::{Gateway, endpoints::STREAM};
 use crate::{
     auth::{
         Caller,
@@ -24,7 +24,6 @@ use crate::{
 };
 
 /// The endpoints that take tickets.
-pub const STREAM: &str = "/v1/events/stream";
 pub const WEBSOCKET: &str = "/v1/ws";
 /// The field of the query in which they come.
 const FIELD: &str = "ticket";

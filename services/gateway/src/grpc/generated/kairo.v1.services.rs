@@ -12,7 +12,8 @@ pub mod commands_server {
     /// Generated trait containing gRPC methods that should be implemented for use with CommandsServer.
     #[async_trait]
     pub trait Commands: std::marker::Send + std::marker::Sync + 'static {
-        /// A user's words. Needs the scope write.
+        /// Say something to an agent. The message stands in the log when the answer comes. Sent again with the same message_id
+        /// it is still one message: the answer says where the first one stands.
         async fn send_message(
             &self,
             request: tonic::Request<::kairo_proto::v1::SendMessageRequest>,
@@ -20,7 +21,8 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::SendMessageResponse>,
             tonic::Status,
         >;
-        /// A user's answer to something an agent put to them. Needs the scope write.
+        /// Accept or decline what an agent suggested. Such as to go on in another thread; GET /v1/inbox lists the offers that
+        /// wait.
         async fn choose(
             &self,
             request: tonic::Request<::kairo_proto::v1::ChooseRequest>,
@@ -28,7 +30,9 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::ChooseResponse>,
             tonic::Status,
         >;
-        /// A human's verdict on an action. Needs the scope write.
+        /// Say yes or no to an action, or what became of one in doubt. approved and rejected answer an action that waits for
+        /// consent, which GET /v1/inbox lists; happened and did_not_happen resolve one in doubt, which GET
+        /// /v1/actions?in_doubt=true lists.
         async fn approve(
             &self,
             request: tonic::Request<::kairo_proto::v1::ApproveRequest>,
@@ -36,7 +40,8 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::ApproveResponse>,
             tonic::Status,
         >;
-        /// A direct order to an agent. Needs the scope write.
+        /// Give an agent a direct order. About exactly one thing: cancel an action, a process, a chain or a task; pause,
+        /// resume or run a task; archive or unarchive a thread. It is obeyed without asking a model.
         async fn order(
             &self,
             request: tonic::Request<::kairo_proto::v1::OrderRequest>,
@@ -44,7 +49,8 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::OrderResponse>,
             tonic::Status,
         >;
-        /// Creates an agent or changes it. Needs the scope admin.
+        /// Create or change an agent. The profile takes the place of the one before as a whole. One that is in force already
+        /// is not written again.
         async fn define_agent(
             &self,
             request: tonic::Request<::kairo_proto::v1::DefineAgentRequest>,
@@ -610,7 +616,7 @@ pub mod queries_server {
     /// Generated trait containing gRPC methods that should be implemented for use with QueriesServer.
     #[async_trait]
     pub trait Queries: std::marker::Send + std::marker::Sync + 'static {
-        /// The agents that the caller may see, in the order of their names.
+        /// The agents. With the profile in force, in the order of their names. All of them where no limit is given.
         async fn list_agents(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListAgentsRequest>,
@@ -618,6 +624,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListAgentsResponse>,
             tonic::Status,
         >;
+        /// An agent.
         async fn get_agent(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetAgentRequest>,
@@ -625,7 +632,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetAgentResponse>,
             tonic::Status,
         >;
-        /// Threads, the one where something happened last first.
+        /// Threads. The one where something happened last comes first.
         async fn list_threads(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListThreadsRequest>,
@@ -633,7 +640,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListThreadsResponse>,
             tonic::Status,
         >;
-        /// A thread, the newest of what happened in it, and its newest chains.
+        /// What happened in a thread, and its chains. Its newest events, and its newest 50 chains; before asks for older
+        /// events.
         async fn get_thread(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetThreadRequest>,
@@ -641,7 +649,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetThreadResponse>,
             tonic::Status,
         >;
-        /// Tasks, the newest first.
+        /// Tasks. The newest first.
         async fn list_tasks(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListTasksRequest>,
@@ -649,7 +657,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListTasksResponse>,
             tonic::Status,
         >;
-        /// A task, the last times it fired and the chains of them.
+        /// A task, when it fired, and the chains of that. The newest 20 of each.
         async fn get_task(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetTaskRequest>,
@@ -657,7 +665,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetTaskResponse>,
             tonic::Status,
         >;
-        /// A chain and how far each of its steps is.
+        /// A chain, and how far each of its steps is.
         async fn get_chain(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetChainRequest>,
@@ -665,7 +673,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetChainResponse>,
             tonic::Status,
         >;
-        /// Who speaks with whom; the conversation in which something was said last comes first.
+        /// Who speaks with whom. The conversation in which something was said last comes first.
         async fn list_conversations(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListConversationsRequest>,
@@ -681,7 +689,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetConversationResponse>,
             tonic::Status,
         >;
-        /// What agents remember, searched by words or listed by day. Secrets come sealed.
+        /// What agents remember. Searched by words or listed by day. Secrets come sealed.
         async fn list_memories(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListMemoriesRequest>,
@@ -697,7 +705,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetMemoryResponse>,
             tonic::Status,
         >;
-        /// Threads, tasks and memories, best first.
+        /// Find threads, tasks and memories. Meilisearch answers where it is configured and there, else Postgres: the same but
+        /// for the order among what fits about as well. position is that of whoever answered.
         async fn search(
             &self,
             request: tonic::Request<::kairo_proto::v1::SearchRequest>,
@@ -705,7 +714,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::SearchResponse>,
             tonic::Status,
         >;
-        /// What waits for a user's answer.
+        /// What waits for a user's answer. The oldest first. Offers are answered with POST /v1/choices, approvals with POST
+        /// /v1/approvals.
         async fn get_inbox(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetInboxRequest>,
@@ -713,7 +723,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetInboxResponse>,
             tonic::Status,
         >;
-        /// Calls that a human was asked about, the newest first.
+        /// Calls that a human was asked about. The newest first. What waits for one user is in /v1/inbox, too.
         async fn list_approvals(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListApprovalsRequest>,
@@ -721,6 +731,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListApprovalsResponse>,
             tonic::Status,
         >;
+        /// A call that a human was asked about.
         async fn get_approval(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetApprovalRequest>,
@@ -728,7 +739,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetApprovalResponse>,
             tonic::Status,
         >;
-        /// What agents have asked the world for, the newest first; what somebody still waits for, unless others are asked for.
+        /// What agents have asked the world for. The newest first; those that somebody still waits for, unless others are
+        /// asked for.
         async fn list_actions(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListActionsRequest>,
@@ -744,7 +756,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetActionResponse>,
             tonic::Status,
         >;
-        /// The processes of agents, the newest first.
+        /// The processes of agents. The newest first.
         async fn list_processes(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListProcessesRequest>,
@@ -752,6 +764,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListProcessesResponse>,
             tonic::Status,
         >;
+        /// A process.
         async fn get_process(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetProcessRequest>,
@@ -759,7 +772,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetProcessResponse>,
             tonic::Status,
         >;
-        /// The history, in the order of the log.
+        /// The history. From the read model. All that is given narrows it together.
         async fn list_events(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListEventsRequest>,
@@ -767,7 +780,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListEventsResponse>,
             tonic::Status,
         >;
-        /// The tokens that models took, and what they cost at the prices that the gateway is configured with.
+        /// The tokens that models took, and what they cost. At the prices that this gateway is configured with; added up
+        /// exactly.
         async fn get_usage(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetUsageRequest>,
@@ -775,7 +789,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetUsageResponse>,
             tonic::Status,
         >;
-        /// Which services are there, how far each of them is, and what went wrong.
+        /// Who is there, how far each of them is, and what went wrong. It takes as long as services may keep silent,
+        /// <status_wait_ms> ms.
         async fn get_status(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetStatusRequest>,

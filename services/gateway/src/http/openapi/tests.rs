@@ -8,12 +8,12 @@ use super::{GatewayConfig, as_json, document};
 use crate::{
     config::RequireKey,
     fields::Fields,
-    http::{agents, approvals::Approval, choices::Choice, commands::Command, ingest::Ingest, keys, messages::Message},
+    http::{
+        access, agents, approvals::Approval, choices::Choice, commands::Command, ingest::Ingest, keys,
+        messages::Message,
+    },
     problem::Problem,
 };
-
-/// Where the endpoints are said, for programs that read Rust.
-const ROUTES: [&str; 2] = [include_str!("../mod.rs"), include_str!("../openai/mod.rs")];
 
 pub fn parsed() -> Value {
     serde_json::from_str(&as_json(&document(&GatewayConfig::default()))).unwrap()
@@ -31,17 +31,7 @@ fn operations(document: &Value) -> BTreeMap<(String, String), &Value> {
 
 #[test]
 fn every_route_is_in_the_document_and_nothing_else() {
-    let mut routes: BTreeSet<(String, String)> =
-        ["/healthz", "/readyz"].map(|path| ("get".to_owned(), path.to_owned())).into();
-    for route in ROUTES.into_iter().flat_map(|source| source.split(".route(\"").skip(1)) {
-        let (path, handlers) = route.split_once('"').unwrap();
-        let line = handlers.split("\n        .").next().unwrap();
-        let documents = line.contains("openapi::").then_some("get");
-        let named = ["get", "post", "put", "delete", "patch"].into_iter().filter(|it| line.contains(&format!("{it}(")));
-        for method in documents.into_iter().chain(named) {
-            routes.insert((method.to_owned(), path.to_owned()));
-        }
-    }
+    let routes = access::all().map(|row| (row.method.to_lowercase(), row.path.to_owned())).collect::<BTreeSet<_>>();
     let document = parsed();
     assert_eq!(operations(&document).into_keys().collect::<BTreeSet<_>>(), routes);
 }
@@ -122,10 +112,10 @@ fn limits_are_those_of_the_configuration() {
     let text = document(&config);
     let document: Value = serde_json::from_str(&as_json(&text)).unwrap();
     let schemas = &document["components"]["schemas"];
-    assert_eq!(schemas["Message"]["properties"]["text"]["maxLength"], 4_001);
-    assert_eq!(schemas["Message"]["properties"]["parts"]["maxItems"], 41);
-    assert_eq!(schemas["Approval"]["properties"]["note"]["maxLength"], 4_001);
-    assert_eq!(schemas["Profile"]["properties"]["prompt"]["maxLength"], 4_002);
+    assert_eq!(schemas["SendMessageRequest"]["properties"]["text"]["maxLength"], 4_001);
+    assert_eq!(schemas["SendMessageRequest"]["properties"]["parts"]["maxItems"], 41);
+    assert_eq!(schemas["ApproveRequest"]["properties"]["note"]["maxLength"], 4_001);
+    assert_eq!(schemas["DefineAgentRequest"]["properties"]["prompt"]["maxLength"], 4_002);
     let limit = json!({ "type": "integer", "minimum": 1, "maximum": 45, "default": 44 });
     assert_eq!(document["components"]["parameters"]["limit"]["schema"], limit);
     assert_eq!(document["components"]["parameters"]["latest"]["schema"]["maximum"], 45);

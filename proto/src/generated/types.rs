@@ -1,43 +1,71 @@
-//! What messages are about: who has to do with a few of them matches these groups, and names what is passed over. A new
-//! message is put into a group here, and then there is no building without those who match that group.
+// @generated from the options of the protos.
 
-use crate::{
-    body::Body,
-    v1::{self, decided_event::Event},
-};
-
-/// What a message is about.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum About<'m> {
-    User(User<'m>),
-    Agent(Agent<'m>),
-    Decision(&'m v1::AgentDecision),
-    Decided(Decided<'m>),
-    Outside(Outside<'m>),
-    Tool(Tool<'m>),
-    Process(Process<'m>),
-    System(System<'m>),
-    Live(Live<'m>),
+bodies! {
+    UserMessage = "kairo.user.message.v1",
+    UserMessageUndelivered = "kairo.user.undelivered.v1",
+    UserChoice = "kairo.user.choice.v1",
+    UserApproval = "kairo.user.approval.v1",
+    UserCommand = "kairo.user.command.v1",
+    AgentDefined = "kairo.agent.defined.v1",
+    AgentMessage = "kairo.agent.message.v1",
+    AgentChoice = "kairo.agent.choice.v1",
+    AgentApproval = "kairo.agent.approval.v1",
+    AgentCommand = "kairo.agent.command.v1",
+    AgentDecision = "kairo.agent.decision.v1",
+    AgentThought = "kairo.agent.thought.v1",
+    AgentAction = "kairo.agent.action.v1",
+    AgentJoined = "kairo.agent.joined.v1",
+    AgentFailed = "kairo.agent.failed.v1",
+    ThreadCreated = "kairo.thread.created.v1",
+    ThreadMatched = "kairo.thread.matched.v1",
+    ThreadSuggested = "kairo.thread.suggested.v1",
+    ThreadSummarized = "kairo.thread.summarized.v1",
+    ThreadArchived = "kairo.thread.archived.v1",
+    ChainStarted = "kairo.chain.started.v1",
+    ChainStepEnded = "kairo.chain.step_ended.v1",
+    ChainEnded = "kairo.chain.ended.v1",
+    ApprovalRequested = "kairo.agent.approval_requested.v1",
+    TaskScheduled = "kairo.task.scheduled.v1",
+    TaskFired = "kairo.task.fired.v1",
+    TaskChanged = "kairo.task.changed.v1",
+    MemoryAppended = "kairo.memory.appended.v1",
+    TaskDue = "kairo.task.due.v1",
+    TaskTriggered = "kairo.task.triggered.v1",
+    EmailReceived = "kairo.email.received.v1",
+    ToolInvoke = "kairo.tool.invoke.v1",
+    ToolProgress = "kairo.tool.progress.v1",
+    ToolResult = "kairo.tool.result.v1",
+    ProcessSpawned = "kairo.process.spawned.v1",
+    ProcessProgress = "kairo.process.progress.v1",
+    ProcessCanceled = "kairo.process.canceled.v1",
+    ProcessExited = "kairo.process.exited.v1",
+    ServiceStatus = "kairo.live.status.v1",
+    ToolCatalogue = "kairo.system.catalogue.v1",
+    DecisionBasis = "kairo.system.basis.v1",
+    ProcessCapabilities = "kairo.system.capabilities.v1",
+    DeadLetter = "kairo.dlq.letter.v1",
+    LiveToken = "kairo.live.token.v1",
+    LiveOutput = "kairo.live.output.v1",
 }
 
-/// What an event of a decision is about.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Decided<'m> {
-    Turn(Turn<'m>),
-    Thread(Thread<'m>),
-    Chain(Chain<'m>),
-    Task(Task<'m>),
-    Memory(&'m v1::MemoryAppended),
-}
-
-macro_rules! groups {
-    ($($(#[$doc:meta])* $group:ident { $($variant:ident($message:ident)),* $(,)? })*) => {
-        $($(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq)]
-        pub enum $group<'m> {
-            $($variant(&'m v1::$message)),*
-        })*
-    };
+decided! {
+    Thought(AgentThought),
+    Action(AgentAction),
+    Joined(AgentJoined),
+    Failed(AgentFailed),
+    ThreadCreated(ThreadCreated),
+    ThreadMatched(ThreadMatched),
+    ThreadSuggested(ThreadSuggested),
+    ThreadSummarized(ThreadSummarized),
+    ThreadArchived(ThreadArchived),
+    ChainStarted(ChainStarted),
+    ChainStepEnded(ChainStepEnded),
+    ChainEnded(ChainEnded),
+    ApprovalRequested(ApprovalRequested),
+    TaskScheduled(TaskScheduled),
+    TaskFired(TaskFired),
+    TaskChanged(TaskChanged),
+    MemoryAppended(MemoryAppended),
 }
 
 groups! {
@@ -61,8 +89,8 @@ groups! {
     Turn {
         Thought(AgentThought),
         Action(AgentAction),
-        Failed(AgentFailed),
         Joined(AgentJoined),
+        Failed(AgentFailed),
     }
     /// Which thread a turn belongs to, and what becomes of threads.
     Thread {
@@ -75,9 +103,9 @@ groups! {
     /// The steps that a turn consists of.
     Chain {
         Started(ChainStarted),
-        ApprovalRequested(ApprovalRequested),
         StepEnded(ChainStepEnded),
         Ended(ChainEnded),
+        ApprovalRequested(ApprovalRequested),
     }
     /// What is to be done later.
     Task {
@@ -106,11 +134,11 @@ groups! {
     }
     /// What services say of themselves.
     System {
-        Catalogue(ToolCatalogue),
-        Capabilities(ProcessCapabilities),
-        Basis(DecisionBasis),
-        DeadLetter(DeadLetter),
         Status(ServiceStatus),
+        Catalogue(ToolCatalogue),
+        Basis(DecisionBasis),
+        Capabilities(ProcessCapabilities),
+        DeadLetter(DeadLetter),
     }
     /// What is seen while it happens, and never stored.
     Live {
@@ -119,7 +147,46 @@ groups! {
     }
 }
 
+/// What a message is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum About<'m> {
+    /// What users say, as it entered.
+    User(User<'m>),
+    /// What agents are, and what is said to them.
+    Agent(Agent<'m>),
+    /// What an agent decided.
+    Decision(&'m v1::AgentDecision),
+    /// What happens to agents without anybody speaking to them.
+    Outside(Outside<'m>),
+    /// What becomes of actions.
+    Tool(Tool<'m>),
+    /// What becomes of processes.
+    Process(Process<'m>),
+    /// What services say of themselves.
+    System(System<'m>),
+    /// What is seen while it happens, and never stored.
+    Live(Live<'m>),
+    /// An event that a decision holds.
+    Decided(Decided<'m>),
+}
+
+/// What an event of a decision is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Decided<'m> {
+    /// What an agent does in a turn.
+    Turn(Turn<'m>),
+    /// Which thread a turn belongs to, and what becomes of threads.
+    Thread(Thread<'m>),
+    /// The steps that a turn consists of.
+    Chain(Chain<'m>),
+    /// What is to be done later.
+    Task(Task<'m>),
+    /// What an agent remembers.
+    Memory(&'m v1::MemoryAppended),
+}
+
 impl Body {
+    /// What it is about.
     pub fn about(&self) -> About<'_> {
         match self {
             Body::UserMessage(it) => About::User(User::Message(it)),
@@ -135,17 +202,17 @@ impl Body {
             Body::AgentDecision(it) => About::Decision(it),
             Body::AgentThought(it) => About::Decided(Decided::Turn(Turn::Thought(it))),
             Body::AgentAction(it) => About::Decided(Decided::Turn(Turn::Action(it))),
-            Body::AgentFailed(it) => About::Decided(Decided::Turn(Turn::Failed(it))),
             Body::AgentJoined(it) => About::Decided(Decided::Turn(Turn::Joined(it))),
+            Body::AgentFailed(it) => About::Decided(Decided::Turn(Turn::Failed(it))),
             Body::ThreadCreated(it) => About::Decided(Decided::Thread(Thread::Created(it))),
             Body::ThreadMatched(it) => About::Decided(Decided::Thread(Thread::Matched(it))),
             Body::ThreadSuggested(it) => About::Decided(Decided::Thread(Thread::Suggested(it))),
             Body::ThreadSummarized(it) => About::Decided(Decided::Thread(Thread::Summarized(it))),
             Body::ThreadArchived(it) => About::Decided(Decided::Thread(Thread::Archived(it))),
             Body::ChainStarted(it) => About::Decided(Decided::Chain(Chain::Started(it))),
-            Body::ApprovalRequested(it) => About::Decided(Decided::Chain(Chain::ApprovalRequested(it))),
             Body::ChainStepEnded(it) => About::Decided(Decided::Chain(Chain::StepEnded(it))),
             Body::ChainEnded(it) => About::Decided(Decided::Chain(Chain::Ended(it))),
+            Body::ApprovalRequested(it) => About::Decided(Decided::Chain(Chain::ApprovalRequested(it))),
             Body::TaskScheduled(it) => About::Decided(Decided::Task(Task::Scheduled(it))),
             Body::TaskFired(it) => About::Decided(Decided::Task(Task::Fired(it))),
             Body::TaskChanged(it) => About::Decided(Decided::Task(Task::Changed(it))),
@@ -160,11 +227,11 @@ impl Body {
             Body::ProcessProgress(it) => About::Process(Process::Progress(it)),
             Body::ProcessCanceled(it) => About::Process(Process::Canceled(it)),
             Body::ProcessExited(it) => About::Process(Process::Exited(it)),
-            Body::ToolCatalogue(it) => About::System(System::Catalogue(it)),
-            Body::ProcessCapabilities(it) => About::System(System::Capabilities(it)),
-            Body::DecisionBasis(it) => About::System(System::Basis(it)),
-            Body::DeadLetter(it) => About::System(System::DeadLetter(it)),
             Body::ServiceStatus(it) => About::System(System::Status(it)),
+            Body::ToolCatalogue(it) => About::System(System::Catalogue(it)),
+            Body::DecisionBasis(it) => About::System(System::Basis(it)),
+            Body::ProcessCapabilities(it) => About::System(System::Capabilities(it)),
+            Body::DeadLetter(it) => About::System(System::DeadLetter(it)),
             Body::LiveToken(it) => About::Live(Live::Token(it)),
             Body::LiveOutput(it) => About::Live(Live::Output(it)),
         }
@@ -172,25 +239,101 @@ impl Body {
 }
 
 impl Event {
+    /// What it is about.
     pub fn about(&self) -> Decided<'_> {
         match self {
             Event::Thought(it) => Decided::Turn(Turn::Thought(it)),
             Event::Action(it) => Decided::Turn(Turn::Action(it)),
-            Event::Failed(it) => Decided::Turn(Turn::Failed(it)),
             Event::Joined(it) => Decided::Turn(Turn::Joined(it)),
+            Event::Failed(it) => Decided::Turn(Turn::Failed(it)),
             Event::ThreadCreated(it) => Decided::Thread(Thread::Created(it)),
             Event::ThreadMatched(it) => Decided::Thread(Thread::Matched(it)),
             Event::ThreadSuggested(it) => Decided::Thread(Thread::Suggested(it)),
             Event::ThreadSummarized(it) => Decided::Thread(Thread::Summarized(it)),
             Event::ThreadArchived(it) => Decided::Thread(Thread::Archived(it)),
             Event::ChainStarted(it) => Decided::Chain(Chain::Started(it)),
-            Event::ApprovalRequested(it) => Decided::Chain(Chain::ApprovalRequested(it)),
             Event::ChainStepEnded(it) => Decided::Chain(Chain::StepEnded(it)),
             Event::ChainEnded(it) => Decided::Chain(Chain::Ended(it)),
+            Event::ApprovalRequested(it) => Decided::Chain(Chain::ApprovalRequested(it)),
             Event::TaskScheduled(it) => Decided::Task(Task::Scheduled(it)),
             Event::TaskFired(it) => Decided::Task(Task::Fired(it)),
             Event::TaskChanged(it) => Decided::Task(Task::Changed(it)),
             Event::MemoryAppended(it) => Decided::Memory(it),
         }
     }
+}
+
+mapped! {
+    UserMessage,
+    Part,
+    UserMessageUndelivered,
+    UserChoice,
+    UserApproval,
+    UserCommand,
+    AgentDefined,
+    AgentProfile,
+    AgentMessage,
+    AgentChoice,
+    AgentApproval,
+    AgentCommand,
+    AgentDecision,
+    DecidedEvent,
+    AgentThought,
+    AgentAction,
+    Say,
+    ToolCall,
+    AgentJoined,
+    AgentFailed,
+    ThreadCreated,
+    ThreadMatched,
+    ThreadSuggested,
+    ThreadSummarized,
+    ThreadArchived,
+    ChainStarted,
+    ChainStep,
+    ChainStepEnded,
+    ChainEnded,
+    ApprovalRequested,
+    TaskScheduled,
+    Task,
+    TaskFired,
+    TaskChanged,
+    MemoryAppended,
+    SealedSecret,
+    Completion,
+    RequestDigests,
+    CompletionToolCall,
+    CompletionError,
+    LiveToken,
+    LiveOutput,
+    ServiceStatus,
+    OwnedPartition,
+    ProcessRequest,
+    ProcessLook,
+    ProcessSignal,
+    ProcessWrite,
+    ProcessStop,
+    ProcessAnswer,
+    ProcessState,
+    TailRequest,
+    ProcessSpawned,
+    ProcessProgress,
+    ProcessCanceled,
+    ProcessExited,
+    ProcessUsage,
+    ToolCatalogue,
+    ToolSpec,
+    DecisionBasis,
+    BasisLibrary,
+    BasisModel,
+    ProcessCapabilities,
+    DeadLetter,
+    TaskDue,
+    TaskTriggered,
+    EmailReceived,
+    ToolInvoke,
+    ToolInvocation,
+    ToolProgress,
+    ToolResult,
+    ToolError,
 }

@@ -1,0 +1,255 @@
+//! The part of the document of the HTTP interface that follows from the protos: what rpcs are called and answer, and the
+//! messages in JSON. The gateway puts in what many endpoints have in common, in the place of lines that begin with `#`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
+
+use anyhow::Context;
+use prost_reflect::{Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
+
+use crate::{
+    Generated,
+    contract::{Contract, comment, flag, text, texts},
+    rpcs::Rpc,
+};
+
+/// Messages whose schemas stand elsewhere: those of the WebSocket's document, and those that are any JSON.
+const ELSEWHERE: [&str; 3] = ["Event", "GivenPart", "Place"];
+const ANY: [&str; 2] = ["Json", "AgentProfile"];
+const SCHEMAS: &str = "#/components/schemas";
+/// Fields of every query, which the gateway describes.
+const FRESHNESS: [&str; 2] = ["at_least", "wait_ms"];
+
+pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
+    let mut paths: BTreeMap<String, String> = BTreeMap::new();
+    let mut messages = Vec::new();
+    for rpc in crate::rpcs::all(contract)? {
+        // The stream is described by hand: its answer has a form of its own.
+        let Some(operation) = contract.option("kairo.options.operation", &rpc.method.options())? else { continue };
+        let operation = operation.as_message().context("an operation")?;
+        write_operation(contract, paths.entry(rpc.path.clone()).or_default(), &rpc, operation)?;
+        messages.push(rpc.method.output());
+        if rpc.verb != "GET" {
+            messages.push(rpc.method.input());
+        }
+    }
+    let paths: String = paths.into_iter().map(|(path, operations)| format!("  {path}:\n{operations}")).collect();
+    Ok(vec![
+        ("services/gateway/src/openapi/generated/paths.yaml".to_owned(), paths.into_bytes()),
+        ("services/gateway/src/openapi/generated/schemas.yaml".to_owned(), schemas(contract, messages)?.into_bytes()),
+    ])
+}
+
+fn write_operation(contract: &Contract, out: &mut String, rpc: &Rpc, operation: &DynamicMessage) -> anyhow::Result<()> {
+    let words = comment(&rpc.method.parent_file(), rpc.method.path());
+    let (summary, description) = words.split_once(". ").unwrap_or((words.trim_end_matches('.'), ""));
+    let (verb, id) = (rpc.verb.to_lowercase(), text(operation, "id"));
+    let id = if id.is_empty() { camel(rpc.method.name()) } else { id };
+    writeln!(out, "    {verb}:\n      tags: [{}]\n      operationId: {id}", text(operation, "tag"))?;
+    writeln!(out, "      summary: {}", quoted(summary))?;
+    if !description.is_empty() {
+        writeln!(out, "      description: {}", quoted(description))?;
+    }
+    if verb == "get" {
+        parameters(contract, out, rpc)?;
+    } else {
+        writeln!(out, "      parameters:\n        - $ref: '#/components/parameters/traceparent'")?;
+        writeln!(out, "      requestBody:\n        required: true\n        content:\n          application/json:")?;
+        writeln!(
+            out,
+            "            schema: {{ $ref: '{SCHEMAS}/{}' }}\n            examples:",
+            rpc.method.input().name()
+        )?;
+        for example in messages_of(operation, "examples") {
+            writeln!(out, "              {}: {{ value: {} }}", text(&example, "name"), text(&example, "value"))?;
+        }
+    }
+    answers(out, rpc, operation)
+}
+
+fn parameters(contract: &Contract, out: &mut String, rpc: &Rpc) -> anyhow::Result<()> {
+    if rpc.method.input().fields().len() > 0 {
+        writeln!(out, "      parameters:")?;
+    }
+    for field in rpc.method.input().fields().filter(|field| !FRESHNESS.contains(&field.name())) {
+        let option = option(contract, &field)?;
+        let shared = option.as_ref().map(|option| text(option, "parameter")).unwrap_or_default();
+        if !shared.is_empty() {
+            writeln!(out, "        - $ref: '#/components/parameters/{shared}'")?;
+            continue;
+        }
+        let in_path = rpc.path.contains(&format!("{{{}}}", field.name()));
+        let place = if in_path { "path\n          required: true" } else { "query" };
+        writeln!(out, "        - name: {}\n          in: {place}", field.name())?;
+        let words = comment(&field.parent_message().parent_file(), field.path());
+        if !words.is_empty() {
+            writeln!(out, "          description: {}", quoted(&words))?;
+        }
+        let schema = schema(contract, &field, "")?;
+        writeln!(out, "          schema: {{ {schema} }}")?;
+        if schema.starts_with("type: array") {
+            writeln!(out, "          style: form\n          explode: false")?;
+        }
+    }
+    if rpc.method.input().get_field_by_name(FRESHNESS[0]).is_some() {
+        writeln!(out, "        # and how fresh the answer is to be")?;
+    }
+    Ok(())
+}
+
+fn answers(out: &mut String, rpc: &Rpc, operation: &DynamicMessage) -> anyhow::Result<()> {
+    let answer = rpc.method.output();
+    let number = |field: &str| operation.get_field_by_name(field).and_then(|value| value.as_u32()).unwrap_or_default();
+    let usual = if rpc.verb == "GET" { 200 } else { 202 };
+    let status = Some(number("status")).filter(|status| *status > 0).unwrap_or(usual);
+    let others = operation.get_field_by_name("answers");
+    let others: Vec<u32> =
+        others.iter().filter_map(|value| value.as_list()).flatten().filter_map(Value::as_u32).collect();
+    writeln!(out, "      responses:")?;
+    for status in [status].into_iter().chain(others.iter().copied().filter(|status| *status < 300)) {
+        let words = comment(&answer.parent_file(), answer.path());
+        let words = if status == 201 { "It was not there before." } else { words.as_str() };
+        writeln!(out, "        '{status}':\n          description: {}", quoted(words))?;
+        if answer.get_field_by_name("position").is_some() {
+            writeln!(out, "          headers: {{ Kairo-Position: {{ $ref: '#/components/headers/KairoPosition' }} }}")?;
+        }
+        writeln!(out, "          content:\n            application/json:")?;
+        writeln!(out, "              schema: {{ $ref: '{SCHEMAS}/{}' }}", answer.name())?;
+    }
+    if rpc.verb == "GET" && rpc.method.input().fields().len() > 0 {
+        writeln!(out, "        '400': {{ $ref: '#/components/responses/Invalid' }}")?;
+    }
+    for (status, name) in [(404, "NotFound"), (507, "Full")] {
+        if others.contains(&status) {
+            writeln!(out, "        '{status}': {{ $ref: '#/components/responses/{name}' }}")?;
+        }
+    }
+    let rest = if rpc.verb == "GET" { "and of every query" } else { "and what is wrong with something said" };
+    Ok(writeln!(out, "        # {rest}")?)
+}
+
+/// The schemas of messages, and of those that they hold.
+fn schemas(contract: &Contract, mut messages: Vec<MessageDescriptor>) -> anyhow::Result<String> {
+    let (mut out, mut written) = (String::new(), BTreeSet::new());
+    messages.reverse();
+    while let Some(message) = messages.pop() {
+        let name = message.name().to_owned();
+        let elsewhere = ELSEWHERE.contains(&name.as_str()) || ANY.contains(&name.as_str());
+        if elsewhere || !message.full_name().starts_with("kairo.") || !written.insert(name.clone()) {
+            continue;
+        }
+        let asked = name.ends_with("Request");
+        writeln!(out, "    {name}:\n      type: object")?;
+        let words = comment(&message.parent_file(), message.path());
+        if !words.is_empty() {
+            writeln!(out, "      description: {}", quoted(&words))?;
+        }
+        let (mut required, mut properties) = (Vec::new(), String::new());
+        for field in message.fields() {
+            let option = option(contract, &field)?;
+            let says = |what: &str| option.as_ref().is_some_and(|option| flag(option, what));
+            if if asked { says("required") } else { !says("absent") } {
+                required.push(field.name().to_owned());
+            }
+            let words = comment(&message.parent_file(), field.path());
+            writeln!(properties, "        {}: {{ {} }}", field.name(), schema(contract, &field, &words)?)?;
+            if let (Kind::Message(held), false) = (field.kind(), field.is_map()) {
+                messages.push(held);
+            }
+        }
+        writeln!(out, "      required: [{}]", required.join(", "))?;
+        if asked {
+            writeln!(out, "      additionalProperties: false")?;
+        }
+        if let Some(more) = contract.option("kairo.options.schema", &message.options())? {
+            // Each keyword on a line of its own.
+            more.as_str()
+                .iter()
+                .flat_map(|more| more.split(";; "))
+                .try_for_each(|more| writeln!(out, "      {}", more.trim()))?;
+        }
+        writeln!(out, "      properties:\n{properties}")?;
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// The keywords of a field, in YAML's flow style.
+fn schema(contract: &Contract, field: &FieldDescriptor, words: &str) -> anyhow::Result<String> {
+    let option = option(contract, field)?;
+    let own = |what: &str| option.as_ref().map(|option| text(option, what)).unwrap_or_default();
+    let values = option.as_ref().map(|option| texts(option, "values")).unwrap_or_default();
+    let asked = field.parent_message().name().ends_with("Request");
+    let nullable =
+        !asked && field.cardinality() == Cardinality::Optional && field.field_descriptor_proto().proto3_optional();
+    let mut keywords = Vec::new();
+    let element = one(field, &own("form"), &values, nullable && !field.is_list());
+    if option.as_ref().is_some_and(|option| flag(option, "words")) {
+        keywords.push("type: string".to_owned());
+    } else if field.is_list() {
+        keywords.push("type: array".to_owned());
+        if !own("schema").contains("items:") {
+            keywords.push(format!("items: {{ {element} }}"));
+        }
+    } else if field.is_map() {
+        let held = field.kind().as_message().map(MessageDescriptor::map_entry_value_field);
+        let held = held.map(|held| one(&held, "", &[], false)).unwrap_or_default();
+        keywords.push(format!("type: object, additionalProperties: {{ {held} }}"));
+    } else {
+        keywords.push(element);
+    }
+    keywords.extend((!own("schema").is_empty()).then(|| own("schema")));
+    keywords.extend((!words.is_empty()).then(|| format!("description: {}", quoted(words))));
+    Ok(keywords.join(", "))
+}
+
+/// One of what a field holds.
+fn one(field: &FieldDescriptor, form: &str, values: &[String], nullable: bool) -> String {
+    let typed = |name: &str| if nullable { format!("type: [{name}, 'null']") } else { format!("type: {name}") };
+    match field.kind() {
+        Kind::String if !values.is_empty() => {
+            let values: Vec<String> =
+                values.iter().map(|value| quoted(value)).chain(nullable.then(|| "null".to_owned())).collect();
+            format!("enum: [{}]", values.join(", "))
+        }
+        Kind::String => match (form, nullable) {
+            ("", _) => typed("string"),
+            ("Uuid", true) => format!("{}, format: uuid", typed("string")),
+            (_, true) => typed("string"),
+            (form, false) => format!("$ref: '{SCHEMAS}/{form}'"),
+        },
+        Kind::Bool => typed("boolean"),
+        Kind::Double | Kind::Float => typed("number"),
+        Kind::Bytes => format!("{}, contentEncoding: base64", typed("string")),
+        Kind::Message(message) => match message.name() {
+            "Timestamp" => format!("{}, format: date-time", typed("string")),
+            name if ANY.contains(&name) => format!("$ref: '{SCHEMAS}/Json'"),
+            // A whole message is its number.
+            "Place" if nullable => "type: [integer, string, 'null']".to_owned(),
+            name if nullable => format!("anyOf: [{{ $ref: '{SCHEMAS}/{name}' }}, {{ type: 'null' }}]"),
+            name => format!("$ref: '{SCHEMAS}/{name}'"),
+        },
+        _ => typed("integer"),
+    }
+}
+
+fn option(contract: &Contract, field: &FieldDescriptor) -> anyhow::Result<Option<DynamicMessage>> {
+    let option = contract.option("kairo.options.field", &field.options())?;
+    Ok(option.as_ref().and_then(Value::as_message).cloned())
+}
+
+fn messages_of(option: &DynamicMessage, field: &str) -> Vec<DynamicMessage> {
+    let value = option.get_field_by_name(field);
+    value.iter().filter_map(|value| value.as_list()).flatten().filter_map(|value| value.as_message().cloned()).collect()
+}
+
+fn quoted(words: &str) -> String {
+    format!("'{}'", words.replace('\'', "''"))
+}
+
+fn camel(name: &str) -> String {
+    name.get(..1).unwrap_or_default().to_lowercase() + name.get(1..).unwrap_or_default()
+}

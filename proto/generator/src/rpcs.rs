@@ -1,0 +1,113 @@
+//! The rpcs, with their endpoints of the HTTP interface and who may use them.
+
+use std::fmt::Write;
+
+use anyhow::{Context, bail};
+use prost_reflect::{DynamicMessage, MethodDescriptor, ReflectMessage, Value};
+
+use crate::{
+    Generated,
+    contract::{Contract, text},
+};
+
+const GENERATED: &str = "// @generated from the services of the protos.\n";
+
+/// An rpc, and its endpoint.
+pub struct Rpc {
+    pub method: MethodDescriptor,
+    /// `GET`, and the path.
+    pub verb: String,
+    pub path: String,
+    access: DynamicMessage,
+}
+
+/// The rpcs that are asked and answered once, by service; and of all, the endpoints.
+pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
+    let (mut rpcs, mut paths) = (GENERATED.to_owned(), format!("{GENERATED}\n"));
+    let (mut access, mut fields, mut routes) = (String::new(), String::new(), String::new());
+    for service in contract.files().flat_map(|file| file.services().collect::<Vec<_>>()) {
+        let declared: Vec<Rpc> = service.methods().map(|method| rpc(contract, method)).collect::<Result<_, _>>()?;
+        for rpc in &declared {
+            writeln!(paths, "pub const {}: &str = {:?};", rpc.name().to_uppercase(), rpc.path)?;
+            writeln!(access, "    {},", rpc.row()?)?;
+            writeln!(fields, "    pub {}: MethodRouter<Gateway>,", rpc.name())?;
+            writeln!(routes, "            .route({}, self.{})", rpc.name().to_uppercase(), rpc.name())?;
+        }
+        if declared.iter().any(|rpc| rpc.method.is_server_streaming()) {
+            continue;
+        }
+        writeln!(rpcs, "\nrpcs! {{ {}:", service.name())?;
+        for rpc in &declared {
+            let (name, input, output) = (rpc.name(), rpc.method.input(), rpc.method.output());
+            let (input, output) = (input.name(), output.name());
+            writeln!(rpcs, "    {name}({input}) -> {output} = {} {},", rpc.verb, name.to_uppercase())?;
+        }
+        writeln!(rpcs, "}}")?;
+    }
+    writeln!(paths, "\n/// Who may use them.\npub const ACCESS: &[Access] = &[\n{access}];\n")?;
+    writeln!(paths, "/// What answers at each, by rpc.\npub struct Handlers {{\n{fields}}}\n")?;
+    writeln!(
+        paths,
+        "impl Handlers {{\n    pub fn router(self) -> Router<Gateway> {{\n        Router::new()\n{routes}    }}\n}}"
+    )?;
+    Ok(vec![
+        ("services/gateway/src/grpc/generated/rpcs.rs".to_owned(), rpcs.into_bytes()),
+        ("services/gateway/src/http/generated/endpoints.rs".to_owned(), paths.into_bytes()),
+    ])
+}
+
+/// Every rpc.
+pub fn all(contract: &Contract) -> anyhow::Result<Vec<Rpc>> {
+    let services = contract.files().flat_map(|file| file.services().collect::<Vec<_>>());
+    services.flat_map(|service| service.methods().collect::<Vec<_>>()).map(|method| rpc(contract, method)).collect()
+}
+
+fn rpc(contract: &Contract, method: MethodDescriptor) -> anyhow::Result<Rpc> {
+    let set = |option: &str| {
+        let value = contract.option(option, &method.options())?;
+        let message = value.as_ref().and_then(Value::as_message).cloned();
+        message.with_context(|| format!("{} has no option {option}", method.full_name()))
+    };
+    let http = set("google.api.http")?;
+    let pattern =
+        http.descriptor().oneofs().next().and_then(|oneof| oneof.fields().find(|field| http.has_field(field)));
+    let Some(pattern) = pattern else { bail!("{} has no path", method.full_name()) };
+    let path = text(&http, pattern.name());
+    Ok(Rpc { verb: pattern.name().to_uppercase(), path, access: set("kairo.options.access")?, method })
+}
+
+impl Rpc {
+    /// As methods are called in Rust.
+    fn name(&self) -> String {
+        let mut name = String::new();
+        for letter in self.method.name().chars() {
+            if letter.is_uppercase() && !name.is_empty() {
+                name.push('_');
+            }
+            name.extend(letter.to_lowercase());
+        }
+        name
+    }
+
+    /// Its row of the table of who may use what.
+    fn row(&self) -> anyhow::Result<String> {
+        let scopes = self.access.get_field_by_name("scopes");
+        let scopes = scopes.iter().filter_map(|value| value.as_list()).flatten().filter_map(Value::as_str);
+        let needs = match scopes.collect::<Vec<_>>().as_slice() {
+            ["read"] => "READ",
+            ["write"] => "WRITE",
+            ["admin"] => "ADMIN",
+            ["read", "write"] => "BOTH",
+            others => bail!("{}: {others:?} are no scopes", self.method.full_name()),
+        };
+        let limited = |field: &str| match text(&self.access, field).as_str() {
+            "free" => Ok("Free"),
+            "named" => Ok("Named"),
+            "asked" => Ok("Asked"),
+            "closed" => Ok("Closed"),
+            other => bail!("{}: {other:?} is none of free, named, asked and closed", self.method.full_name()),
+        };
+        let (agents, user) = (limited("agents")?, limited("user")?);
+        Ok(format!("row({:?}, {}, {needs}, {agents}, {user})", self.verb, self.name().to_uppercase()))
+    }
+}

@@ -1,0 +1,9 @@
+//! What is committed is what the protos say.
+
+#[test]
+fn generated_code_is_what_the_protos_say() {
+    for (path, text) in kairo_generator::generate().unwrap() {
+        let committed = std::fs::read(kairo_generator::root().join(&path)).unwrap_or_default();
+        assert!(committed == text, "{path} is out of date: run cargo run -p kairo-generator");
+    }
+}

@@ -1,0 +1,75 @@
+//! The JSON of messages. Those of the log have proto3's mapping, with the names of the protos, by their descriptors;
+//! what clients ask for and are shown derives it, with what stands here for single fields.
+
+use std::sync::LazyLock;
+
+use prost::{Message, Name};
+use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor, SerializeOptions};
+use serde::{Deserializer, Serializer, de::Error as _, ser::Error as _};
+
+use crate::DESCRIPTORS;
+
+static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| DescriptorPool::decode(DESCRIPTORS).unwrap_or_default());
+
+fn descriptor<M: Name>() -> Option<MessageDescriptor> {
+    POOL.get_message_by_name(&M::full_name())
+}
+
+/// Writes a message in proto3's mapping.
+pub fn serialize<M: Message + Name, S: Serializer>(message: &M, out: S) -> Result<S::Ok, S::Error> {
+    let descriptor = descriptor::<M>().ok_or_else(|| S::Error::custom("a message without a descriptor"))?;
+    let bytes = message.encode_to_vec();
+    let message = DynamicMessage::decode(descriptor, bytes.as_slice()).map_err(S::Error::custom)?;
+    message.serialize_with_options(
+        out,
+        &SerializeOptions::new().use_proto_field_name(true).stringify_64_bit_integers(true),
+    )
+}
+
+/// Reads a message in proto3's mapping; fields that are not known are passed over.
+pub fn deserialize<'de, M: Message + Name + Default, D: Deserializer<'de>>(from: D) -> Result<M, D::Error> {
+    let descriptor = descriptor::<M>().ok_or_else(|| D::Error::custom("a message without a descriptor"))?;
+    let options = DeserializeOptions::new().deny_unknown_fields(false);
+    let message = DynamicMessage::deserialize_with_options(descriptor, from, &options)?;
+    message.transcode_to().map_err(D::Error::custom)
+}
+
+/// Whether a field of a request was not given.
+pub fn is_unset<T: Default + PartialEq>(field: &T) -> bool {
+    *field == T::default()
+}
+
+/// A time, as RFC 3339 has it.
+pub mod time {
+    use jiff::Timestamp;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::Error as _};
+
+    pub fn serialize<S: Serializer>(time: &Option<prost_types::Timestamp>, out: S) -> Result<S::Ok, S::Error> {
+        let read = |time: &prost_types::Timestamp| Timestamp::new(time.seconds, time.nanos).map_err(S::Error::custom);
+        time.as_ref().map(read).transpose()?.serialize(out)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<prost_types::Timestamp>, D::Error> {
+        let time = Option::<Timestamp>::deserialize(from).map_err(D::Error::custom)?;
+        Ok(time.map(super::timestamp))
+    }
+}
+
+/// A time as messages have it.
+pub fn timestamp(time: jiff::Timestamp) -> prost_types::Timestamp {
+    prost_types::Timestamp { seconds: time.as_second(), nanos: time.subsec_nanosecond() }
+}
+
+/// Bytes, in base64.
+pub mod base64 {
+    use ::base64::{Engine, engine::general_purpose::STANDARD};
+    use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        STANDARD.decode(String::deserialize(from)?).map_err(D::Error::custom)
+    }
+}

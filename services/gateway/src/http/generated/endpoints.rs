@@ -1,0 +1,128 @@
+// @generated from the services of the protos.
+
+pub const SEND_MESSAGE: &str = "/v1/messages";
+pub const CHOOSE: &str = "/v1/choices";
+pub const APPROVE: &str = "/v1/approvals";
+pub const ORDER: &str = "/v1/commands";
+pub const DEFINE_AGENT: &str = "/v1/agents";
+pub const STREAM: &str = "/v1/events/stream";
+pub const LIST_AGENTS: &str = "/v1/agents";
+pub const GET_AGENT: &str = "/v1/agents/{agent}";
+pub const LIST_THREADS: &str = "/v1/threads";
+pub const GET_THREAD: &str = "/v1/threads/{thread_id}";
+pub const LIST_TASKS: &str = "/v1/tasks";
+pub const GET_TASK: &str = "/v1/tasks/{task_id}";
+pub const GET_CHAIN: &str = "/v1/chains/{chain_id}";
+pub const LIST_CONVERSATIONS: &str = "/v1/conversations";
+pub const GET_CONVERSATION: &str = "/v1/conversations/{agent}";
+pub const LIST_MEMORIES: &str = "/v1/memories";
+pub const GET_MEMORY: &str = "/v1/memories/{agent}/{memory_id}";
+pub const SEARCH: &str = "/v1/search";
+pub const GET_INBOX: &str = "/v1/inbox";
+pub const LIST_APPROVALS: &str = "/v1/approvals";
+pub const GET_APPROVAL: &str = "/v1/approvals/{action_id}";
+pub const LIST_ACTIONS: &str = "/v1/actions";
+pub const GET_ACTION: &str = "/v1/actions/{action_id}";
+pub const LIST_PROCESSES: &str = "/v1/processes";
+pub const GET_PROCESS: &str = "/v1/processes/{process_id}";
+pub const LIST_EVENTS: &str = "/v1/events";
+pub const GET_USAGE: &str = "/v1/usage";
+pub const GET_STATUS: &str = "/v1/status";
+
+/// Who may use them.
+pub const ACCESS: &[Access] = &[
+    row("POST", SEND_MESSAGE, WRITE, Asked, Asked),
+    row("POST", CHOOSE, WRITE, Asked, Asked),
+    row("POST", APPROVE, WRITE, Asked, Asked),
+    row("POST", ORDER, WRITE, Asked, Asked),
+    row("POST", DEFINE_AGENT, ADMIN, Asked, Closed),
+    row("GET", STREAM, READ, Named, Asked),
+    row("GET", LIST_AGENTS, READ, Asked, Free),
+    row("GET", GET_AGENT, READ, Named, Free),
+    row("GET", LIST_THREADS, READ, Named, Named),
+    row("GET", GET_THREAD, READ, Asked, Asked),
+    row("GET", LIST_TASKS, READ, Named, Named),
+    row("GET", GET_TASK, READ, Asked, Asked),
+    row("GET", GET_CHAIN, READ, Asked, Asked),
+    row("GET", LIST_CONVERSATIONS, READ, Named, Named),
+    row("GET", GET_CONVERSATION, READ, Named, Named),
+    row("GET", LIST_MEMORIES, READ, Named, Named),
+    row("GET", GET_MEMORY, READ, Asked, Asked),
+    row("GET", SEARCH, READ, Named, Named),
+    row("GET", GET_INBOX, READ, Asked, Named),
+    row("GET", LIST_APPROVALS, READ, Named, Named),
+    row("GET", GET_APPROVAL, READ, Asked, Asked),
+    row("GET", LIST_ACTIONS, READ, Named, Asked),
+    row("GET", GET_ACTION, READ, Asked, Asked),
+    row("GET", LIST_PROCESSES, READ, Named, Asked),
+    row("GET", GET_PROCESS, READ, Asked, Asked),
+    row("GET", LIST_EVENTS, READ, Named, Asked),
+    row("GET", GET_USAGE, READ, Named, Named),
+    row("GET", GET_STATUS, READ, Free, Free),
+];
+
+/// What answers at each, by rpc.
+pub struct Handlers {
+    pub send_message: MethodRouter<Gateway>,
+    pub choose: MethodRouter<Gateway>,
+    pub approve: MethodRouter<Gateway>,
+    pub order: MethodRouter<Gateway>,
+    pub define_agent: MethodRouter<Gateway>,
+    pub stream: MethodRouter<Gateway>,
+    pub list_agents: MethodRouter<Gateway>,
+    pub get_agent: MethodRouter<Gateway>,
+    pub list_threads: MethodRouter<Gateway>,
+    pub get_thread: MethodRouter<Gateway>,
+    pub list_tasks: MethodRouter<Gateway>,
+    pub get_task: MethodRouter<Gateway>,
+    pub get_chain: MethodRouter<Gateway>,
+    pub list_conversations: MethodRouter<Gateway>,
+    pub get_conversation: MethodRouter<Gateway>,
+    pub list_memories: MethodRouter<Gateway>,
+    pub get_memory: MethodRouter<Gateway>,
+    pub search: MethodRouter<Gateway>,
+    pub get_inbox: MethodRouter<Gateway>,
+    pub list_approvals: MethodRouter<Gateway>,
+    pub get_approval: MethodRouter<Gateway>,
+    pub list_actions: MethodRouter<Gateway>,
+    pub get_action: MethodRouter<Gateway>,
+    pub list_processes: MethodRouter<Gateway>,
+    pub get_process: MethodRouter<Gateway>,
+    pub list_events: MethodRouter<Gateway>,
+    pub get_usage: MethodRouter<Gateway>,
+    pub get_status: MethodRouter<Gateway>,
+}
+
+impl Handlers {
+    pub fn router(self) -> Router<Gateway> {
+        Router::new()
+            .route(SEND_MESSAGE, self.send_message)
+            .route(CHOOSE, self.choose)
+            .route(APPROVE, self.approve)
+            .route(ORDER, self.order)
+            .route(DEFINE_AGENT, self.define_agent)
+            .route(STREAM, self.stream)
+            .route(LIST_AGENTS, self.list_agents)
+            .route(GET_AGENT, self.get_agent)
+            .route(LIST_THREADS, self.list_threads)
+            .route(GET_THREAD, self.get_thread)
+            .route(LIST_TASKS, self.list_tasks)
+            .route(GET_TASK, self.get_task)
+            .route(GET_CHAIN, self.get_chain)
+            .route(LIST_CONVERSATIONS, self.list_conversations)
+            .route(GET_CONVERSATION, self.get_conversation)
+            .route(LIST_MEMORIES, self.list_memories)
+            .route(GET_MEMORY, self.get_memory)
+            .route(SEARCH, self.search)
+            .route(GET_INBOX, self.get_inbox)
+            .route(LIST_APPROVALS, self.list_approvals)
+            .route(GET_APPROVAL, self.get_approval)
+            .route(LIST_ACTIONS, self.list_actions)
+            .route(GET_ACTION, self.get_action)
+            .route(LIST_PROCESSES, self.list_processes)
+            .route(GET_PROCESS, self.get_process)
+            .route(LIST_EVENTS, self.list_events)
+            .route(GET_USAGE, self.get_usage)
+            .route(GET_STATUS, self.get_status)
+    }
+}
