@@ -9,6 +9,8 @@ pub struct Faults {
     pub crash: u64,
     /// A replica stands still, and goes on later from where it was.
     pub freeze: u64,
+    /// A process supervisor stands still while a program runs, for longer than others wait for it.
+    pub standstill: u64,
     /// The whole host stands still: every replica, and the time that passes meanwhile is lost to all.
     pub pause: u64,
     /// A replica is asked to stop, in good order.
@@ -51,6 +53,8 @@ pub struct Faults {
     pub skew: u64,
     /// Agents that rest are let go of.
     pub little_memory: bool,
+    /// Programs work for a while, whatever they are asked to do.
+    pub long_programs: bool,
 }
 
 impl Faults {
@@ -60,10 +64,14 @@ impl Faults {
         if chance.permille(60) {
             return Self::default();
         }
+        if chance.permille(100) {
+            return Self::few_but_long(chance);
+        }
         let mut rate = |most: usize| if chance.permille(450) { 0 } else { 1 + chance.below(most) as u64 };
         Self {
             crash: rate(120),
             freeze: rate(120),
+            standstill: 0,
             pause: rate(20),
             stop: rate(60),
             join: rate(40),
@@ -85,14 +93,31 @@ impl Faults {
             outdated_catalogue: chance.permille(200),
             recreated: chance.permille(60),
             little_memory: chance.permille(300),
+            long_programs: false,
+        }
+    }
+
+    /// Replicas that are given up for lost although they come back: where nobody is cut off and little else goes wrong, a
+    /// program must be over by the time that its supervisor is said to be lost.
+    fn few_but_long(chance: &mut Chance) -> Self {
+        let mut rate = |most: usize| if chance.permille(500) { 0 } else { 1 + chance.below(most) as u64 };
+        Self {
+            standstill: 200,
+            long_programs: true,
+            freeze: rate(20),
+            lost_ack: rate(60),
+            lag: rate(100),
+            skew: 10 * rate(200),
+            ..Self::default()
         }
     }
 
     /// Whether nothing goes wrong that could cost an answer which was paid for.
     pub fn is_fair(&self) -> bool {
-        let Self { copy, repeated_timer, outdated_catalogue, skew, little_memory, .. } = *self;
+        let Self { copy, repeated_timer, outdated_catalogue, skew, little_memory, long_programs, .. } = *self;
         // These cost nobody an answer.
-        let harmless = Self { copy, repeated_timer, outdated_catalogue, skew, little_memory, ..Self::default() };
+        let harmless =
+            Self { copy, repeated_timer, outdated_catalogue, skew, little_memory, long_programs, ..Self::default() };
         *self == harmless
     }
 }

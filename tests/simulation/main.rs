@@ -8,6 +8,7 @@
 //! ```text
 //! cargo nextest run -p kairo-tests --test simulation              # all of it
 //! KAIRO_SEEDS=100000 cargo nextest run -p kairo-tests --test simulation   # more of it
+//! KAIRO_FROM=100000 KAIRO_SEEDS=100000 cargo nextest run -p kairo-tests --test simulation -E 'test(whatever)'   # and more
 //! KAIRO_SEED=4711 KAIRO_TRACE=1 cargo test -p kairo-tests --test simulation -- --nocapture one_seed
 //! ```
 //!
@@ -51,6 +52,7 @@ mod tools;
 mod world;
 
 use std::{
+    ops::Range,
     sync::atomic::{AtomicU64, Ordering},
     thread,
 };
@@ -93,18 +95,18 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// The first seed of all for which `wrong` says something, and what it says.
-fn first_wrong(seeds: u64, wrong: impl Fn(u64) -> Option<String> + Sync) -> Option<(u64, String)> {
-    let next = AtomicU64::new(0);
+/// The first of these seeds for which `wrong` says something, and what it says.
+fn first_wrong(seeds: Range<u64>, wrong: impl Fn(u64) -> Option<String> + Sync) -> Option<(u64, String)> {
+    let next = AtomicU64::new(seeds.start);
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds {
+            if seed >= seeds.end {
                 return None;
             }
             if let Some(wrong) = wrong(seed) {
                 // The others finish what they have begun, and nobody begins anything.
-                next.store(seeds, Ordering::Relaxed);
+                next.store(seeds.end, Ordering::Relaxed);
                 return Some((seed, wrong));
             }
         }
@@ -118,7 +120,8 @@ fn first_wrong(seeds: u64, wrong: impl Fn(u64) -> Option<String> + Sync) -> Opti
 
 #[test]
 fn whatever_goes_wrong_nothing_is_lost_and_nothing_done_twice() {
-    let wrong = first_wrong(number("KAIRO_SEEDS").unwrap_or(SEEDS), |seed| {
+    let first = number("KAIRO_FROM").unwrap_or(0);
+    let wrong = first_wrong(first..first + number("KAIRO_SEEDS").unwrap_or(SEEDS), |seed| {
         let outcome = outcome(seed, None, false);
         (!outcome.mistakes.is_empty()).then(|| outcome.mistakes.join("\n"))
     });
@@ -129,30 +132,39 @@ fn whatever_goes_wrong_nothing_is_lost_and_nothing_done_twice() {
 
 #[test]
 fn a_seed_gives_the_same_log_to_the_byte() {
-    let wrong = first_wrong(SEEDS / REPEATED, |number| {
+    let wrong = first_wrong(0..SEEDS / REPEATED, |number| {
         let seed = number * REPEATED;
         (outcome(seed, None, false).log != outcome(seed, None, false).log).then(|| replay(seed))
     });
     assert_eq!(wrong, None);
 }
 
+fn named_flaw() -> Option<Flaw> {
+    let named = std::env::var("KAIRO_FLAW").ok()?;
+    Flaw::ALL.into_iter().find(|flaw| format!("{flaw:?}") == named)
+}
+
 /// Replays one seed, for whoever looks into it; with the flaw that `KAIRO_FLAW` names, if it names one.
 #[test]
 fn one_seed() {
     let seed = number("KAIRO_SEED").unwrap_or(0);
-    let named = std::env::var("KAIRO_FLAW").ok();
-    let flaw = Flaw::ALL.into_iter().find(|flaw| Some(format!("{flaw:?}")) == named);
-    let outcome = outcome(seed, flaw, number("KAIRO_TRACE").is_some());
+    let outcome = outcome(seed, named_flaw(), number("KAIRO_TRACE").is_some());
     assert!(outcome.mistakes.is_empty(), "seed {seed}:\n{}", outcome.mistakes.join("\n"));
 }
 
+/// Or the one that `KAIRO_FLAW` names.
 #[test]
 fn every_flaw_is_found() {
     let mut missed = Vec::new();
     let thorough = number("KAIRO_SEEDS").is_some();
-    for flaw in Flaw::ALL.into_iter().filter(|flaw| thorough || !Flaw::RARE.contains(flaw)) {
+    let named = named_flaw();
+    let wanted = |flaw: &Flaw| match named {
+        Some(named) => *flaw == named,
+        None => thorough || !Flaw::RARE.contains(flaw),
+    };
+    for flaw in Flaw::ALL.into_iter().filter(wanted) {
         // Some want a rare meeting of faults; the search ends with the first seed that has it.
-        let found = first_wrong(FLAW_SEEDS, |seed| outcome(seed, Some(flaw), false).mistakes.into_iter().next());
+        let found = first_wrong(0..FLAW_SEEDS, |seed| outcome(seed, Some(flaw), false).mistakes.into_iter().next());
         match found {
             Some((seed, mistake)) => println!("{flaw:?} was found by seed {seed}: {mistake}"),
             None => missed.push(flaw),

@@ -55,7 +55,8 @@ async fn live(seed: u64, flaw: Option<Flaw>, trace: bool) -> Outcome {
     }
     load::define(&mut world.lock().unwrap(), &mut chance);
     storm::fill_up(&world);
-    let storm = Duration::from_millis(1_000 + chance.below(12_000) as u64);
+    let shortest = if faults.long_programs { 12_000 } else { 1_000 };
+    let storm = Duration::from_millis(shortest + chance.below(12_000) as u64);
     let said = load::drawn(&mut chance);
     tokio::join!(storm::rage(&world, Instant::now() + storm), load::speak(&world, said, storm));
     storm::calm(&world);

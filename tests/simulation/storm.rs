@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     cluster::{self, SERVICES},
     faults::Faults,
-    world::{Shared, World},
+    world::{ProcessState, Shared, World},
 };
 
 /// Replicas of each service while all is well, and at the most.
@@ -82,6 +82,12 @@ fn strike(world: &Shared) {
         let longest = if here.permille(300) { 14_000 } else { 6_000 };
         let pause = here.length(longest);
         here.freeze(world, vec![replica], pause);
+    }
+    if here.permille(faults.standstill)
+        && let Some(supervisor) = here.some_supervisor_at_work()
+    {
+        let pause = Duration::from_millis(4_000 + here.below(10_000) as u64);
+        here.freeze(world, vec![supervisor], pause);
     }
     if here.permille(faults.pause) {
         let all = here.living(|_| true);
@@ -176,6 +182,14 @@ impl World {
     fn some_living(&mut self) -> Option<usize> {
         let living = self.living(|_| true);
         (!living.is_empty()).then(|| living[self.below(living.len())])
+    }
+
+    /// Some process supervisor, if any program runs and none of them stands still: somebody must be there to miss it.
+    fn some_supervisor_at_work(&self) -> Option<usize> {
+        let supervisors = self.living(|its| its == Service::ProcessSupervisor);
+        let all_go = supervisors.iter().all(|it| !self.replicas[*it].life.is_frozen());
+        let runs = self.processes.iter().any(|process| process.state == ProcessState::Running);
+        (runs && all_go && !supervisors.is_empty()).then(|| supervisors[self.below(supervisors.len())])
     }
 
     pub fn kill(&mut self, replica: usize) {
