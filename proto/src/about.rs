@@ -109,6 +109,7 @@ groups! {
         Catalogue(ToolCatalogue),
         Capabilities(ProcessCapabilities),
         Basis(DecisionBasis),
+        Epoch(Epoch),
         DeadLetter(DeadLetter),
         Status(ServiceStatus),
     }
@@ -163,6 +164,7 @@ impl Body {
             Body::ToolCatalogue(it) => About::System(System::Catalogue(it)),
             Body::ProcessCapabilities(it) => About::System(System::Capabilities(it)),
             Body::DecisionBasis(it) => About::System(System::Basis(it)),
+            Body::Epoch(it) => About::System(System::Epoch(it)),
             Body::DeadLetter(it) => About::System(System::DeadLetter(it)),
             Body::ServiceStatus(it) => About::System(System::Status(it)),
             Body::LiveToken(it) => About::Live(Live::Token(it)),

@@ -164,6 +164,7 @@ bodies! {
     ToolCatalogue = "kairo.system.catalogue.v1",
     ProcessCapabilities = "kairo.system.capabilities.v1",
     DecisionBasis = "kairo.system.basis.v1",
+    Epoch = "kairo.system.epoch.v1",
     DeadLetter = "kairo.dlq.letter.v1",
     LiveToken = "kairo.live.token.v1",
     LiveOutput = "kairo.live.output.v1",

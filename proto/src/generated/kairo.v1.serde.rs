@@ -1191,6 +1191,9 @@ impl serde::Serialize for AgentDecision {
         if self.reader != 0 {
             len += 1;
         }
+        if !self.given_up.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.AgentDecision", len)?;
         if self.cursor != 0 {
             #[allow(clippy::needless_borrow)]
@@ -1225,6 +1228,9 @@ impl serde::Serialize for AgentDecision {
         if self.reader != 0 {
             struct_ser.serialize_field("reader", &self.reader)?;
         }
+        if !self.given_up.is_empty() {
+            struct_ser.serialize_field("given_up", &self.given_up)?;
+        }
         struct_ser.end()
     }
 }
@@ -1247,6 +1253,8 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
             "overtaking",
             "basis",
             "reader",
+            "given_up",
+            "givenUp",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -1260,6 +1268,7 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
             Overtaking,
             Basis,
             Reader,
+            GivenUp,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -1291,6 +1300,7 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
                             "overtaking" => Ok(GeneratedField::Overtaking),
                             "basis" => Ok(GeneratedField::Basis),
                             "reader" => Ok(GeneratedField::Reader),
+                            "givenUp" | "given_up" => Ok(GeneratedField::GivenUp),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -1319,6 +1329,7 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
                 let mut overtaking__ = None;
                 let mut basis__ = None;
                 let mut reader__ = None;
+                let mut given_up__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Cursor => {
@@ -1383,6 +1394,12 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
                                 Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
                             ;
                         }
+                        GeneratedField::GivenUp => {
+                            if given_up__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("givenUp"));
+                            }
+                            given_up__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -1398,6 +1415,7 @@ impl<'de> serde::Deserialize<'de> for AgentDecision {
                     overtaking: overtaking__.unwrap_or_default(),
                     basis: basis__.unwrap_or_default(),
                     reader: reader__.unwrap_or_default(),
+                    given_up: given_up__.unwrap_or_default(),
                 })
             }
         }
@@ -7876,6 +7894,120 @@ impl<'de> serde::Deserialize<'de> for EmailReceived {
         deserializer.deserialize_struct("kairo.v1.EmailReceived", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for Epoch {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if self.epoch != 0 {
+            len += 1;
+        }
+        if !self.version.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.Epoch", len)?;
+        if self.epoch != 0 {
+            struct_ser.serialize_field("epoch", &self.epoch)?;
+        }
+        if !self.version.is_empty() {
+            struct_ser.serialize_field("version", &self.version)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for Epoch {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "epoch",
+            "version",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Epoch,
+            Version,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "epoch" => Ok(GeneratedField::Epoch),
+                            "version" => Ok(GeneratedField::Version),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = Epoch;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.Epoch")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<Epoch, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut epoch__ = None;
+                let mut version__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Epoch => {
+                            if epoch__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("epoch"));
+                            }
+                            epoch__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Version => {
+                            if version__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("version"));
+                            }
+                            version__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(Epoch {
+                    epoch: epoch__.unwrap_or_default(),
+                    version: version__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.Epoch", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for Event {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -10737,6 +10869,9 @@ impl serde::Serialize for GetStatusResponse {
         if self.dead_letters != 0 {
             len += 1;
         }
+        if self.epoch != 0 {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.GetStatusResponse", len)?;
         if !self.services.is_empty() {
             struct_ser.serialize_field("services", &self.services)?;
@@ -10755,6 +10890,9 @@ impl serde::Serialize for GetStatusResponse {
             #[allow(clippy::needless_borrows_for_generic_args)]
             struct_ser.serialize_field("dead_letters", ToString::to_string(&self.dead_letters).as_str())?;
         }
+        if self.epoch != 0 {
+            struct_ser.serialize_field("epoch", &self.epoch)?;
+        }
         struct_ser.end()
     }
 }
@@ -10771,6 +10909,7 @@ impl<'de> serde::Deserialize<'de> for GetStatusResponse {
             "projection",
             "dead_letters",
             "deadLetters",
+            "epoch",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -10780,6 +10919,7 @@ impl<'de> serde::Deserialize<'de> for GetStatusResponse {
             Stream,
             Projection,
             DeadLetters,
+            Epoch,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -10807,6 +10947,7 @@ impl<'de> serde::Deserialize<'de> for GetStatusResponse {
                             "stream" => Ok(GeneratedField::Stream),
                             "projection" => Ok(GeneratedField::Projection),
                             "deadLetters" | "dead_letters" => Ok(GeneratedField::DeadLetters),
+                            "epoch" => Ok(GeneratedField::Epoch),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -10831,6 +10972,7 @@ impl<'de> serde::Deserialize<'de> for GetStatusResponse {
                 let mut stream__ = None;
                 let mut projection__ = None;
                 let mut dead_letters__ = None;
+                let mut epoch__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Services => {
@@ -10865,6 +11007,14 @@ impl<'de> serde::Deserialize<'de> for GetStatusResponse {
                                 Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
                             ;
                         }
+                        GeneratedField::Epoch => {
+                            if epoch__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("epoch"));
+                            }
+                            epoch__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -10876,6 +11026,7 @@ impl<'de> serde::Deserialize<'de> for GetStatusResponse {
                     stream: stream__,
                     projection: projection__,
                     dead_letters: dead_letters__.unwrap_or_default(),
+                    epoch: epoch__.unwrap_or_default(),
                 })
             }
         }
@@ -12138,6 +12289,217 @@ impl<'de> serde::Deserialize<'de> for GivenPart {
             }
         }
         deserializer.deserialize_struct("kairo.v1.GivenPart", FIELDS, GeneratedVisitor)
+    }
+}
+impl serde::Serialize for GivenUpCall {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.tier.is_empty() {
+            len += 1;
+        }
+        if !self.model.is_empty() {
+            len += 1;
+        }
+        if !self.request_digest.is_empty() {
+            len += 1;
+        }
+        if self.input_tokens != 0 {
+            len += 1;
+        }
+        if self.output_tokens != 0 {
+            len += 1;
+        }
+        if self.latency_ms != 0 {
+            len += 1;
+        }
+        if !self.reason.is_empty() {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.GivenUpCall", len)?;
+        if !self.tier.is_empty() {
+            struct_ser.serialize_field("tier", &self.tier)?;
+        }
+        if !self.model.is_empty() {
+            struct_ser.serialize_field("model", &self.model)?;
+        }
+        if !self.request_digest.is_empty() {
+            struct_ser.serialize_field("request_digest", &self.request_digest)?;
+        }
+        if self.input_tokens != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("input_tokens", ToString::to_string(&self.input_tokens).as_str())?;
+        }
+        if self.output_tokens != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("output_tokens", ToString::to_string(&self.output_tokens).as_str())?;
+        }
+        if self.latency_ms != 0 {
+            struct_ser.serialize_field("latency_ms", &self.latency_ms)?;
+        }
+        if !self.reason.is_empty() {
+            struct_ser.serialize_field("reason", &self.reason)?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for GivenUpCall {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "tier",
+            "model",
+            "request_digest",
+            "requestDigest",
+            "input_tokens",
+            "inputTokens",
+            "output_tokens",
+            "outputTokens",
+            "latency_ms",
+            "latencyMs",
+            "reason",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Tier,
+            Model,
+            RequestDigest,
+            InputTokens,
+            OutputTokens,
+            LatencyMs,
+            Reason,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "tier" => Ok(GeneratedField::Tier),
+                            "model" => Ok(GeneratedField::Model),
+                            "requestDigest" | "request_digest" => Ok(GeneratedField::RequestDigest),
+                            "inputTokens" | "input_tokens" => Ok(GeneratedField::InputTokens),
+                            "outputTokens" | "output_tokens" => Ok(GeneratedField::OutputTokens),
+                            "latencyMs" | "latency_ms" => Ok(GeneratedField::LatencyMs),
+                            "reason" => Ok(GeneratedField::Reason),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = GivenUpCall;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.GivenUpCall")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<GivenUpCall, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut tier__ = None;
+                let mut model__ = None;
+                let mut request_digest__ = None;
+                let mut input_tokens__ = None;
+                let mut output_tokens__ = None;
+                let mut latency_ms__ = None;
+                let mut reason__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Tier => {
+                            if tier__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("tier"));
+                            }
+                            tier__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Model => {
+                            if model__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("model"));
+                            }
+                            model__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::RequestDigest => {
+                            if request_digest__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("requestDigest"));
+                            }
+                            request_digest__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::InputTokens => {
+                            if input_tokens__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("inputTokens"));
+                            }
+                            input_tokens__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::OutputTokens => {
+                            if output_tokens__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("outputTokens"));
+                            }
+                            output_tokens__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::LatencyMs => {
+                            if latency_ms__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("latencyMs"));
+                            }
+                            latency_ms__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(GivenUpCall {
+                    tier: tier__.unwrap_or_default(),
+                    model: model__.unwrap_or_default(),
+                    request_digest: request_digest__.unwrap_or_default(),
+                    input_tokens: input_tokens__.unwrap_or_default(),
+                    output_tokens: output_tokens__.unwrap_or_default(),
+                    latency_ms: latency_ms__.unwrap_or_default(),
+                    reason: reason__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.GivenUpCall", FIELDS, GeneratedVisitor)
     }
 }
 impl serde::Serialize for HitRow {
@@ -17930,6 +18292,179 @@ impl<'de> serde::Deserialize<'de> for OwnedPartition {
         deserializer.deserialize_struct("kairo.v1.OwnedPartition", FIELDS, GeneratedVisitor)
     }
 }
+impl serde::Serialize for ParkedAgent {
+    #[allow(deprecated)]
+    fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
+    where
+        S: serde::Serializer,
+    {
+        use serde::ser::SerializeStruct;
+        let mut len = 0;
+        if !self.agent.is_empty() {
+            len += 1;
+        }
+        if self.sequence != 0 {
+            len += 1;
+        }
+        if self.reader != 0 {
+            len += 1;
+        }
+        if !self.reason.is_empty() {
+            len += 1;
+        }
+        if self.waiting != 0 {
+            len += 1;
+        }
+        let mut struct_ser = serializer.serialize_struct("kairo.v1.ParkedAgent", len)?;
+        if !self.agent.is_empty() {
+            struct_ser.serialize_field("agent", &self.agent)?;
+        }
+        if self.sequence != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("sequence", ToString::to_string(&self.sequence).as_str())?;
+        }
+        if self.reader != 0 {
+            struct_ser.serialize_field("reader", &self.reader)?;
+        }
+        if !self.reason.is_empty() {
+            struct_ser.serialize_field("reason", &self.reason)?;
+        }
+        if self.waiting != 0 {
+            #[allow(clippy::needless_borrow)]
+            #[allow(clippy::needless_borrows_for_generic_args)]
+            struct_ser.serialize_field("waiting", ToString::to_string(&self.waiting).as_str())?;
+        }
+        struct_ser.end()
+    }
+}
+impl<'de> serde::Deserialize<'de> for ParkedAgent {
+    #[allow(deprecated)]
+    fn deserialize<D>(deserializer: D) -> std::result::Result<Self, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+    {
+        const FIELDS: &[&str] = &[
+            "agent",
+            "sequence",
+            "reader",
+            "reason",
+            "waiting",
+        ];
+
+        #[allow(clippy::enum_variant_names)]
+        enum GeneratedField {
+            Agent,
+            Sequence,
+            Reader,
+            Reason,
+            Waiting,
+            __SkipField__,
+        }
+        impl<'de> serde::Deserialize<'de> for GeneratedField {
+            fn deserialize<D>(deserializer: D) -> std::result::Result<GeneratedField, D::Error>
+            where
+                D: serde::Deserializer<'de>,
+            {
+                struct GeneratedVisitor;
+
+                impl serde::de::Visitor<'_> for GeneratedVisitor {
+                    type Value = GeneratedField;
+
+                    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        write!(formatter, "expected one of: {:?}", &FIELDS)
+                    }
+
+                    #[allow(unused_variables)]
+                    fn visit_str<E>(self, value: &str) -> std::result::Result<GeneratedField, E>
+                    where
+                        E: serde::de::Error,
+                    {
+                        match value {
+                            "agent" => Ok(GeneratedField::Agent),
+                            "sequence" => Ok(GeneratedField::Sequence),
+                            "reader" => Ok(GeneratedField::Reader),
+                            "reason" => Ok(GeneratedField::Reason),
+                            "waiting" => Ok(GeneratedField::Waiting),
+                            _ => Ok(GeneratedField::__SkipField__),
+                        }
+                    }
+                }
+                deserializer.deserialize_identifier(GeneratedVisitor)
+            }
+        }
+        struct GeneratedVisitor;
+        impl<'de> serde::de::Visitor<'de> for GeneratedVisitor {
+            type Value = ParkedAgent;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("struct kairo.v1.ParkedAgent")
+            }
+
+            fn visit_map<V>(self, mut map_: V) -> std::result::Result<ParkedAgent, V::Error>
+                where
+                    V: serde::de::MapAccess<'de>,
+            {
+                let mut agent__ = None;
+                let mut sequence__ = None;
+                let mut reader__ = None;
+                let mut reason__ = None;
+                let mut waiting__ = None;
+                while let Some(k) = map_.next_key()? {
+                    match k {
+                        GeneratedField::Agent => {
+                            if agent__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("agent"));
+                            }
+                            agent__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Sequence => {
+                            if sequence__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("sequence"));
+                            }
+                            sequence__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Reader => {
+                            if reader__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reader"));
+                            }
+                            reader__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Reason => {
+                            if reason__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reason"));
+                            }
+                            reason__ = Some(map_.next_value()?);
+                        }
+                        GeneratedField::Waiting => {
+                            if waiting__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("waiting"));
+                            }
+                            waiting__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::__SkipField__ => {
+                            let _ = map_.next_value::<serde::de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(ParkedAgent {
+                    agent: agent__.unwrap_or_default(),
+                    sequence: sequence__.unwrap_or_default(),
+                    reader: reader__.unwrap_or_default(),
+                    reason: reason__.unwrap_or_default(),
+                    waiting: waiting__.unwrap_or_default(),
+                })
+            }
+        }
+        deserializer.deserialize_struct("kairo.v1.ParkedAgent", FIELDS, GeneratedVisitor)
+    }
+}
 impl serde::Serialize for Part {
     #[allow(deprecated)]
     fn serialize<S>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error>
@@ -21143,6 +21678,12 @@ impl serde::Serialize for ReplicaRow {
         if self.model_requests != 0 {
             len += 1;
         }
+        if self.reader != 0 {
+            len += 1;
+        }
+        if !self.parked.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.ReplicaRow", len)?;
         if !self.service.is_empty() {
             struct_ser.serialize_field("service", &self.service)?;
@@ -21190,6 +21731,12 @@ impl serde::Serialize for ReplicaRow {
             #[allow(clippy::needless_borrows_for_generic_args)]
             struct_ser.serialize_field("model_requests", ToString::to_string(&self.model_requests).as_str())?;
         }
+        if self.reader != 0 {
+            struct_ser.serialize_field("reader", &self.reader)?;
+        }
+        if !self.parked.is_empty() {
+            struct_ser.serialize_field("parked", &self.parked)?;
+        }
         struct_ser.end()
     }
 }
@@ -21216,6 +21763,8 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
             "decisions",
             "model_requests",
             "modelRequests",
+            "reader",
+            "parked",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -21232,6 +21781,8 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
             Handovers,
             Decisions,
             ModelRequests,
+            Reader,
+            Parked,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -21266,6 +21817,8 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
                             "handovers" => Ok(GeneratedField::Handovers),
                             "decisions" => Ok(GeneratedField::Decisions),
                             "modelRequests" | "model_requests" => Ok(GeneratedField::ModelRequests),
+                            "reader" => Ok(GeneratedField::Reader),
+                            "parked" => Ok(GeneratedField::Parked),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -21297,6 +21850,8 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
                 let mut handovers__ = None;
                 let mut decisions__ = None;
                 let mut model_requests__ = None;
+                let mut reader__ = None;
+                let mut parked__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Service => {
@@ -21381,6 +21936,20 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
                                 Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
                             ;
                         }
+                        GeneratedField::Reader => {
+                            if reader__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reader"));
+                            }
+                            reader__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Parked => {
+                            if parked__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("parked"));
+                            }
+                            parked__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -21399,6 +21968,8 @@ impl<'de> serde::Deserialize<'de> for ReplicaRow {
                     handovers: handovers__.unwrap_or_default(),
                     decisions: decisions__.unwrap_or_default(),
                     model_requests: model_requests__.unwrap_or_default(),
+                    reader: reader__.unwrap_or_default(),
+                    parked: parked__.unwrap_or_default(),
                 })
             }
         }
@@ -22878,6 +23449,12 @@ impl serde::Serialize for ServiceStatus {
         if self.model_requests != 0 {
             len += 1;
         }
+        if self.reader != 0 {
+            len += 1;
+        }
+        if !self.parked.is_empty() {
+            len += 1;
+        }
         let mut struct_ser = serializer.serialize_struct("kairo.v1.ServiceStatus", len)?;
         if !self.service.is_empty() {
             struct_ser.serialize_field("service", &self.service)?;
@@ -22925,6 +23502,12 @@ impl serde::Serialize for ServiceStatus {
             #[allow(clippy::needless_borrows_for_generic_args)]
             struct_ser.serialize_field("model_requests", ToString::to_string(&self.model_requests).as_str())?;
         }
+        if self.reader != 0 {
+            struct_ser.serialize_field("reader", &self.reader)?;
+        }
+        if !self.parked.is_empty() {
+            struct_ser.serialize_field("parked", &self.parked)?;
+        }
         struct_ser.end()
     }
 }
@@ -22951,6 +23534,8 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
             "decisions",
             "model_requests",
             "modelRequests",
+            "reader",
+            "parked",
         ];
 
         #[allow(clippy::enum_variant_names)]
@@ -22967,6 +23552,8 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
             Handovers,
             Decisions,
             ModelRequests,
+            Reader,
+            Parked,
             __SkipField__,
         }
         impl<'de> serde::Deserialize<'de> for GeneratedField {
@@ -23001,6 +23588,8 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
                             "handovers" => Ok(GeneratedField::Handovers),
                             "decisions" => Ok(GeneratedField::Decisions),
                             "modelRequests" | "model_requests" => Ok(GeneratedField::ModelRequests),
+                            "reader" => Ok(GeneratedField::Reader),
+                            "parked" => Ok(GeneratedField::Parked),
                             _ => Ok(GeneratedField::__SkipField__),
                         }
                     }
@@ -23032,6 +23621,8 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
                 let mut handovers__ = None;
                 let mut decisions__ = None;
                 let mut model_requests__ = None;
+                let mut reader__ = None;
+                let mut parked__ = None;
                 while let Some(k) = map_.next_key()? {
                     match k {
                         GeneratedField::Service => {
@@ -23116,6 +23707,20 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
                                 Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
                             ;
                         }
+                        GeneratedField::Reader => {
+                            if reader__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("reader"));
+                            }
+                            reader__ = 
+                                Some(map_.next_value::<::pbjson::private::NumberDeserialize<_>>()?.0)
+                            ;
+                        }
+                        GeneratedField::Parked => {
+                            if parked__.is_some() {
+                                return Err(serde::de::Error::duplicate_field("parked"));
+                            }
+                            parked__ = Some(map_.next_value()?);
+                        }
                         GeneratedField::__SkipField__ => {
                             let _ = map_.next_value::<serde::de::IgnoredAny>()?;
                         }
@@ -23134,6 +23739,8 @@ impl<'de> serde::Deserialize<'de> for ServiceStatus {
                     handovers: handovers__.unwrap_or_default(),
                     decisions: decisions__.unwrap_or_default(),
                     model_requests: model_requests__.unwrap_or_default(),
+                    reader: reader__.unwrap_or_default(),
+                    parked: parked__.unwrap_or_default(),
                 })
             }
         }

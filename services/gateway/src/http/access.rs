@@ -115,6 +115,7 @@ pub const TABLE: &[Access] = &[
     row("GET", "/v1/usage", READ, Named, Named),
     row("GET", "/v1/status", READ, Free, Free),
     row("GET", "/v1/dead-letters", ADMIN, Closed, Closed),
+    row("POST", "/v1/fleet/promote", ADMIN, Closed, Closed),
     row("GET", "/v1/projections", READ, Free, Free),
     row("POST", "/v1/projections/{projection}/rebuild", ADMIN, Closed, Closed),
     row("POST", "/v1/projections/{projection}/swap", ADMIN, Closed, Closed),

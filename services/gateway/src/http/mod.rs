@@ -15,6 +15,7 @@ mod cors;
 mod dead_letters;
 mod etag;
 mod events;
+mod fleet;
 mod guard;
 mod home;
 mod inbox;
@@ -109,6 +110,7 @@ fn endpoints(gateway: &Gateway, health: Router<Gateway>) -> Router {
         .route("/v1/usage", get(usage::get))
         .route("/v1/status", get(status::get))
         .route("/v1/dead-letters", get(dead_letters::get))
+        .route("/v1/fleet/promote", post(fleet::promote))
         .route("/v1/projections", get(projections::get))
         .route("/v1/projections/{projection}/rebuild", post(projections::rebuild))
         .route("/v1/projections/{projection}/swap", post(projections::swap))

@@ -194,7 +194,17 @@ fn rows_have_the_fields_that_are_described_and_no_others() {
         is_as_described::<usage::Sum>("UsageSum"),
     ]);
     // What the services, the store of objects, the search and the registry of generations answer.
-    compared.extend(["Status", "Replica", "OwnedPartition", "Consumer", "Part", "StoredObject", "Hit", "Counts"]);
+    compared.extend([
+        "Status",
+        "Replica",
+        "OwnedPartition",
+        "ParkedAgent",
+        "Consumer",
+        "Part",
+        "StoredObject",
+        "Hit",
+        "Counts",
+    ]);
     compared.extend(["ProjectionName", "Requested", "Projection", "UnknownType", "Generation", "Digests"]);
     let rows = include_str!("../../openapi/rows.yaml").lines();
     let names = rows.filter_map(|line| line.strip_prefix("    ")?.strip_suffix(':'));
