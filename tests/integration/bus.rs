@@ -12,7 +12,7 @@ use kairo_core::{
     },
     envelope::{Envelope, Origin},
     ids::{self, Name},
-    ownership::checkpoint::Checkpoints,
+    ownership::checkpoint::{Checkpoints, Format},
     record::Raw,
     subjects::{self, AGENT_DECISION, AGENT_MESSAGE, Service, TOOL_RESULT},
 };
@@ -251,6 +251,7 @@ async fn a_ledger_finds_an_entry_however_many_came_after_it() {
 async fn a_checkpoint_that_somebody_moved_farther_is_adopted_and_never_goes_back() {
     let server = Server::start().await;
     let bus = server.bus().await;
+    fill(&bus, 60).await;
     let mut slow = Checkpoints::open(&bus, 3).await.unwrap();
     let mut fast = Checkpoints::open(&bus, 3).await.unwrap();
     slow.write(10, vec![agent("a")]).await.unwrap();
@@ -262,6 +263,29 @@ async fn a_checkpoint_that_somebody_moved_farther_is_adopted_and_never_goes_back
     }
     slow.write(60, Vec::new()).await.unwrap();
     assert_eq!(Checkpoints::open(&bus, 3).await.unwrap().last.through, 60);
+}
+
+/// A checkpoint is of a log that goes as far.
+async fn fill(bus: &Bus, messages: u32) {
+    for number in 0..messages {
+        bus.publish(&message(&agent("a"), &number.to_string())).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_build_begins_where_others_got_that_understood_no_more_and_overwrites_none_of_theirs() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    fill(&bus, 40).await;
+    let format = |version, reader| Format { version, reader };
+    let through = async |format| Checkpoints::open_as(&bus, 3, format).await.unwrap().last.through;
+    Checkpoints::open(&bus, 3).await.unwrap().write(10, vec![agent("a")]).await.unwrap();
+    assert_eq!(through(format(6, 1)).await, 10);
+    let mut newer = Checkpoints::open_as(&bus, 3, format(7, 2)).await.unwrap();
+    assert_eq!(newer.last.busy, [agent("a")]);
+    newer.write(30, Vec::new()).await.unwrap();
+    // The one before goes on where it was, another of its kind there, too; a newer one farther on.
+    assert_eq!([through(format(6, 1)).await, through(format(7, 1)).await, through(format(8, 3)).await], [10, 10, 30]);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The path of one message: words, decision, tool call, result, reply.
 
+use kairo_core::vocabulary::READER;
 use kairo_proto::v1;
 use serde_json::json;
 
@@ -7,7 +8,13 @@ use crate::world::{Wanted, scenario::USUAL};
 
 #[tokio::test]
 async fn a_message_becomes_a_decision_a_tool_call_a_result_and_a_reply() {
-    let world = Wanted::new(USUAL).start().await;
+    for epoch in [READER, READER - 1] {
+        a_message_becomes_a_reply(epoch).await;
+    }
+}
+
+async fn a_message_becomes_a_reply(epoch: u32) {
+    let world = Wanted::new(USUAL).env_of_all("KAIRO_NATS__EPOCH", epoch.to_string()).start().await;
     world.define("default").await;
     let sent = world.send("default", "the time please").await;
     let reply = world.reply(&sent).await;

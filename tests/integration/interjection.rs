@@ -1,7 +1,10 @@
 //! Talking to an agent while its action runs: it answers from what the log says of it.
 
 use kairo_cli::local::Service;
-use kairo_core::event_json::EventJson;
+use kairo_core::{
+    event_json::EventJson,
+    vocabulary::{FIRST, READER, READER_HEADER},
+};
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -306,8 +309,8 @@ rules:
     when: { user_contains: second }
     reply: "both"
 "#;
-    for replicas in [1, 2] {
-        let world = start_with_policy(scenario, replicas).await;
+    for (replicas, epoch) in [(1, READER), (2, READER), (1, FIRST)] {
+        let world = start_with_policy(scenario, replicas, epoch).await;
         let first = world.send("restarts", "first").await;
         // Only when the model is being asked there is something to begin again.
         let asked = timeout(DEADLINE, async { while world.model_requests().await.is_empty() {} }).await;
@@ -316,13 +319,22 @@ rules:
         assert_eq!(world.reply(&second).await, "both");
         let joined = world.log.wait(|event| event.type_name == v1::AgentJoined::TYPE).await;
         assert_eq!(joined.correlation_id, first.event_id);
+        // The decision says that a call was given up for it, so it is counted; in an epoch that knows of such.
+        world.projected().await;
+        let (_, usage) = world.get("/v1/usage?agent=restarts").await;
+        let given_up = usize::from(epoch > FIRST);
+        let counted = (&usage["total"]["calls"], &usage["total"]["failed"]);
+        assert_eq!(counted, (&json!(1 + given_up), &json!(given_up)), "{usage}");
+        let newer = world.raw_log().await.into_iter().filter(|raw| raw.header(READER_HEADER).is_some());
+        assert_eq!(newer.count(), given_up);
         audit::passes(&world).await;
         world.end().await;
     }
 }
 
-async fn start_with_policy(scenario: &str, replicas: usize) -> World {
-    let world = Wanted::new(scenario).replicas(Service::AgentRuntime, replicas).start().await;
+async fn start_with_policy(scenario: &str, replicas: usize, epoch: u32) -> World {
+    let wanted = Wanted::new(scenario).env_of_all("KAIRO_NATS__EPOCH", epoch.to_string());
+    let world = wanted.replicas(Service::AgentRuntime, replicas).start().await;
     let profile = json!({ "agent": "restarts", "prompt": "Be brief.", "interjection": "restart" });
     assert_eq!(world.post("/v1/agents", &profile).await.0, 201);
     world

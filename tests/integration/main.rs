@@ -55,6 +55,7 @@ mod tools;
 mod usage;
 mod use_cases;
 mod validator;
+mod versions;
 mod watch;
 mod websocket;
 mod world;

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::join_all;
-use kairo_agent_runtime::decode_snapshot;
+use kairo_agent_runtime::{decode_snapshot, snapshot_key};
 use kairo_cli::local::Service;
 use kairo_core::{
     ids::Name,
@@ -176,8 +176,7 @@ async fn a_replica_that_stops_hands_over_the_answers_it_has() {
 
 /// Whether a snapshot of the agent says what a model has answered.
 async fn is_answer_saved(world: &World, agent: &Name) -> bool {
-    let prefix = format!("agent.{agent}");
-    let entries = world.bus.values(SNAPSHOTS_BUCKET, &prefix).await.unwrap();
+    let entries = world.bus.values(SNAPSHOTS_BUCKET, &snapshot_key(agent)).await.unwrap();
     let entries = entries.into_iter().map(|entry| (entry.key, entry.value)).collect();
     decode_snapshot(agent, &entries).is_some_and(|snapshot| snapshot.answers.is_some())
 }

@@ -271,6 +271,11 @@ impl World {
         self.wait_until(consumer, |info| info.num_ack_pending > 0, "was never given anything").await;
     }
 
+    /// Waits until a consumer is given again what it gave back.
+    pub async fn given_back(&self, consumer: Consumer) {
+        self.wait_until(consumer, |info| info.num_redelivered > 0, "never gave anything back").await;
+    }
+
     async fn wait_until(&self, consumer: Consumer, fits: impl Fn(&ConsumerInfo) -> bool, complaint: &str) {
         let stream = self.bus.nats().unwrap().jetstream.get_stream_no_info(consumer.stream()).await.unwrap();
         let mut consumer: PullConsumer = stream.get_consumer(consumer.name()).await.unwrap();

@@ -7,16 +7,17 @@ mod tasks;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use kairo_agent_runtime::decode_snapshot;
+use kairo_agent_runtime::{decode_snapshot, snapshot_key};
 use kairo_core::{
     ids::Name,
     record::Record,
     subjects::{DLQ_STREAM, PROCESS_SPAWNED, SNAPSHOTS_BUCKET},
+    vocabulary,
 };
 use kairo_mind::log::{Log, Ready, Snapshot};
 use kairo_proto::{
     About, Body, ContentType, about,
-    v1::{AgentDefined, DeadLetter, ProcessExited, ToolInvoke, ToolResult},
+    v1::{AgentDecision, AgentDefined, DeadLetter, ProcessExited, ToolInvoke, ToolResult},
 };
 use kairo_tool_runner::plan::NOBODY;
 use uuid::Uuid;
@@ -50,6 +51,7 @@ pub fn mistakes(world: &World) -> Vec<String> {
         wrong.extend(minds(world, &Name::parse(agent).unwrap()));
     }
     wrong.extend(letters(world));
+    wrong.extend(of_the_epoch(world));
     wrong.extend(paid(world));
     wrong
 }
@@ -71,6 +73,17 @@ fn letters(world: &World) -> Vec<String> {
         DeadLetter::try_from(body).ok()
     });
     read.map(|letter| format!("{} of {} was set aside: {}", letter.sequence, letter.subject, letter.reason)).collect()
+}
+
+/// Nothing is written that the epoch does not know, and what takes more than the first readers says so.
+fn of_the_epoch(world: &World) -> Vec<String> {
+    let wrong = |record: &&Record| {
+        let takes = vocabulary::of(&record.body);
+        let said = AgentDecision::of(&record.body).is_some_and(|decision| decision.reader != takes);
+        takes > world.epoch || said
+    };
+    let wrong = world.records().iter().filter(wrong);
+    wrong.map(|record| format!("{} is nothing to be written in epoch {}", record.sequence, world.epoch)).collect()
 }
 
 /// Times that an agent may begin a decision anew because another message came, if it is one that does.
@@ -238,7 +251,7 @@ fn snapshots(world: &World, agent: &Name) -> Vec<Snapshot> {
     for (subject, value) in &world.snapshots_ever {
         let key = subject.trim_start_matches("$KV.").trim_start_matches(SNAPSHOTS_BUCKET).trim_start_matches('.');
         entries.insert(key.to_owned(), value.clone());
-        if key == format!("agent.{agent}") {
+        if key == snapshot_key(agent) {
             ever.extend(decode_snapshot(agent, &entries));
         }
     }

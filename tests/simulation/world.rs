@@ -12,6 +12,7 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use kairo_core::{
     bus::{
+        LogIdentity,
         append::Outgoing,
         port::{Asked, Headers, Message, StoreError, Written},
     },
@@ -19,6 +20,7 @@ use kairo_core::{
     partition::Partitions,
     record::{Raw, Record},
     subjects::{EVENTS_STREAM, HOOKS_STREAM, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM},
+    vocabulary::{FIRST, READER},
 };
 use kairo_proto::v1::{ProcessSpawned, ToolInvoke};
 use tokio::time::Instant;
@@ -40,6 +42,8 @@ pub struct World {
     pub replicas: Vec<Replica>,
     pub log: Uuid,
     pub partitions: Partitions,
+    /// The epoch that the log begins in, and is never raised from.
+    pub epoch: u32,
     /// Every value there ever was in the bucket of snapshots.
     pub snapshots_ever: Vec<(String, Bytes)>,
     /// What models were asked, by the digest of the request: how often.
@@ -116,6 +120,7 @@ impl World {
             replicas: Vec::new(),
             log,
             partitions: Partitions::new(1 + (seed % 3) as u32).expect("some"),
+            epoch: if seed.is_multiple_of(4) { FIRST } else { READER },
             snapshots_ever: Vec::new(),
             asked: BTreeMap::new(),
             tries: 0,
@@ -191,8 +196,8 @@ impl World {
 
     /// Makes what is missing at the server.
     pub fn provision(&mut self) {
-        let (log, partitions, now) = (self.log, self.partitions, self.now());
-        self.server.provision(log, partitions, crate::cluster::ACK_WAIT, now);
+        let log = LogIdentity { id: self.log, partitions: self.partitions, epoch: self.epoch };
+        self.server.provision(log, crate::cluster::ACK_WAIT, self.now());
     }
 
     /// What the server does by itself as time passes.

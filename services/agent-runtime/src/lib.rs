@@ -10,6 +10,7 @@ mod basis;
 mod catalogue;
 mod config;
 pub mod effects;
+mod given_up;
 mod live;
 mod models;
 mod resident;
@@ -21,7 +22,7 @@ mod turn;
 use std::sync::{Arc, atomic::AtomicUsize};
 
 use kairo_core::{
-    bus::{consume::consume, objects::Objects},
+    bus::{consume::consume, epoch::EpochInForce, objects::Objects},
     ownership::member,
     service::{Context, ServiceError},
     subjects::Consumer,
@@ -31,7 +32,7 @@ use tokio::sync::Semaphore;
 pub use config::{AgentRuntimeConfig, Config, ModelConfig, ModelsConfig};
 pub use live::Live;
 pub use models::{Answers, Models};
-pub use snapshots::decode as decode_snapshot;
+pub use snapshots::{FORMAT as SNAPSHOT_FORMAT, decode as decode_snapshot, key as snapshot_key};
 
 /// Runs until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
@@ -47,9 +48,10 @@ pub async fn run_with(config: Config, context: Context, models: Arc<dyn Answers>
         return Ok(());
     }
     let catalogue = catalogue::CatalogueInForce::follow(&bus, shutdown.clone());
+    let epoch = EpochInForce::follow(&bus, shutdown.clone())?;
     let shards = Arc::new(shard::Shards {
         bus: bus.clone(),
-        thinker: thinking::Thinker::new(&bus, &config, basis.digest, models, catalogue),
+        thinker: thinking::Thinker::new(&bus, &config, basis.digest, models, catalogue, epoch),
         loads: Semaphore::new(config.agent_runtime.loads_at_once),
         bytes: AtomicUsize::new(0),
         config: config.agent_runtime,

@@ -7,12 +7,13 @@ use kairo_core::{
     ids::Name,
     record::{Raw, Record},
     subjects::AGENT_DECISION,
+    vocabulary::{Newer, NotUnderstood},
 };
 use kairo_mind::{
     log::{Diverged, HELD, Log, Pushed, Ready, Snapshot},
     state::Interjection,
 };
-use kairo_proto::Body;
+use kairo_proto::{Body, v1::AgentDecision};
 use tokio::{task::AbortHandle, time::Instant};
 use uuid::Uuid;
 
@@ -35,6 +36,8 @@ pub struct Resident {
     pub reloading: bool,
     /// What came while it was being loaded.
     held_back: Vec<Raw>,
+    /// Where its log goes on with what this build does not understand: nothing is decided, and nothing behind it read.
+    pub parked: Option<Parked>,
     /// Where its snapshot stands.
     pub revision: u64,
     /// Whether its snapshot says less than is known.
@@ -64,6 +67,16 @@ struct Running {
     turn: Turn,
 }
 
+/// An agent that waits for a replica that reads newer messages.
+#[derive(Clone, Debug)]
+pub struct Parked {
+    /// Where it ends what this build understands.
+    pub sequence: u64,
+    pub newer: Newer,
+    /// What came since, for whoever goes on with it; that message included.
+    pub waiting: usize,
+}
+
 /// What the tail brought for an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
@@ -71,6 +84,8 @@ pub enum Taken {
     Well,
     /// It cannot be read, and is this service's to report.
     Unreadable,
+    /// It takes a newer reader, for which the agent waits from now on.
+    Parked,
     /// The log must be read again.
     Diverged,
 }
@@ -83,6 +98,7 @@ impl Resident {
             log: None,
             reloading: false,
             held_back: Vec::new(),
+            parked: None,
             revision: 0,
             dirty: false,
             running: None,
@@ -101,35 +117,49 @@ impl Resident {
     /// Whether nothing is left to do for it here, and its snapshot says all.
     pub fn is_idle(&self) -> bool {
         let nothing_ahead = self.log.as_ref().is_some_and(|log| log.waiting() == 0);
-        nothing_ahead && !self.dirty && !self.paid.is_unsaved() && self.running.is_none() && !self.fetching
+        nothing_ahead
+            && self.parked.is_none()
+            && !self.dirty
+            && !self.paid.is_unsaved()
+            && self.running.is_none()
+            && !self.fetching
     }
 
     /// Whether the next owner has something to go on with.
     pub fn is_busy(&self) -> bool {
-        self.log.as_ref().is_none_or(|log| log.waiting() > 0)
+        self.parked.is_some() || self.log.as_ref().is_none_or(|log| log.waiting() > 0)
     }
 
     pub fn waiting(&self) -> usize {
-        self.log.as_ref().map_or(self.held_back.len(), Log::waiting)
+        let parked = self.parked.as_ref().map_or(0, |parked| parked.waiting);
+        self.log.as_ref().map_or(self.held_back.len(), Log::waiting) + parked
     }
 
     /// The first of what no snapshot can hold yet, since it was not taken in.
     pub fn first_held_back(&self) -> Option<u64> {
-        self.held_back.first().map(|raw| raw.sequence)
+        let parked = self.parked.as_ref().map(|parked| parked.sequence);
+        parked.or(self.held_back.first().map(|raw| raw.sequence))
+    }
+
+    /// From here on it waits for a newer reader. What it knew before that stands, and so do answers that were paid for.
+    fn park(&mut self, sequence: u64, newer: Newer) -> Taken {
+        self.interrupt();
+        self.parked = Some(Parked { sequence, newer, waiting: 1 });
+        Taken::Parked
     }
 
     /// It was loaded; what came meanwhile is taken in. What [`Resident::take`] says of each.
     pub fn arrive(&mut self, bus: &Bus, loaded: Loaded) -> Vec<(Raw, Taken)> {
         let mut log = loaded.log;
         log.hold_at_most(HELD);
-        if self.paid.is_empty()
+        if self.paid.is_nothing()
             && let Some(answers) = loaded.answers
         {
             (self.deciding, self.paid) = (answers.input, Paid::of(answers));
         }
         match self.deciding > log.state.cursor {
             true => self.keep_what_joined(&mut log),
-            false => self.paid = Paid::default(),
+            false => self.paid.spent(None),
         }
         self.log = Some(log);
         self.reloading = false;
@@ -137,6 +167,9 @@ impl Resident {
         self.puzzled = None;
         // One that was folded from the log is worth a snapshot.
         self.dirty = true;
+        if let Some((sequence, newer)) = loaded.newer {
+            self.park(sequence, newer);
+        }
         let held_back = std::mem::take(&mut self.held_back);
         let take = |raw| {
             let taken = self.take(bus, &raw);
@@ -148,17 +181,22 @@ impl Resident {
     /// Takes in a message of the log.
     pub fn take(&mut self, bus: &Bus, raw: &Raw) -> Taken {
         self.touched = Instant::now();
+        if let Some(parked) = &mut self.parked {
+            parked.waiting += usize::from(raw.sequence > parked.sequence);
+            return Taken::Well;
+        }
         let Some(log) = &mut self.log else {
             self.held_back.push(raw.clone());
             return Taken::Well;
         };
         let known = raw.sequence <= log.read;
-        let record = match raw.read(bus.limits.max_body_bytes) {
+        let record = match raw.understand(bus.limits.max_body_bytes) {
             Ok(_) if known => return Taken::Well,
             Ok(record) => record,
+            Err(NotUnderstood::Newer(newer)) => return self.park(raw.sequence, newer),
             // Reported even if the log was folded beyond it: folding reports nothing.
-            Err(_) if known => return Taken::Unreadable,
-            Err(_) => {
+            Err(NotUnderstood::Unreadable(_)) if known => return Taken::Unreadable,
+            Err(NotUnderstood::Unreadable(_)) => {
                 self.dirty = true;
                 let on_decisions = raw.subject == AGENT_DECISION.of(&self.name);
                 log.pass_over(raw.sequence, on_decisions);
@@ -170,6 +208,8 @@ impl Resident {
         };
         self.dirty = true;
         let is_message = matches!(record.body, Body::AgentMessage(_));
+        let decision = self.settling(&record);
+        let Some(log) = &mut self.log else { return Taken::Well };
         match log.push(record) {
             Ok(Pushed::Decided(input)) => {
                 // One's own whose acknowledgement is late, or somebody else's: either way this one is over.
@@ -177,7 +217,7 @@ impl Resident {
                     bus.standing.count_decision();
                 }
                 self.interrupt();
-                self.has_decided(input);
+                self.has_decided(input, decision.as_ref());
             }
             Ok(Pushed::Guarded) => self.guard_moved(),
             Ok(Pushed::Ahead) if is_message && self.wants_restart() => {
@@ -199,7 +239,7 @@ impl Resident {
 
     /// The next input that wants a decision, if it may be decided on now.
     pub fn next(&mut self) -> Option<Ready> {
-        let waits = self.running.is_some() || self.fetching || self.puzzled.is_some();
+        let waits = self.running.is_some() || self.fetching || self.puzzled.is_some() || self.parked.is_some();
         if waits { None } else { self.log.as_mut()?.next_input() }
     }
 
@@ -260,8 +300,9 @@ impl Resident {
     pub fn decided(&mut self, record: Record) -> Taken {
         self.touched = Instant::now();
         self.dirty = true;
+        let decision = self.settling(&record);
         match self.log.as_mut().map(|log| log.decided(record)) {
-            Some(Ok(Pushed::Decided(input))) => self.has_decided(input),
+            Some(Ok(Pushed::Decided(input))) => self.has_decided(input, decision.as_ref()),
             Some(Err(Diverged)) => return Taken::Diverged,
             Some(Ok(_)) | None => {}
         }
@@ -269,11 +310,18 @@ impl Resident {
     }
 
     /// What was asked for the sake of an input is of no use behind it. An order that overtook it leaves it to be decided on.
-    fn has_decided(&mut self, input: u64) {
+    fn has_decided(&mut self, input: u64, decision: Option<&AgentDecision>) {
         if self.log.as_ref().is_some_and(|log| input <= log.state.cursor) {
-            self.paid = Paid::default();
+            self.paid.spent(decision);
             self.restarts = 0;
+        } else if let Some(decision) = decision {
+            self.paid.given_up.recorded(&decision.given_up);
         }
+    }
+
+    /// A decision that may say what became of calls that were paid for here.
+    fn settling(&self, record: &Record) -> Option<AgentDecision> {
+        AgentDecision::of(&record.body).filter(|_| !self.paid.is_nothing()).cloned()
     }
 
     /// The guard did not hold: somebody wrote on the decision subject, which the tail has brought or will bring.
@@ -295,7 +343,7 @@ impl Resident {
         self.fetching = false;
     }
 
-    /// Reads ahead are here.
+    /// Reads ahead are here. It was understood when it was put aside.
     pub fn supplied(&mut self, bus: &Bus, messages: Vec<(u64, Option<Raw>)>) {
         self.fetching = false;
         let Some(log) = &mut self.log else { return };
@@ -304,8 +352,12 @@ impl Resident {
         }
     }
 
-    /// What is to be saved.
+    /// What is to be saved; none of what may rest on more than was understood.
     pub fn snapshot(&mut self, log: Uuid) -> Option<Snapshot> {
+        let read = self.log.as_ref().map_or(0, |log| log.read);
+        if self.parked.as_ref().is_some_and(|parked| parked.sequence <= read) {
+            return None;
+        }
         let answered = self.paid.is_unsaved();
         let snapshot = self.log.as_ref().filter(|_| self.dirty || answered)?.snapshot(log);
         self.dirty = false;

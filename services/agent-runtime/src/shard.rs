@@ -1,6 +1,7 @@
 //! One partition of agents: what the tail brings is folded into the agents it is for, and whatever is somebody's move is
 //! decided on, one decision at a time per agent and many agents at once.
 
+mod parking;
 mod saving;
 
 use std::{
@@ -21,7 +22,6 @@ use kairo_core::{
     ids::Name,
     ownership::{
         checkpoint::Checkpoints,
-        lease::Lease,
         member::{Tenure, Work},
         standing::PartitionStanding,
         tail::{self, Tailed},
@@ -42,7 +42,7 @@ use self::saving::Saved;
 use crate::{
     config::AgentRuntimeConfig,
     resident::{Resident, Taken},
-    snapshots::{self, Absent, Loaded},
+    snapshots::{self, Absent, FORMAT, Loaded},
     thinking::{Thinker, Thought},
     turn::Turn,
 };
@@ -63,7 +63,7 @@ pub struct Shards {
 
 impl Work for Shards {
     async fn run(self: Arc<Self>, mut tenure: Tenure) {
-        let checkpoints = Checkpoints::open_in_time(&self.bus, tenure.partition).await;
+        let checkpoints = Checkpoints::open_in_time(&self.bus, tenure.partition, Some(FORMAT)).await;
         let mut tail = tail::follow(&self.bus, vec![everything_in(tenure.partition)], checkpoints.last.through);
         let (sender, mut told) = mpsc::unbounded_channel();
         let mut shard = Shard::new(self.clone(), &tenure, checkpoints, sender);
@@ -99,7 +99,7 @@ enum Told {
 struct Shard {
     shards: Arc<Shards>,
     partition: u32,
-    lease: Lease,
+    tenure: Tenure,
     agents: BTreeMap<Name, Resident>,
     told: mpsc::UnboundedSender<Told>,
     /// Ends with it.
@@ -126,7 +126,7 @@ impl Shard {
         Self {
             shards,
             partition: tenure.partition,
-            lease: tenure.lease.clone(),
+            tenure: tenure.clone(),
             agents: BTreeMap::new(),
             told,
             tasks: JoinSet::new(),
@@ -189,10 +189,7 @@ impl Shard {
             return None;
         }
         self.read = raw.sequence;
-        let (route, agent) = subjects::route(&raw.subject)?;
-        if matches!(route.noun, "user" | "system") || self.shards.bus.misplaced(&raw).is_some() {
-            return None;
-        }
+        let agent = self.agent_of(&raw).filter(|_| self.shards.bus.misplaced(&raw).is_none())?;
         if !self.agents.contains_key(&agent) {
             self.bring(&agent, Absent::New(raw.sequence));
         }
@@ -207,6 +204,7 @@ impl Shard {
             Taken::Well => {}
             Taken::Diverged => self.load_again(agent),
             Taken::Unreadable => self.set_aside(raw),
+            Taken::Parked => self.park(agent),
         }
     }
 
@@ -226,7 +224,8 @@ impl Shard {
 
     fn load_again(&mut self, agent: &Name) {
         // While it is being read it is not begun again: what was read first would miss what the tail brought since.
-        if let Some(resident) = self.agents.get_mut(agent).filter(|resident| resident.log.is_some()) {
+        let is_here = |resident: &&mut Resident| resident.log.is_some() && resident.parked.is_none();
+        if let Some(resident) = self.agents.get_mut(agent).filter(is_here) {
             tracing::info!(%agent, "reading an agent's log again");
             self.shards.bytes.fetch_sub(resident.bytes, Ordering::Relaxed);
             resident.reload();
@@ -269,7 +268,11 @@ impl Shard {
     fn arrived(&mut self, agent: &Name, loaded: Loaded) {
         let Some(resident) = self.agents.get_mut(agent).filter(|resident| resident.log.is_none()) else { return };
         self.shards.bytes.fetch_add(resident.bytes, Ordering::Relaxed);
-        for (raw, taken) in resident.arrive(&self.shards.bus, loaded) {
+        let held_back = resident.arrive(&self.shards.bus, loaded);
+        if resident.parked.is_some() {
+            self.park(agent);
+        }
+        for (raw, taken) in held_back {
             self.after(agent, raw, taken);
         }
         self.go_on(agent);
@@ -336,7 +339,7 @@ impl Shard {
         let Some(resident) = self.agents.get_mut(agent) else { return };
         let Some(log) = &resident.log else { return };
         let (state, paid) = (log.state.clone(), resident.paid.clone());
-        let (shards, lease, told) = (self.shards.clone(), self.lease.clone(), self.told.clone());
+        let (shards, lease, told) = (self.shards.clone(), self.tenure.lease.clone(), self.told.clone());
         let (name, sequence) = (agent.clone(), input.record.sequence);
         // It belongs to the trace of the input.
         let span = consume::span(Consumer::AgentRuntime, &input.record);
@@ -381,6 +384,7 @@ impl Shard {
         let waiting = self.agents.values().map(|resident| resident.waiting() as u64).sum();
         let waiting = if self.behind.is_some() { u64::max(waiting, 1) } else { waiting };
         self.shards.bus.standing.set(self.partition, PartitionStanding { read: self.read, waiting });
+        self.tell_of_parked();
     }
 
     /// Says which agents have more waiting than they take on, so that the boundary takes no more messages for them. What is

@@ -1,7 +1,8 @@
 //! Agents' states in a bucket, and where there is none, from the log.
 //!
 //! A snapshot is compressed, and where it is still larger than a message may be, it is several entries: first its parts,
-//! then the head that names them, under the revision of the head before.
+//! then the head that names them, under the revision of the head before. Its key says the format, and what its writer
+//! understands of the log: replicas of two builds side by side each have their own.
 
 use std::{
     collections::BTreeMap,
@@ -15,10 +16,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kairo_core::{
     bus::{Bus, BusError},
     ids::Name,
+    ownership::checkpoint::Format,
     record::Raw,
     subjects::{self, AGENT_DECISION, AGENT_DEFINED, SNAPSHOTS_BUCKET},
+    vocabulary::{Newer, NotUnderstood, READER},
 };
-use kairo_mind::log::{Answers, Log, Snapshot};
+use kairo_mind::log::{Answers, Log, SNAPSHOT_VERSION, Snapshot};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
@@ -34,10 +37,15 @@ const READS_AT_ONCE: usize = 32;
 /// What a snapshot may unpack to, in bytes.
 const UNPACKED: u64 = 256 * 1024 * 1024;
 
+/// Of what this build writes.
+pub const FORMAT: Format = Format { version: SNAPSHOT_VERSION, reader: READER };
+
 /// An agent's state, brought up to a place in the log.
 #[derive(Debug)]
 pub struct Loaded {
     pub log: Log,
+    /// Where it ends before its time: what stands there takes a newer reader.
+    pub newer: Option<(u64, Newer)>,
     /// What models have answered for the next decision.
     pub answers: Option<Answers>,
     /// The revision to save the next snapshot under.
@@ -63,29 +71,59 @@ pub async fn load(bus: &Bus, agent: &Name, absent: Absent) -> Result<Loaded, Bus
         None => None,
     };
     let answers = snapshot.as_ref().and_then(|snapshot| snapshot.answers.clone());
-    let mut stored = snapshot.and_then(|snapshot| Log::resume(snapshot, id));
-    if let Some(log) = &mut stored {
-        supply(bus, log).await?;
+    let mut stored = match snapshot {
+        Some(snapshot) if snapshot.log == id && is_in_log(bus, agent, &snapshot).await? => Log::resume(snapshot, id),
+        _ => None,
+    };
+    if let Some(log) = &mut stored
+        && !supply(bus, log).await?
+    {
+        stored = None;
     }
-    let log = match (stored, head, absent) {
-        (Some(log), ..) => log,
+    let (log, newer) = match (stored, head, absent) {
+        (Some(log), ..) => (log, None),
         // Snapshots may have been deleted: two looks cost little, as it is done once in an agent's life. A server that lags
         // behind may see nothing; decisions that it missed are fenced by the guard.
-        (None, None, Absent::New(first)) if is_new(bus, agent, first).await? => Log::default(),
+        (None, None, Absent::New(first)) if is_new(bus, agent, first).await? => (Log::default(), None),
         // One that cannot be used says that there is something.
         (None, ..) => fold(bus, agent, Log::default()).await?,
     };
-    Ok(Loaded { log, answers, revision })
+    Ok(Loaded { log, newer, answers, revision })
 }
 
-/// Reads what lay ahead when the snapshot was taken: decisions that came since may have passed it.
-async fn supply(bus: &Bus, log: &mut Log) -> Result<(), BusError> {
+/// Whether the log has what a snapshot was taken of: one that was restored to what it was before has nothing there, or
+/// something else.
+async fn is_in_log(bus: &Bus, agent: &Name, snapshot: &Snapshot) -> Result<bool, BusError> {
+    if snapshot.through == 0 {
+        return Ok(true);
+    }
+    let there = bus.message_at(snapshot.through).await?;
+    let is = there.is_some_and(|raw| is_last(agent, snapshot, &raw));
+    if !is {
+        tracing::warn!(%agent, through = snapshot.through, "a snapshot is of another past of the log, and thrown away");
+    }
+    Ok(is)
+}
+
+/// Whether it is the message that a snapshot says was read last.
+fn is_last(agent: &Name, snapshot: &Snapshot, there: &Raw) -> bool {
+    let is_of_agent = there.subject.split('.').nth(2) == Some(agent.as_str());
+    is_of_agent && snapshot.last.is_none_or(|last| there.ids().is_some_and(|(id, _)| id == last))
+}
+
+/// Reads what lay ahead when the snapshot was taken: decisions that came since may have passed it. False if something of it
+/// takes a newer reader.
+async fn supply(bus: &Bus, log: &mut Log) -> Result<bool, BusError> {
     let reads = log.all_missing().into_iter().map(async |sequence| Ok((sequence, bus.message_at(sequence).await?)));
     let read: Vec<(u64, Option<Raw>)> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
     for (sequence, raw) in read {
-        log.supply(sequence, raw.and_then(|raw| raw.read(bus.limits.max_body_bytes).ok()));
+        match raw.map(|raw| raw.understand(bus.limits.max_body_bytes)) {
+            Some(Ok(record)) => log.supply(sequence, Some(record)),
+            Some(Err(NotUnderstood::Newer(_))) => return Ok(false),
+            Some(Err(NotUnderstood::Unreadable(_))) | None => log.supply(sequence, None),
+        }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Whether the log has nothing of the agent before the message at `first`.
@@ -103,33 +141,42 @@ async fn is_new(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
 /// The agent's state as the log has it now, after something did not fit what was known of it.
 pub async fn load_again(bus: &Bus, agent: &Name) -> Result<Loaded, BusError> {
     let loaded = load(bus, agent, Absent::Folded).await?;
-    Ok(Loaded { log: fold(bus, agent, loaded.log).await?, ..loaded })
+    if loaded.newer.is_some() {
+        return Ok(loaded);
+    }
+    let decided = loaded.log.state.decided;
+    let (log, newer) = fold(bus, agent, loaded.log).await?;
+    let mut answers = loaded.answers;
+    if let Some(answers) = answers.as_mut().filter(|_| log.state.decided > decided) {
+        // The decisions since may say them.
+        answers.given_up.clear();
+    }
+    Ok(Loaded { log, newer, answers, ..loaded })
 }
 
-/// Reads on, as far as the log goes now; an error while the server that answers is behind the leader.
-async fn fold(bus: &Bus, agent: &Name, log: Log) -> Result<Log, BusError> {
+/// Reads on, as far as the log goes now, or to what takes a newer reader; an error while the server that answers is behind
+/// the leader.
+async fn fold(bus: &Bus, agent: &Name, log: Log) -> Result<(Log, Option<(u64, Newer)>), BusError> {
     let mut folded = log;
-    let (mut diverged, after) = (false, folded.read);
-    let each = |raw| {
-        diverged |= !push(bus, &mut folded, agent, raw);
+    let (mut diverged, mut newer, after) = (false, None, folded.read);
+    let each = |raw: Raw| {
+        match raw.understand(bus.limits.max_body_bytes) {
+            Ok(record) => diverged |= folded.push(record).is_err(),
+            Err(NotUnderstood::Newer(it)) => {
+                newer = Some((raw.sequence, it));
+                return ControlFlow::Break(());
+            }
+            Err(NotUnderstood::Unreadable(_)) => {
+                folded.pass_over(raw.sequence, raw.subject == AGENT_DECISION.of(agent));
+            }
+        }
         ControlFlow::Continue(())
     };
     bus.read_together(&subjects::subjects_of(agent), after, each).await?;
     if diverged {
         tracing::error!(%agent, "decisions of the log do not follow from each other");
     }
-    Ok(folded)
-}
-
-/// Takes in a message of the log; false if it does not fit what was taken in before.
-fn push(bus: &Bus, log: &mut Log, agent: &Name, raw: Raw) -> bool {
-    match raw.read(bus.limits.max_body_bytes) {
-        Ok(record) => log.push(record).is_ok(),
-        Err(_) => {
-            log.pass_over(raw.sequence, raw.subject == AGENT_DECISION.of(agent));
-            true
-        }
-    }
+    Ok((folded, newer))
 }
 
 /// A snapshot that was written.
@@ -182,7 +229,7 @@ async fn write_parts(bus: &Bus, agent: &Name, packed: &[u8]) -> Result<Vec<u8>, 
     Ok(head)
 }
 
-/// What every version of a snapshot says: of which log it is, and how far that was read.
+/// What every snapshot says: of which log it is, and how far that was read.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 struct Reach {
     log: Uuid,
@@ -241,12 +288,13 @@ fn unpack<T: DeserializeOwned>(packed: &[u8]) -> Option<T> {
     serde_json::from_slice(&json).ok()
 }
 
-fn key(agent: &Name) -> String {
-    format!("agent.{agent}")
+/// Where the snapshot of an agent is kept that this build reads and writes.
+pub fn key(agent: &Name) -> String {
+    format!("agent.{agent}.{}", FORMAT.key())
 }
 
 fn part_key(agent: &Name, number: usize) -> String {
-    format!("part.{agent}.{number}")
+    format!("part.{agent}.{}.{number}", FORMAT.key())
 }
 
 /// What the parts add up to.
@@ -269,6 +317,24 @@ mod tests {
         assert_eq!(unpack::<Reach>(&packed), Some(Reach { log, through: 40 }));
         let own = Log::default().snapshot(log);
         assert_eq!(unpack::<Reach>(&pack(&own).0), Some(Reach { log, through: own.through }));
+    }
+
+    #[test]
+    fn a_snapshot_is_of_the_log_that_has_what_it_read_last() {
+        let (ann, bob) = (Name::parse("ann").unwrap(), Name::parse("bob").unwrap());
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert("ce-id", Uuid::from_u128(1).to_string());
+        let there = Raw {
+            sequence: 40,
+            subject: "kairo.agent.ann.message".into(),
+            partition: Some(0),
+            headers,
+            payload: Bytes::new(),
+            stored: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let of = |last| Snapshot { through: 40, last, ..Log::default().snapshot(Uuid::nil()) };
+        assert!(is_last(&ann, &of(Some(Uuid::from_u128(1))), &there) && is_last(&ann, &of(None), &there));
+        assert!(!is_last(&ann, &of(Some(Uuid::from_u128(2))), &there) && !is_last(&bob, &of(None), &there));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use kairo_core::{
-    bus::{Bus, BusError, append::Outgoing},
+    bus::{Bus, BusError, append::Outgoing, epoch::EpochInForce},
     envelope::Origin,
     ids::Name,
     ownership::lease::Lease,
@@ -13,7 +13,7 @@ use kairo_core::{
     subjects::{AGENT_DECISION, Service},
 };
 use kairo_mind::{
-    deliberation::{Deliberation, Limits, Next, Question, decision_id, without_words},
+    deliberation::{Deliberation, Limits, Next, Question, decision_id, with_given_up, without_words},
     log::Input,
     state::AgentState,
 };
@@ -33,6 +33,7 @@ pub struct Thinker {
     bus: Bus,
     models: Arc<dyn Answers>,
     catalogue: CatalogueInForce,
+    epoch: EpochInForce,
     limits: Limits,
     retry_pause: Duration,
     /// Decisions that are being made at once.
@@ -62,12 +63,14 @@ impl Thinker {
         basis: String,
         models: Arc<dyn Answers>,
         catalogue: CatalogueInForce,
+        epoch: EpochInForce,
     ) -> Self {
         let own = &config.agent_runtime;
         Self {
             bus: bus.clone(),
             models,
             catalogue,
+            epoch,
             limits: Limits { basis, ..own.limits() },
             retry_pause: Duration::from_millis(own.retry_pause_ms),
             room: Semaphore::new(own.decisions_at_once),
@@ -113,14 +116,22 @@ impl Thinker {
         drop(deliberation);
         let guard = state.decided;
         let completions = decision.completions.clone();
+        let decision = self.with_given_up(decision, &paid);
         match self.commit(agent, guard, &input.record, &thread_id, decision).await {
             Err(BusError::TooLarge { .. }) => {
                 let instead = Deliberation::too_large(&state, input, &catalogue, &self.limits, completions);
                 let Some(instead) = instead else { return Thought::Nothing };
+                let instead = self.with_given_up(instead, &paid);
                 told(self.commit_what_fits(agent, guard, &input.record, &thread_id, instead).await)
             }
             outcome => told(outcome),
         }
+    }
+
+    /// The decision, which says what was spent in vain before it.
+    fn with_given_up(&self, decision: AgentDecision, paid: &Paid) -> AgentDecision {
+        let given_up = paid.given_up(&decision);
+        with_given_up(decision, given_up, self.epoch.current())
     }
 
     /// Commits a decision, if need be without the words of the models.
@@ -160,7 +171,9 @@ impl Thinker {
         };
         turn.unless_stopping(ready).await?;
         self.bus.standing.count_model_request();
+        let asking = paid.given_up.asking(question.request.tier);
         let completion = self.models.complete(&question.request, question.speaks.then(live)).await;
+        asking.answered();
         paid.keep(&completion);
         Some(completion)
     }

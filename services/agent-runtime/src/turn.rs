@@ -9,8 +9,10 @@ use std::{
 };
 
 use kairo_mind::{log::Answers, request::ModelRequest};
-use kairo_proto::v1::Completion;
+use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall};
 use tokio_util::sync::CancellationToken;
+
+use crate::given_up::{self, GivenUp};
 
 /// Whether a decision has begun, and whether it may go on.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +45,11 @@ impl Turn {
 /// Models' answers to requests made for one input, by the digest of the request. A decision that must be made again, here or
 /// by another replica, asks for none of them twice.
 #[derive(Clone, Debug, Default)]
-pub struct Paid(Arc<Mutex<Purse>>);
+pub struct Paid {
+    purse: Arc<Mutex<Purse>>,
+    /// Those of no use any more, for whatever input.
+    pub given_up: GivenUp,
+}
 
 #[derive(Debug, Default)]
 struct Purse {
@@ -55,9 +61,40 @@ struct Purse {
 impl Paid {
     /// Those of a snapshot.
     pub fn of(answers: Answers) -> Self {
+        let given_up = GivenUp::of(answers.given_up);
         let answers: HashMap<_, _> =
             answers.completions.into_iter().map(|answer| (answer.request_digest.clone(), answer)).collect();
-        Self(Arc::new(Mutex::new(Purse { saved: answers.len(), answers })))
+        Self { purse: Arc::new(Mutex::new(Purse { saved: answers.len(), answers })), given_up }
+    }
+
+    /// For the next input: this decision stands, and what it does not use of the answers nobody will.
+    pub fn spent(&mut self, decision: Option<&AgentDecision>) {
+        if let Some(decision) = decision {
+            self.given_up.recorded(&decision.given_up);
+            // What it says itself was not used is said.
+            let said = |call: &GivenUpCall| decision.given_up.contains(call);
+            self.given_up.add(self.unused(decision).into_iter().filter(|call| !said(call)).collect());
+        }
+        self.purse = Arc::default();
+    }
+
+    /// The calls that a decision is to say were given up.
+    pub fn given_up(&self, decision: &AgentDecision) -> Vec<GivenUpCall> {
+        let mut calls = self.given_up.all();
+        // An order that overtakes leaves the answers to the input that they are for.
+        if decision.overtaking == 0 {
+            calls.extend(self.unused(decision));
+        }
+        calls
+    }
+
+    /// The answers that are none of a decision's.
+    fn unused(&self, decision: &AgentDecision) -> Vec<GivenUpCall> {
+        let purse = self.purse();
+        let unused = purse.answers.values().filter(|answer| !decision.completions.contains(answer));
+        let mut unused: Vec<GivenUpCall> = unused.map(given_up::unused).collect();
+        unused.sort_by(|one, other| one.request_digest.cmp(&other.request_digest));
+        unused
     }
 
     /// The digest costs a look at the whole request, so it is made only where there is something to find.
@@ -76,10 +113,15 @@ impl Paid {
         self.purse().answers.is_empty()
     }
 
+    /// Whether a decision changes nothing of it.
+    pub fn is_nothing(&self) -> bool {
+        self.is_empty() && self.given_up.is_empty()
+    }
+
     /// Whether a snapshot has yet to say some of them.
     pub fn is_unsaved(&self) -> bool {
         let purse = self.purse();
-        purse.answers.len() > purse.saved
+        purse.answers.len() > purse.saved || self.given_up.is_unsaved()
     }
 
     /// For a snapshot of an agent that is deciding on this input.
@@ -88,10 +130,43 @@ impl Paid {
         purse.saved = purse.answers.len();
         let mut completions: Vec<Completion> = purse.answers.values().cloned().collect();
         completions.sort_by(|one, other| one.request_digest.cmp(&other.request_digest));
-        (!completions.is_empty()).then_some(Answers { input, completions })
+        let given_up = self.given_up.save();
+        (!completions.is_empty() || !given_up.is_empty()).then_some(Answers { input, completions, given_up })
     }
 
     fn purse(&self) -> MutexGuard<'_, Purse> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.purse.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(digest: &str, output_tokens: u64) -> Completion {
+        Completion { request_digest: digest.into(), output_tokens, tier: "heavy".into(), ..Default::default() }
+    }
+
+    fn decision(completions: Vec<Completion>, given_up: Vec<GivenUpCall>) -> AgentDecision {
+        AgentDecision { cursor: 9, completions, given_up, ..Default::default() }
+    }
+
+    #[test]
+    fn what_a_decision_does_not_use_is_said_by_it_or_by_the_next() {
+        let mut paid = Paid::default();
+        [answer("a", 1), answer("b", 2)].iter().for_each(|answer| paid.keep(answer));
+        let own = decision(vec![answer("b", 2)], Vec::new());
+        let said = paid.given_up(&own);
+        assert_eq!(said.iter().map(|call| call.output_tokens).collect::<Vec<_>>(), [1]);
+        let order = AgentDecision { overtaking: 12, ..decision(Vec::new(), Vec::new()) };
+        assert_eq!(paid.given_up(&order), []);
+        // Somebody else decided, and asked for the same himself.
+        let mut other = paid.clone();
+        other.spent(Some(&decision(vec![answer("b", 3)], Vec::new())));
+        assert_eq!(other.given_up.all().len(), 2);
+        // The one here stands.
+        other.given_up.recorded(&other.given_up.all());
+        paid.spent(Some(&AgentDecision { given_up: said, ..own }));
+        assert!(paid.is_nothing());
     }
 }

@@ -13,6 +13,7 @@ use kairo_events::{
 use uuid::Uuid;
 
 pub use kairo_events::record::{Place, Record, Unreadable};
+use kairo_events::vocabulary::{self, NotUnderstood};
 
 use crate::{
     envelope, header_lines,
@@ -80,7 +81,16 @@ impl Raw {
         LogMessage::new(stored, values)
     }
 
-    /// Reads it whole. `max_body` is in bytes.
+    /// Reads it whole, for whoever acts on it: what takes a newer reader is not passed over. `max_body` is in bytes.
+    pub fn understand(&self, max_body: usize) -> Result<Record, NotUnderstood> {
+        let read = self.read(max_body);
+        match vocabulary::newer(&self.subject, |name| self.header(name), &read) {
+            Some(newer) => Err(newer.into()),
+            None => Ok(read?),
+        }
+    }
+
+    /// Reads it as far as this version knows it. `max_body` is in bytes.
     pub fn read(&self, max_body: usize) -> Result<Record, Unreadable> {
         let Self { sequence, subject, payload, stored, .. } = self;
         let stored = Stored { sequence: *sequence, subject, payload, at: *stored };

@@ -6,6 +6,7 @@
 //! * [`event_json`]: events as people and clients see them; [`log_message`] messages as they are handed out whole
 //! * [`ids`], [`address`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
 //! * [`sealing`]: secrets within events; [`schema`] how large a tool's JSON Schema is
+//! * [`vocabulary`]: which readers a message takes, and which messages may be written
 //! * [`decider`]: the shape of what decides on events
 //!
 //! The bus, which brings messages and takes them, is in `kairo-core`.
@@ -25,3 +26,4 @@ pub mod record;
 pub mod schema;
 pub mod sealing;
 pub mod subjects;
+pub mod vocabulary;

@@ -325,6 +325,9 @@ table! {
     BASIS = "system"."basis", Events, Only(Service::AgentRuntime),
         [DecisionBasis], [],
         "what decisions rest on beside the log and the catalogue";
+    EPOCH = "system"."epoch", Events, Only(Service::Gateway),
+        [Epoch], [],
+        "the newest version of messages that is written from here on";
     DEAD_LETTER = "dlq"."letter", DeadLetters, Owner,
         [DeadLetter], [],
         "a message a consumer gave up on, and why (the owner is the service that did)";
@@ -367,7 +370,12 @@ pub fn subjects_of(agent: &Name) -> Vec<String> {
 
 /// Whether it is one of these subjects.
 pub fn is_of_agents(route: &Route) -> bool {
-    route.store == Store::Events && !matches!(route.noun, "user" | "system")
+    route.store == Store::Events && is_noun_of_agents(route.noun)
+}
+
+/// Whether subjects of the log with this noun are about agents.
+pub fn is_noun_of_agents(noun: &str) -> bool {
+    !matches!(noun, "user" | "system")
 }
 
 /// The row and the owner of a subject; `None` when it is not in the table.

@@ -24,8 +24,8 @@ mod turn_request;
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
-use kairo_events::{ids, record::Record};
-use kairo_proto::v1::{AgentDecision, Completion};
+use kairo_events::{ids, record::Record, vocabulary};
+use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -35,9 +35,6 @@ use super::{
     request::{Catalogue, Message, ModelRequest, Tool},
     state::{AgentState, Cause, Order, Turn},
 };
-
-/// The version of readers that the decisions made here are for: it rises with what others would misunderstand.
-pub const READER: u32 = 1;
 
 /// Limits of deciding.
 #[derive(Clone, Debug)]
@@ -150,6 +147,13 @@ pub fn without_words(decision: AgentDecision) -> AgentDecision {
     AgentDecision { completions: decision.completions.into_iter().map(wordless).collect(), ..decision }
 }
 
+/// The decision with the calls that were given up since the one before it, in an epoch that knows of them.
+pub fn with_given_up(decision: AgentDecision, given_up: Vec<GivenUpCall>, epoch: u32) -> AgentDecision {
+    let with = AgentDecision { given_up, ..decision.clone() };
+    let reader = vocabulary::of_decision(&with);
+    if reader <= epoch { AgentDecision { reader, ..with } } else { decision }
+}
+
 /// Whether a completion lost its words.
 pub fn is_without_words(completion: &Completion) -> bool {
     let Completion { text, reasoning, tool_calls, output_tokens, error, .. } = completion;
@@ -202,7 +206,7 @@ impl<'a> Deliberation<'a> {
                 profile_sequence: state.profile.as_ref().map_or(0, |profile| profile.sequence),
                 catalogue_version: catalogue.version.clone(),
                 basis: limits.basis.clone(),
-                reader: READER,
+                reader: vocabulary::FIRST,
                 ..Default::default()
             },
             work: VecDeque::new(),

@@ -18,7 +18,7 @@ use kairo_events::record::Record;
 use kairo_proto::{
     About, Body,
     about::{Process, Tool},
-    v1::{AgentCommand, AgentDecision, AgentMessage, Completion},
+    v1::{AgentCommand, AgentDecision, AgentMessage, Completion, GivenUpCall},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -36,6 +36,8 @@ pub struct Log {
     pub state: Arc<AgentState>,
     /// How far the log was read.
     pub read: u64,
+    /// The id of what was read last, if that could be read.
+    last: Option<Uuid>,
     /// The last sequence that was observed; ahead of the cursor when what came after it needed no decision.
     pub observed: u64,
     ahead: VecDeque<Ahead>,
@@ -115,6 +117,8 @@ pub struct Snapshot {
     pub log: Uuid,
     /// Everything up to here was read: it is part of the state, or among what is ahead.
     pub through: u64,
+    /// The id of what stands there; another one there, and the log was restored to what it was before.
+    pub last: Option<Uuid>,
     pub observed: u64,
     pub state: Arc<AgentState>,
     /// Sequences of what no decision has passed.
@@ -130,10 +134,13 @@ pub struct Answers {
     /// The input it is on.
     pub input: u64,
     pub completions: Vec<Completion>,
+    /// Calls that were given up and stand in no decision yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given_up: Vec<GivenUpCall>,
 }
 
 /// Folding changed: snapshots of other versions are passed over and the log is read from its beginning.
-pub const SNAPSHOT_VERSION: u32 = 6;
+pub const SNAPSHOT_VERSION: u32 = 7;
 
 /// What was read does not fit what was observed: somebody decided otherwise, so the state must be rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,12 +152,13 @@ impl Log {
         (snapshot.version == SNAPSHOT_VERSION && snapshot.log == log).then(|| Self {
             state: snapshot.state,
             read: snapshot.through,
+            last: snapshot.last,
             observed: snapshot.observed,
             ahead: snapshot.ahead.into_iter().map(|sequence| Ahead { sequence, record: None }).collect(),
             held: None,
             base: None,
             overtaken: 0,
-            joined: snapshot.answers.map(|answers| answers.input),
+            joined: snapshot.answers.filter(|it| !it.completions.is_empty()).map(|answers| answers.input),
         })
     }
 
@@ -161,13 +169,16 @@ impl Log {
             None => (self.state.clone(), self.observed),
         };
         let ahead = self.ahead.iter().map(|ahead| ahead.sequence).collect();
-        Snapshot { version: SNAPSHOT_VERSION, log, through: self.read, observed, state, ahead, answers: None }
+        let (through, last) = (self.read, self.last);
+        Snapshot { version: SNAPSHOT_VERSION, log, through, last, observed, state, ahead, answers: None }
     }
 
     /// Takes in the next record of the agent's subjects.
     pub fn push(&mut self, record: Record) -> Result<Pushed, Diverged> {
         let known = record.sequence <= self.read;
-        self.read = self.read.max(record.sequence);
+        if !known {
+            (self.read, self.last) = (record.sequence, Some(record.envelope.id));
+        }
         let Body::AgentDecision(decision) = &record.body else {
             if !known && record.sequence > self.observed {
                 self.keep(record);
@@ -256,9 +267,9 @@ impl Log {
 
     /// Takes in the decision that this replica has just committed. What was written before it is still to be read.
     pub fn decided(&mut self, record: Record) -> Result<Pushed, Diverged> {
-        let read = self.read;
+        let (read, last) = (self.read, self.last);
         let outcome = self.push(record);
-        self.read = read;
+        (self.read, self.last) = (read, last);
         outcome
     }
 
@@ -271,7 +282,9 @@ impl Log {
 
     /// Something unreadable stood on one of the agent's subjects. On the decision subject it still moves the guard.
     pub fn pass_over(&mut self, sequence: u64, on_decisions: bool) {
-        self.read = self.read.max(sequence);
+        if sequence > self.read {
+            (self.read, self.last) = (sequence, None);
+        }
         if on_decisions {
             self.guarded_by(sequence);
         }

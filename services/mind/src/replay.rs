@@ -15,6 +15,7 @@ use kairo_events::{
     ids::Name,
     record::Record,
     subjects::{self, AGENT_DECISION},
+    vocabulary,
 };
 use kairo_proto::{
     Body,
@@ -188,6 +189,9 @@ impl Making<'_> {
             let reason = "what the models answered was too large to be kept".to_owned();
             return (Outcome::NotReplayable { reason }, Vec::new());
         }
+        // What was spent in vain before it is no part of what was decided.
+        let (given_up, reader) = (Vec::new(), vocabulary::FIRST);
+        let recorded = &AgentDecision { given_up, reader, ..recorded.clone() };
         let mut recording = Recording::of(recorded);
         let Some(made) = self.make(&mut recording) else {
             let reason = "there is nothing to decide, or more is asked than was recorded".to_owned();

@@ -1,7 +1,7 @@
 //! One partition of users: what each says to an agent is handed on in the order in which it stands in the log, which is the
 //! order in which the gateway acknowledged it; what different users say, or one says to different agents, at once.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use kairo_core::{
     bus::{
@@ -18,6 +18,7 @@ use kairo_core::{
     },
     record::{Raw, Record},
     subjects::{self, Consumer},
+    vocabulary::{Newer, NotUnderstood},
 };
 use tokio::{
     sync::mpsc,
@@ -44,7 +45,7 @@ pub struct Shards {
 
 impl Work for Shards {
     async fn run(self: Arc<Self>, mut tenure: Tenure) {
-        let checkpoints = Checkpoints::open_in_time(&self.bus, tenure.partition).await;
+        let checkpoints = Checkpoints::open_in_time(&self.bus, tenure.partition, None).await;
         let filter = format!("kairo.user.*.*.{}", tenure.partition);
         let mut tail = tail::follow(&self.bus, vec![filter], checkpoints.last.through);
         let (sender, mut told) = mpsc::unbounded_channel();
@@ -75,9 +76,10 @@ enum Told {
 /// A partition at work.
 struct Shard {
     shards: Arc<Shards>,
-    partition: u32,
-    lease: Lease,
+    tenure: Tenure,
     lines: Lines,
+    /// Messages that take a newer reader, for which the checkpoint stays before them.
+    left: BTreeSet<u64>,
     pressure: Pressure,
     told: mpsc::UnboundedSender<Told>,
     /// Ends with it.
@@ -96,9 +98,9 @@ impl Shard {
         let pressure = Pressure::new(shards.pending_messages);
         Self {
             shards,
-            partition: tenure.partition,
-            lease: tenure.lease.clone(),
+            tenure: tenure.clone(),
             lines: Lines::default(),
+            left: BTreeSet::new(),
             pressure,
             told,
             tasks: JoinSet::new(),
@@ -135,12 +137,16 @@ impl Shard {
             return;
         }
         self.read = raw.sequence;
+        let Shards { bus, router, .. } = &*self.shards;
+        let read = match raw.understand(bus.limits.max_body_bytes) {
+            Ok(record) => Ok(record),
+            Err(NotUnderstood::Unreadable(reason)) => Err(reason),
+            Err(NotUnderstood::Newer(newer)) => return self.leave(&raw, &newer),
+        };
         let Some((route, user)) = subjects::route(&raw.subject) else { return };
-        if !route.consumers.contains(&Consumer::Router) || self.shards.bus.misplaced(&raw).is_some() {
+        if !route.consumers.contains(&Consumer::Router) || bus.misplaced(&raw).is_some() {
             return;
         }
-        let Shards { bus, router, .. } = &*self.shards;
-        let read = raw.read(bus.limits.max_body_bytes);
         let line = (user, read.as_ref().ok().and_then(|record| router.address(record)));
         if let Some(first) = self.lines.push(line.clone(), Said { raw, read }) {
             return self.hand_on(line, first);
@@ -151,9 +157,17 @@ impl Shard {
         }
     }
 
+    /// Whatever it says, a newer replica hands it on: as soon as there is one, the partition is handed over, and the next
+    /// owner begins before it.
+    fn leave(&mut self, raw: &Raw, newer: &Newer) {
+        tracing::warn!(sequence = raw.sequence, subject = raw.subject, %newer, "left to newer replicas");
+        self.left.insert(raw.sequence);
+        self.tenure.needs(newer.reader);
+    }
+
     /// Hands on the first of a line.
     fn hand_on(&mut self, line: Line, first: Waiting) {
-        let (shards, lease, told) = (self.shards.clone(), self.lease.clone(), self.told.clone());
+        let (shards, lease, told) = (self.shards.clone(), self.tenure.lease.clone(), self.told.clone());
         self.spawn(async move {
             match first {
                 Waiting::Here(said) => deal_with(&shards, &lease, &said).await,
@@ -188,8 +202,8 @@ impl Shard {
             self.save();
         }
         self.tell_of_pressure();
-        let waiting = self.lines.len() as u64 + u64::from(self.behind);
-        self.shards.bus.standing.set(self.partition, PartitionStanding { read: self.read, waiting });
+        let waiting = (self.lines.len() + self.left.len()) as u64 + u64::from(self.behind);
+        self.shards.bus.standing.set(self.tenure.partition, PartitionStanding { read: self.read, waiting });
     }
 
     /// Says who has more waiting for an agent than may, so that the boundary takes no more of it. Whatever is stored is
@@ -204,7 +218,8 @@ impl Shard {
 
     /// Writes down how far everything was dealt with.
     fn save(&mut self) {
-        let through = self.lines.first().map_or(self.read, |first| first - 1);
+        let open = [self.lines.first(), self.left.first().copied()];
+        let through = open.into_iter().flatten().map(|first| first - 1).fold(self.read, u64::min);
         let last = self.releasing && self.lines.is_empty();
         let Some(mut checkpoints) = self.checkpoints.take() else { return };
         self.saved = Instant::now();

@@ -17,7 +17,10 @@ use std::{
 use bytes::Bytes;
 use jiff::Timestamp;
 use kairo_core::{
-    bus::port::{Delivered, Headers, Heard, Message, Settlement, Start, StoreError, Written},
+    bus::{
+        LogIdentity,
+        port::{Delivered, Headers, Heard, Message, Settlement, Start, StoreError, Written},
+    },
     partition::Partitions,
     record::{Raw, Record},
     subjects::{
@@ -26,7 +29,6 @@ use kairo_core::{
     },
 };
 use tokio::{sync::mpsc, time::Instant};
-use uuid::Uuid;
 
 use self::durable::{Durable, Share};
 pub use self::stream::{Stream, View, matches};
@@ -76,9 +78,12 @@ pub struct Server {
 
 impl Server {
     /// Makes what is missing: all of it at first, what was only in memory after a restart.
-    pub fn provision(&mut self, log: Uuid, partitions: Partitions, ack_wait: Duration, now: Timestamp) {
+    pub fn provision(&mut self, log: LogIdentity, ack_wait: Duration, now: Timestamp) {
         let mut events = Stream::new(EVENTS_STREAM, &EVENTS_SUBJECTS, now);
-        let metadata = [("kairo-log", log.to_string()), ("kairo-partitions", partitions.count().to_string())];
+        let LogIdentity { id, partitions, epoch } = log;
+        let partitions = partitions.count().to_string();
+        let metadata =
+            [("kairo-log", id.to_string()), ("kairo-partitions", partitions), ("kairo-epoch", epoch.to_string())];
         events.metadata = metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         let streams =
             [events, Stream::new(TIMERS_STREAM, &TIMERS_SUBJECTS, now), Stream::new(DLQ_STREAM, &["kairo.dlq.>"], now)];

@@ -14,6 +14,7 @@ mod dead_letters;
 mod dev;
 mod events;
 mod example;
+mod fleet;
 mod id;
 mod inbox;
 mod keys;
@@ -105,6 +106,7 @@ enum Command {
     Watch(watch::Arguments),
     Usage(usage::Arguments),
     Status(status::Arguments),
+    Fleet(fleet::Arguments),
     Keys(keys::Arguments),
     DeadLetters(dead_letters::Arguments),
     Projections(projections::Arguments),
@@ -159,6 +161,7 @@ impl Arguments {
             Command::Keys(arguments) => keys::run(arguments, &session).await,
             Command::Usage(arguments) => usage::run(arguments, &session).await,
             Command::Status(arguments) => status::run(arguments, &session).await,
+            Command::Fleet(arguments) => fleet::run(arguments, &session).await,
             Command::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
             Command::Projections(arguments) => projections::run(arguments, &session).await,
             Command::Replay(arguments) => replay::run(arguments, &session).await,

@@ -31,6 +31,8 @@ pub(super) struct Status {
     /// None while the read model is away.
     pub(super) projection: Option<Projection>,
     dead_letters: u64,
+    #[serde(default)]
+    epoch: u32,
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,6 +54,16 @@ struct Replica {
     decisions: u64,
     #[serde(default)]
     model_requests: u64,
+    #[serde(default)]
+    parked: Vec<ParkedAgent>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ParkedAgent {
+    agent: String,
+    sequence: u64,
+    reason: String,
+    waiting: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -111,6 +123,7 @@ fn lines(status: &Status) -> Vec<String> {
     lines.extend(missing(status).into_iter().map(|name| format!("{name}: no replica is ready")));
     lines.push(String::new());
     lines.extend(table(OWNERS, status.services.iter().filter(|replica| shares(&replica.service)).map(owner)));
+    lines.extend(status.services.iter().flat_map(|replica| &replica.parked).map(parked));
     lines.push(String::new());
     let consumers = status.consumers.iter().map(|consumer| {
         let counts = [consumer.pending, consumer.ack_pending, consumer.redelivered].map(|count| count.to_string());
@@ -120,7 +133,9 @@ fn lines(status: &Status) -> Vec<String> {
     lines.extend(table(["consumer", "behind", "in hand", "redelivered"], consumers));
     lines.push(String::new());
     let Stream { messages, bytes, last_sequence } = status.stream;
-    lines.push(format!("log           {messages} messages, {} kB, up to {last_sequence}", bytes.div_ceil(1_000)));
+    let kilobytes = bytes.div_ceil(1_000);
+    let epoch = status.epoch;
+    lines.push(format!("log           {messages} messages, {kilobytes} kB, up to {last_sequence}, epoch {epoch}"));
     lines.push(match &status.projection {
         Some(Projection { position, lag }) => format!("projection    at {position}, {lag} behind"),
         None => "projection    the read model does not answer".to_owned(),
@@ -152,6 +167,11 @@ fn owner(replica: &Replica) -> [String; 7] {
     [replica.instance.clone(), owned, waiting.to_string(), takeovers, handovers, decisions, per_decision]
 }
 
+fn parked(parked: &ParkedAgent) -> String {
+    let ParkedAgent { agent, sequence, reason, waiting } = parked;
+    format!("{agent} is parked at {sequence}, with {waiting} waiting: {reason}")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -164,12 +184,14 @@ mod tests {
                 {"service": "gateway", "instance": "gateway-1", "version": "0.1.0", "uptime_s": 61, "ready": true},
                 {"service": "router", "instance": "router-1", "version": "0.1.0", "uptime_s": 5, "ready": false,
                  "not_ready_because": "the log does not take what is written: full", "takeovers": 1, "handovers": 2,
-                 "partitions": [{"partition": 3, "read": 9, "waiting": 4}], "decisions": 4, "model_requests": 5},
+                 "partitions": [{"partition": 3, "read": 9, "waiting": 4}], "decisions": 4, "model_requests": 5,
+                 "parked": [{"agent": "ann", "sequence": 7, "reader": 9, "reason": "too new", "waiting": 2}]},
             ],
             "consumers": [{"name": "router", "pending": 3, "ack_pending": 1, "redelivered": 0, "delivered": 9}],
             "stream": {"messages": 12, "bytes": 3456, "last_sequence": 12},
             "projection": null,
             "dead_letters": 2,
+            "epoch": 2,
         }))
         .unwrap()
     }
@@ -188,7 +210,8 @@ mod tests {
             "router    3",
             "router-1: the log does not take what is written: full",
             "router-1  1           4        1          2          4          1.25",
-            "12 messages, 4 kB, up to 12",
+            "ann is parked at 7, with 2 waiting: too new",
+            "12 messages, 4 kB, up to 12, epoch 2",
             "does not answer",
             "2: see kairo dead-letters",
         ] {

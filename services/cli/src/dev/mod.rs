@@ -18,7 +18,7 @@ mod words;
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{Error, client::Client, endpoint::Published, exchange::Exchange, terminal, turn::Ending};
 pub(crate) use machine::{Machine, Plan};
@@ -102,6 +102,8 @@ async fn live(machine: &mut Machine, place: &Place, options: &Options) -> Result
 }
 
 async fn first_turn(client: &Client, text: &str) -> Result<(Exchange, Option<Ending>), Error> {
+    // All services are of this version.
+    client.post::<Value>("v1/fleet/promote", &json!({})).await?;
     first_turn::define_agent(client).await?;
     step("first reply", first_turn::take(client, text), |_| String::new()).await
 }

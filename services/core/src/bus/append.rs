@@ -18,7 +18,7 @@ use crate::{
     event_json,
     ids::Name,
     subjects::Route,
-    telemetry,
+    telemetry, vocabulary,
 };
 
 /// Times a guarded write is tried that meets another one of its subject, and the pause before each.
@@ -54,6 +54,10 @@ impl Outgoing {
         let held: Vec<String> = event_json::held(&self.body).iter().map(Uuid::to_string).collect();
         if !held.is_empty() {
             headers.insert(HeaderName::from_static(HELD), HeaderValue::from(held.join(",")));
+        }
+        let reader = vocabulary::of(&self.body);
+        if reader > vocabulary::FIRST {
+            headers.insert(HeaderName::from_static(vocabulary::READER_HEADER), HeaderValue::from(reader.to_string()));
         }
         headers
     }

@@ -1,6 +1,6 @@
 //! The consume loop every service is driven by: deliver, handle, settle.
 //!
-//! A message that cannot be read becomes a dead letter. What a handler returns decides the rest: done, later, or one
+//! A message that cannot be read becomes a dead letter; one that takes a newer reader is left to a newer replica. What a handler returns decides the rest: done, later, or one
 //! of three kinds of failure. While a handler works, the server is told so every third of the ack wait.
 
 use std::{future::Future, sync::Arc, time::Duration};
@@ -20,6 +20,7 @@ use crate::{
     record::{Raw, Record},
     subjects::Consumer,
     telemetry,
+    vocabulary::{Newer, NotUnderstood},
 };
 
 /// A record delivered to a handler.
@@ -133,14 +134,21 @@ struct Records<H>(Arc<H>);
 
 impl<H: Handler> Work for Records<H> {
     async fn work(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> Outcome {
-        let record = match delivery.raw.read(bus.limits.max_body_bytes) {
+        let record = match delivery.raw.understand(bus.limits.max_body_bytes) {
             Ok(record) => record,
-            Err(unreadable) => return Outcome::Unreadable(unreadable.to_string()),
+            Err(NotUnderstood::Unreadable(unreadable)) => return Outcome::Unreadable(unreadable.to_string()),
+            Err(NotUnderstood::Newer(newer)) => return left_to_others(bus, consumer, &delivery.raw, &newer),
         };
         let delivery = Delivery { record, attempt: delivery.attempt };
         let handled = handle(bus, || self.0.handle(&delivery)).instrument(span(consumer, &delivery.record));
         Outcome::Handled(handled.await)
     }
+}
+
+/// A replica that understands it is given it in its turn, whenever there is one.
+fn left_to_others(bus: &Bus, consumer: Consumer, raw: &Raw, newer: &Newer) -> Outcome {
+    tracing::warn!(consumer = consumer.name(), sequence = raw.sequence, %newer, "left to newer replicas");
+    Outcome::Handled(Ok(Settled::Later(Duration::from_millis(bus.limits.ack_wait_ms))))
 }
 
 struct Raws<H>(Arc<H>);

@@ -10,6 +10,7 @@ pub mod congestion;
 pub mod consume;
 pub mod contact;
 mod dead_letter;
+pub mod epoch;
 mod failures;
 pub mod follow;
 pub mod hooks;
@@ -50,6 +51,7 @@ use crate::{
     partition::Partitions,
     record::{Raw, Unreadable},
     subjects::Service,
+    vocabulary::READER,
 };
 
 /// How to reach NATS.
@@ -67,6 +69,9 @@ pub struct NatsConfig {
     /// Partitions of the log when it is first made; it keeps them for ever. As many replicas of a service can share its
     /// work. Default 64.
     pub partitions: u32,
+    /// Epoch in which the log begins when it is first made, where services of an older version are to work on it; 0 for the
+    /// newest that this version writes. Default 0.
+    pub epoch: u32,
     /// Images and audio that the object store keeps, in bytes, when it is first made; when they are so many, no more are
     /// taken. Default 2147483648.
     pub objects_max_bytes: u64,
@@ -119,6 +124,7 @@ impl Default for NatsConfig {
             request_timeout_ms: 2_000,
             replicas: 1,
             partitions: 64,
+            epoch: 0,
             objects_max_bytes: 2 * 1024 * 1024 * 1024,
         }
     }
@@ -151,6 +157,7 @@ impl Validate for NatsConfig {
         check(&mut mistakes, "request_timeout_ms", self.request_timeout_ms, 100..=60_000, "milliseconds");
         check(&mut mistakes, "replicas", self.replicas as u64, 1..=5, "copies");
         check(&mut mistakes, "partitions", self.partitions, 1..=Partitions::MOST, "partitions");
+        check(&mut mistakes, "epoch", self.epoch, 0..=READER, "as an epoch");
         check(&mut mistakes, "objects_max_bytes", self.objects_max_bytes, 1_048_576..=1_000_000_000_000_000, "bytes");
         mistakes
     }
@@ -202,6 +209,8 @@ pub struct LogIdentity {
     /// Made with the log: a log that was made again has another.
     pub id: Uuid,
     pub partitions: Partitions,
+    /// The epoch that it began in.
+    pub epoch: u32,
 }
 
 /// Why the bus could not do what was asked.

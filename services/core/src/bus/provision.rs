@@ -22,6 +22,7 @@ use crate::subjects::{
     OBJECTS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TASK_DUE, TICKETS_BUCKET, TIMERS_STREAM, TIMERS_SUBJECTS,
     WITHOUT_PARTITION,
 };
+use crate::vocabulary::{FIRST, READER};
 
 /// How long a member is listed that says nothing any more. Owners are listed for ever: their keys are not renewed.
 const MEMBERS_LIFETIME: Duration = Duration::from_secs(120);
@@ -36,6 +37,8 @@ const TICKETS_BYTES: i64 = 64 * 1024 * 1024;
 /// Which log it is, and how many partitions it has, in the metadata of its stream.
 const LOG_ID: &str = "kairo-log";
 const PARTITIONS: &str = "kairo-partitions";
+/// The epoch that it began in; where it is missing, the first.
+const EPOCH: &str = "kairo-epoch";
 /// Dead letters kept.
 const DEAD_LETTERS: i64 = 100_000;
 
@@ -194,6 +197,7 @@ impl JetStream {
             metadata: HashMap::from([
                 (LOG_ID.to_owned(), Uuid::new_v4().to_string()),
                 (PARTITIONS.to_owned(), self.partitions.to_string()),
+                (EPOCH.to_owned(), if self.epoch == 0 { READER } else { self.epoch }.to_string()),
             ]),
             ..Default::default()
         }
@@ -307,8 +311,9 @@ fn due_tasks() -> Source {
 fn identity<'m>(said: impl Fn(&str) -> Option<&'m String>) -> Result<LogIdentity, BusError> {
     let id = said(LOG_ID).and_then(|id| Uuid::parse_str(id).ok());
     let partitions = said(PARTITIONS).and_then(|count| Partitions::new(count.parse().ok()?));
+    let epoch = said(EPOCH).and_then(|epoch| epoch.parse().ok()).unwrap_or(FIRST);
     match (id, partitions) {
-        (Some(id), Some(partitions)) => Ok(LogIdentity { id, partitions }),
+        (Some(id), Some(partitions)) => Ok(LogIdentity { id, partitions, epoch }),
         _ => Err(BusError::Refused(format!(
             "the stream {EVENTS_STREAM} was made by a version whose subjects had four tokens and no partition, or not by \
              Kairo: its metadata lacks {LOG_ID} or {PARTITIONS}. Keep that log with the version that wrote it and give \
@@ -329,7 +334,7 @@ mod tests {
         };
         let good = metadata("16");
         let identified = identity(|key| good.get(key)).unwrap();
-        assert_eq!((identified.id, identified.partitions.count()), (id, 16));
+        assert_eq!((identified.id, identified.partitions.count(), identified.epoch), (id, 16, FIRST));
         for strange in [HashMap::new(), metadata("0"), metadata("many")] {
             let refused = identity(|key| strange.get(key)).unwrap_err().to_string();
             assert!(refused.contains("four tokens") && refused.contains("--fresh"), "{refused}");

@@ -72,6 +72,12 @@ impl Bus {
         Ok(last.map_err(BusError::unavailable(READING))?.map_or(0, |last| last.sequence))
     }
 
+    /// Where the log ends.
+    pub async fn end(&self) -> Result<u64, BusError> {
+        let state = self.port.state(EVENTS_STREAM).await;
+        Ok(state.map_err(BusError::unavailable(READING))?.last_sequence)
+    }
+
     /// The message at a sequence, from the leader; none where there is none.
     pub async fn message_at(&self, sequence: u64) -> Result<Option<Raw>, BusError> {
         let found = self.port.at(EVENTS_STREAM, sequence, Asked::Leader).await;

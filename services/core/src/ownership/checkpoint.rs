@@ -22,6 +22,28 @@ pub struct Checkpoint {
     pub busy: Vec<Name>,
 }
 
+/// What a service keeps of what it read, for itself: replicas of other builds keep it otherwise, and must neither overwrite
+/// nor rely on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// Of what is kept.
+    pub version: u32,
+    /// What was understood of what was read: [`crate::vocabulary::READER`] of the build.
+    pub reader: u32,
+}
+
+impl Format {
+    /// As part of a key.
+    pub fn key(self) -> String {
+        format!("{}-{}", self.version, self.reader)
+    }
+
+    fn parse(key: &str) -> Option<Self> {
+        let (version, reader) = key.split_once('-')?;
+        Some(Self { version: version.parse().ok()?, reader: reader.parse().ok()? })
+    }
+}
+
 /// Where a partition's checkpoint is written.
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
@@ -37,22 +59,63 @@ pub struct Checkpoints {
 const TRIES: usize = 4;
 
 impl Checkpoints {
-    /// Reads the checkpoint of a partition. One of another log counts as none: everything is read again.
+    /// Reads the checkpoint of a partition. One of another log, or of another past of it, counts as none: everything is
+    /// read again.
     pub async fn open(bus: &Bus, partition: u32) -> Result<Self, BusError> {
+        Self::at(bus, key(bus, partition)).await
+    }
+
+    /// Reads the checkpoint of a partition that rests on what is kept in this format. Where there is none yet, it begins
+    /// where those got who understood no more, and every owner whose state is not kept in it is read from the log. One of
+    /// newer readers may be behind something that this build does not understand.
+    pub async fn open_as(bus: &Bus, partition: u32, format: Format) -> Result<Self, BusError> {
+        let own = format!("{}.{}", key(bus, partition), format.key());
+        let mut found = Self::at(bus, own).await?;
+        if found.revision == 0
+            && let Some(other) = Self::of_others(bus, partition, format.reader).await?
+        {
+            found.write(other.through, other.busy).await?;
+        }
+        Ok(found)
+    }
+
+    /// The farthest checkpoint of builds that understood no more than this.
+    async fn of_others(bus: &Bus, partition: u32, reader: u32) -> Result<Option<Checkpoint>, BusError> {
         let log = bus.log()?.id;
-        let key = format!("checkpoint.{}.{partition}", bus.service.name());
+        let key = key(bus, partition);
+        // Without a format is that of the first reader.
+        let first = bus.value(SNAPSHOTS_BUCKET, &key).await?;
+        let others = bus.values(SNAPSHOTS_BUCKET, &format!("{key}.*")).await?;
+        let others = others.into_iter().filter(|entry| {
+            let format = entry.key.rsplit('.').next().and_then(Format::parse);
+            format.is_some_and(|format| format.reader <= reader)
+        });
+        let end = bus.end().await?;
+        let read = first.into_iter().chain(others).filter_map(|entry| read(&entry.value, log));
+        let read = read.filter(|checkpoint| checkpoint.through <= end);
+        Ok(read.max_by_key(|checkpoint| checkpoint.through))
+    }
+
+    async fn at(bus: &Bus, key: String) -> Result<Self, BusError> {
+        let log = bus.log()?.id;
         let entry = bus.value(SNAPSHOTS_BUCKET, &key).await?;
         let revision = entry.as_ref().map_or(0, |entry| entry.revision);
-        let last = entry.and_then(|entry| read(&entry.value, log));
+        // A log that was restored to what it was before ends before that.
+        let end = bus.end().await?;
+        let last = entry.and_then(|entry| read(&entry.value, log)).filter(|last| last.through <= end);
         let last = last.unwrap_or(Checkpoint { log, ..Default::default() });
         Ok(Self { bus: bus.clone(), key, log, revision, last })
     }
 
-    /// Like [`Checkpoints::open`], as soon as the server answers.
-    pub async fn open_in_time(bus: &Bus, partition: u32) -> Self {
+    /// Like [`Checkpoints::open_as`], as soon as the server answers; without a format like [`Checkpoints::open`].
+    pub async fn open_in_time(bus: &Bus, partition: u32, format: Option<Format>) -> Self {
         let mut attempt = 0;
         loop {
-            match Self::open(bus, partition).await {
+            let opened = match format {
+                Some(format) => Self::open_as(bus, partition, format).await,
+                None => Self::open(bus, partition).await,
+            };
+            match opened {
                 Ok(checkpoints) => return checkpoints,
                 Err(error) => tracing::debug!(partition, %error, "the checkpoint cannot be read yet"),
             }
@@ -87,6 +150,10 @@ impl Checkpoints {
         }
         Err(BusError::Conflict { expected: self.revision })
     }
+}
+
+fn key(bus: &Bus, partition: u32) -> String {
+    format!("checkpoint.{}.{partition}", bus.service.name())
 }
 
 fn read(value: &[u8], log: Uuid) -> Option<Checkpoint> {

@@ -11,7 +11,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    READER,
     lease::Lease,
     owners::{OwnerValue, Owners},
     roster::{Beat, Roster, Step},
@@ -19,6 +18,7 @@ use super::{
 use crate::{
     bus::{Bus, BusError},
     subjects::{MEMBERS_BUCKET, OWNERS_BUCKET},
+    vocabulary::{FIRST, READER},
 };
 
 /// What a service does with a partition that it owns.
@@ -34,6 +34,7 @@ pub struct Tenure {
     pub partition: u32,
     pub lease: Lease,
     release: watch::Receiver<bool>,
+    needs: mpsc::UnboundedSender<(u32, u32)>,
 }
 
 impl Tenure {
@@ -43,6 +44,12 @@ impl Tenure {
             // It was lost: whoever waits is about to be cancelled.
             std::future::pending().await
         }
+    }
+
+    /// Says that something was met that takes this version of reader: as soon as a replica is there that has it, the
+    /// partition is to be handed over to it.
+    pub fn needs(&self, reader: u32) {
+        let _ = self.needs.send((self.partition, reader));
     }
 }
 
@@ -79,6 +86,7 @@ struct Member<W> {
     running: BTreeMap<u32, Running>,
     tenures: u64,
     ended: mpsc::UnboundedSender<(u32, u64)>,
+    needs: mpsc::UnboundedSender<(u32, u32)>,
 }
 
 /// Takes its share of the partitions and works on them until `shutdown`; then hands over all of them, within
@@ -89,6 +97,7 @@ pub async fn run<W: Work>(bus: &Bus, work: Arc<W>, shutdown: CancellationToken) 
     let expiry = Duration::from_millis(limits.member_expiry_ms);
     let beat = Duration::from_millis(limits.beat_ms);
     let (ended, mut ends) = mpsc::unbounded_channel();
+    let (needs, mut needed) = mpsc::unbounded_channel();
     let roster = Roster::new(bus.instance.as_str(), READER, partitions, expiry, Duration::ZERO);
     let lease = Lease::new(expiry);
     let started = Instant::now();
@@ -102,6 +111,7 @@ pub async fn run<W: Work>(bus: &Bus, work: Arc<W>, shutdown: CancellationToken) 
         running: BTreeMap::new(),
         tenures: 0,
         ended,
+        needs,
     };
     let mut beats = tokio::time::interval(beat);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -115,6 +125,7 @@ pub async fn run<W: Work>(bus: &Bus, work: Arc<W>, shutdown: CancellationToken) 
                 beats.reset_immediately();
             }
             Some((partition, tenure)) = ends.recv() => member.hand_over(partition, tenure).await,
+            Some((partition, reader)) = needed.recv() => member.roster.needs(partition, reader),
             _ = beats.tick() => member.beat().await,
         }
         let out_of_time = deadline.is_some_and(|deadline| Instant::now() >= deadline);
@@ -182,7 +193,7 @@ impl<W: Work> Member<W> {
                     }
                 }
                 Step::Release { partition } => self.release(partition),
-                Step::Disown { partition, revision } => self.disown(partition, revision).await,
+                Step::Disown { partition, revision } => self.disown(partition, revision, self.mark(partition)).await,
                 Step::Take { partition, revision, from } => takes.push((partition, revision, from)),
             }
         }
@@ -197,8 +208,13 @@ impl<W: Work> Member<W> {
     }
 
     async fn claim(&self, partition: u32, expected: u64) -> Result<u64, BusError> {
-        let owner = OwnerValue { owner: Some(self.bus.instance.to_string()), reader: READER };
+        let owner = OwnerValue { owner: Some(self.bus.instance.to_string()), reader: self.mark(partition) };
         self.write_owner(partition, &owner, expected).await
+    }
+
+    /// The version of reader that a partition takes, as the bucket has it.
+    fn mark(&self, partition: u32) -> u32 {
+        self.owners.by_partition().get(&partition).map_or(FIRST, |owner| owner.reader)
     }
 
     async fn write_owner(&self, partition: u32, owner: &OwnerValue, expected: u64) -> Result<u64, BusError> {
@@ -217,7 +233,7 @@ impl<W: Work> Member<W> {
         let tenure = self.tenures;
         let (release, released) = watch::channel(false);
         let (work, ended) = (self.work.clone(), self.ended.clone());
-        let holding = Tenure { partition, lease: self.lease.clone(), release: released };
+        let holding = Tenure { partition, lease: self.lease.clone(), release: released, needs: self.needs.clone() };
         let task = self.bus.spawn(async move {
             work.run(holding).await;
             let _ = ended.send((partition, tenure));
@@ -253,14 +269,14 @@ impl<W: Work> Member<W> {
             return;
         }
         self.stop(partition);
-        if let Some(revision) = self.roster.gave(partition) {
-            self.disown(partition, revision).await;
+        if let Some((revision, reader)) = self.roster.gave(partition) {
+            self.disown(partition, revision, reader).await;
         }
     }
 
-    /// Says that nobody owns it. Where that is not heard, it is said again at the next beat.
-    async fn disown(&self, partition: u32, revision: u64) {
-        let nobody = OwnerValue { owner: None, reader: READER };
+    /// Says that nobody owns it, and what it takes to read it. Where that is not heard, it is said again at the next beat.
+    async fn disown(&self, partition: u32, revision: u64, reader: u32) {
+        let nobody = OwnerValue { owner: None, reader };
         match self.write_owner(partition, &nobody, revision).await {
             Ok(_) => {
                 self.bus.standing.count_handover();

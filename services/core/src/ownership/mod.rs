@@ -28,7 +28,3 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 fn pause(bus: &Bus, failures: u64) -> Duration {
     backoff(&bus.limits, failures).min(LONGEST_PAUSE)
 }
-
-/// Version of what this build reads of the log. A partition that was marked as needing a newer one is left to those that
-/// have it.
-pub const READER: u32 = 1;

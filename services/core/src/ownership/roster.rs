@@ -4,12 +4,12 @@
 //! The rules are those of a lease without a coordinator. A replica watches for one expiry before it announces itself, so
 //! that it knows who is alive; a member whose value did not change for one expiry, by the observer's clock, has lapsed.
 //! What a lapsed member owned may be taken, by compare-and-set on the partition's key; what a live one owns is only ever
-//! given. Ownership saves work. That nothing is decided twice rests on the guard of the decision subject alone.
+//! given. What takes a newer reader than a member is (a partition in which it met something unknown) it gives to one that
+//! is there and understands it, and owns only as long as there is none. Ownership saves work. That nothing is decided twice rests on the guard of the decision subject alone.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
+
+use crate::vocabulary::FIRST;
 
 /// A beat in which a partition had no key before others may make one. Its owner writes it again at once.
 const ABSENT_BEATS: u32 = 3;
@@ -25,7 +25,7 @@ pub struct Owner {
     pub revision: u64,
     /// None when it was released.
     pub name: Option<String>,
-    /// Version of reader that it takes to go on with it.
+    /// Version of reader that it takes to understand all of it.
     pub reader: u32,
 }
 
@@ -59,6 +59,8 @@ struct Held {
     revision: u64,
     since: Duration,
     releasing: bool,
+    /// Version of reader that it takes to understand all of it.
+    reader: u32,
 }
 
 /// What one replica knows of its group.
@@ -116,15 +118,23 @@ impl Roster {
 
     /// It was taken, or its key was written again.
     pub fn took(&mut self, partition: u32, revision: u64, now: Duration) {
-        let held = self.held.entry(partition).or_insert(Held { revision, since: now, releasing: false });
+        let new = Held { revision, since: now, releasing: false, reader: FIRST };
+        let held = self.held.entry(partition).or_insert(new);
         // Of a bucket that was made again, revisions begin anew.
         held.revision = revision;
         held.since = now;
     }
 
-    /// It was handed over or lost; the revision it was held with.
-    pub fn gave(&mut self, partition: u32) -> Option<u64> {
-        self.held.remove(&partition).map(|held| held.revision)
+    /// In what it holds something was met that takes this version of reader.
+    pub fn needs(&mut self, partition: u32, reader: u32) {
+        if let Some(held) = self.held.get_mut(&partition) {
+            held.reader = held.reader.max(reader);
+        }
+    }
+
+    /// It was handed over or lost; the revision it was held with, and the version of reader that it takes.
+    pub fn gave(&mut self, partition: u32) -> Option<(u64, u32)> {
+        self.held.remove(&partition).map(|held| (held.revision, held.reader))
     }
 
     /// What to do, seeing this. [`Step::Drop`] comes first: only then may the lease be renewed.
@@ -144,11 +154,11 @@ impl Roster {
             }
         }
         let alive = self.alive(now);
-        let share = if self.closing || !self.joined { 0 } else { share(self.partitions, alive.len()) };
-        steps.extend(self.surplus(share));
+        steps.extend(self.beyond(&alive));
+        steps.extend(self.surplus(&alive));
         // A member whose announcement cannot be seen yet is in nobody else's count.
         if sees_itself && !self.closing {
-            steps.extend(self.wanted(share, owners, &alive, now));
+            steps.extend(self.wanted(owners, &alive, now));
         }
         steps.extend(self.forgotten(owners, &steps));
         steps
@@ -167,16 +177,23 @@ impl Roster {
         self.members.retain(|_, (_, seen)| now.saturating_sub(*seen) < expiry * 8);
     }
 
-    /// Members alive, this one included if it is one.
-    fn alive(&self, now: Duration) -> BTreeSet<String> {
+    /// Members alive and what each reads, this one included if it is one.
+    fn alive(&self, now: Duration) -> Alive {
         let is_fresh = |beat: &Beat, seen: Duration| !beat.leaving && now.saturating_sub(seen) < self.expiry;
         let fresh = self.members.iter().filter(|(_, (beat, seen))| is_fresh(beat, *seen));
-        let mut alive: BTreeSet<String> = fresh.map(|(name, _)| name.clone()).collect();
+        let mut alive: BTreeMap<_, _> = fresh.map(|(name, (beat, _))| (name.clone(), beat.reader)).collect();
         match self.joined && !self.closing {
-            true => _ = alive.insert(self.me.clone()),
+            true => _ = alive.insert(self.me.clone(), self.reader),
             false => _ = alive.remove(&self.me),
         }
-        alive
+        Alive(alive)
+    }
+
+    /// How many partitions that take this version of reader a member owns at most, all its others included. Those that
+    /// not everybody understands are shared by fewer.
+    fn share(&self, alive: &Alive, reader: u32) -> usize {
+        let is_one = !self.closing && self.joined;
+        if is_one { share(self.partitions, alive.sharing(reader)) } else { 0 }
     }
 
     /// What became of what it holds.
@@ -187,6 +204,7 @@ impl Roster {
                 None => steps.push(Step::Rewrite { partition }),
                 Some(owner) if owner.name.as_ref() == Some(&self.me) => {
                     held.revision = held.revision.max(owner.revision);
+                    held.reader = held.reader.max(owner.reader);
                 }
                 // A server that lags behind still shows what was before it was taken.
                 Some(owner) if owner.revision < held.revision && now.saturating_sub(held.since) < SETTLING => {}
@@ -202,15 +220,31 @@ impl Roster {
         steps
     }
 
-    /// What is more than its share, from the highest number down.
-    fn surplus(&mut self, share: usize) -> Vec<Step> {
-        let kept = self.held.values().filter(|held| !held.releasing).count();
-        let mut surplus = kept.saturating_sub(share);
+    /// What it does not understand, and somebody does who is there.
+    fn beyond(&mut self, alive: &Alive) -> Vec<Step> {
+        let reader = self.reader;
+        let beyond = |held: &Held| !held.releasing && held.reader > reader && alive.able(held.reader) > 0;
+        let beyond = self.held.iter_mut().filter(|(_, held)| beyond(held));
+        let release = |(&partition, held): (&u32, &mut Held)| {
+            held.releasing = true;
+            Step::Release { partition }
+        };
+        beyond.map(release).collect()
+    }
+
+    /// What is more than its share: first what most understand, from the highest number down.
+    fn surplus(&mut self, alive: &Alive) -> Vec<Step> {
+        let mut kept: Vec<(u32, u32)> =
+            self.held.iter().filter(|(_, held)| !held.releasing).map(|(at, held)| (held.reader, *at)).collect();
+        kept.sort_by_key(|(reader, partition)| (*reader, Reverse(*partition)));
+        let mut count = kept.len();
         let mut steps = Vec::new();
-        for (&partition, held) in self.held.iter_mut().rev() {
-            if surplus > 0 && !held.releasing {
+        for (reader, partition) in kept {
+            if count > self.share(alive, reader)
+                && let Some(held) = self.held.get_mut(&partition)
+            {
                 held.releasing = true;
-                surplus -= 1;
+                count -= 1;
                 steps.push(Step::Release { partition });
             }
         }
@@ -227,29 +261,55 @@ impl Roster {
         left.map(|(partition, owner)| Step::Disown { partition: *partition, revision: owner.revision }).collect()
     }
 
-    /// What it may take of what nobody alive owns, beginning at a place of its own, so that not all try the same first.
-    fn wanted(
-        &self,
-        share: usize,
-        owners: &BTreeMap<u32, Owner>,
-        alive: &BTreeSet<String>,
-        now: Duration,
-    ) -> Vec<Step> {
-        let room = share.saturating_sub(self.held.len());
+    /// What it may take of what nobody alive owns: first what few understand, then beginning at a place of its own, so that
+    /// not all try the same first.
+    fn wanted(&self, owners: &BTreeMap<u32, Owner>, alive: &Alive, now: Duration) -> Vec<Step> {
         let first = crate::partition::hash(&self.me) % self.partitions.max(1);
-        let order = (first..self.partitions).chain(0..first);
-        let free = order.filter(|partition| !self.held.contains_key(partition));
-        let takes = free.filter_map(|partition| {
-            let Some(owner) = owners.get(&partition) else {
-                let absent = self.absent.get(&partition).copied().unwrap_or(0) >= ABSENT_BEATS;
-                return absent.then_some(Step::Take { partition, revision: 0, from: None });
-            };
-            let watched = now.saturating_sub(self.started) > self.expiry;
-            let lapsed = |name: &String| *name == self.me || !alive.contains(name) && watched;
-            let may_be_taken = owner.name.as_ref().is_none_or(lapsed) && owner.reader <= self.reader;
-            may_be_taken.then(|| Step::Take { partition, revision: owner.revision, from: owner.name.clone() })
-        });
-        takes.take(room).collect()
+        let order = (first..self.partitions).chain(0..first).filter(|partition| !self.held.contains_key(partition));
+        let reader = |partition: &u32| owners.get(partition).map_or(FIRST, |owner| owner.reader);
+        let mut free: Vec<u32> = order.collect();
+        free.sort_by_key(|partition| Reverse(reader(partition)));
+        let mut count = self.held.len();
+        let mut takes = Vec::new();
+        for partition in free {
+            if count < self.share(alive, reader(&partition)) {
+                let take = self.may_take(partition, owners, alive, now);
+                count += usize::from(take.is_some());
+                takes.extend(take);
+            }
+        }
+        takes
+    }
+
+    fn may_take(&self, partition: u32, owners: &BTreeMap<u32, Owner>, alive: &Alive, now: Duration) -> Option<Step> {
+        let Some(owner) = owners.get(&partition) else {
+            let absent = self.absent.get(&partition).copied().unwrap_or(0) >= ABSENT_BEATS;
+            return absent.then_some(Step::Take { partition, revision: 0, from: None });
+        };
+        let watched = now.saturating_sub(self.started) > self.expiry;
+        let lapsed = |name: &String| *name == self.me || !alive.0.contains_key(name) && watched;
+        // What nobody understands has an owner all the same: not all agents of a partition are concerned.
+        let is_able = owner.reader <= self.reader || alive.able(owner.reader) == 0;
+        let may_be_taken = owner.name.as_ref().is_none_or(lapsed) && is_able;
+        may_be_taken.then(|| Step::Take { partition, revision: owner.revision, from: owner.name.clone() })
+    }
+}
+
+/// Members that are there, and the version of reader that each is.
+struct Alive(BTreeMap<String, u32>);
+
+impl Alive {
+    /// How many understand what takes this version of reader.
+    fn able(&self, reader: u32) -> usize {
+        self.0.values().filter(|theirs| **theirs >= reader).count()
+    }
+
+    /// How many share what takes it: all, where nobody understands it.
+    fn sharing(&self, reader: u32) -> usize {
+        match self.able(reader) {
+            0 => self.0.len(),
+            able => able,
+        }
     }
 }
 

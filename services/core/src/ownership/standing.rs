@@ -3,10 +3,12 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
+
+use crate::ids::Name;
 
 /// How far a partition is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,19 @@ pub struct PartitionStanding {
     pub waiting: u64,
 }
 
+/// An agent whose log goes on with something that this replica does not understand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParkedAgent {
+    pub agent: Name,
+    /// Where that is.
+    pub sequence: u64,
+    /// The version of reader that it takes.
+    pub reader: u32,
+    pub reason: String,
+    /// What came since, that message included.
+    pub waiting: u64,
+}
+
 /// Counters since the replica started, and the partitions that it owns.
 #[derive(Clone, Debug, Default)]
 pub struct Standing(Arc<Inner>);
@@ -24,6 +39,7 @@ pub struct Standing(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     partitions: Mutex<BTreeMap<u32, PartitionStanding>>,
+    parked: Mutex<BTreeMap<u32, Vec<ParkedAgent>>>,
     takeovers: AtomicU64,
     handovers: AtomicU64,
     decisions: AtomicU64,
@@ -65,13 +81,30 @@ impl Standing {
 
     pub fn remove(&self, partition: u32) {
         self.partitions_mut().remove(&partition);
+        self.parked_mut().remove(&partition);
+    }
+
+    /// Says which agents of a partition are parked.
+    pub fn park(&self, partition: u32, agents: Vec<ParkedAgent>) {
+        match agents.is_empty() {
+            true => _ = self.parked_mut().remove(&partition),
+            false => _ = self.parked_mut().insert(partition, agents),
+        }
+    }
+
+    pub fn parked(&self) -> Vec<ParkedAgent> {
+        self.parked_mut().values().flatten().cloned().collect()
     }
 
     pub fn partitions(&self) -> BTreeMap<u32, PartitionStanding> {
         self.partitions_mut().clone()
     }
 
-    fn partitions_mut(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, PartitionStanding>> {
+    fn parked_mut(&self) -> MutexGuard<'_, BTreeMap<u32, Vec<ParkedAgent>>> {
+        self.0.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn partitions_mut(&self) -> MutexGuard<'_, BTreeMap<u32, PartitionStanding>> {
         self.0.partitions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

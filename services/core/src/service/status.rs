@@ -3,12 +3,15 @@
 use futures::StreamExt;
 use kairo_proto::{
     Body,
-    v1::{OwnedPartition, ServiceStatus},
+    v1::{OwnedPartition, ParkedAgent, ServiceStatus},
 };
 use tokio::time::Instant;
 
 use super::Readiness;
-use crate::{bus::Bus, subjects::STATUS_PING};
+use crate::{bus::Bus, subjects::STATUS_PING, vocabulary::READER};
+
+/// Parked agents that a replica names at most.
+const PARKED: usize = 100;
 
 pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
     let mut pings = match bus.subscribe(STATUS_PING).await {
@@ -33,6 +36,8 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
             handovers: bus.standing.handovers(),
             decisions: bus.standing.decisions(),
             model_requests: bus.standing.model_requests(),
+            reader: READER,
+            parked: parked(&bus),
         };
         let answer = Body::from(status).encode();
         if let Err(error) = bus.say(&reply, answer).await {
@@ -44,4 +49,15 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
 fn owned(bus: &Bus) -> Vec<OwnedPartition> {
     let owned = bus.standing.partitions().into_iter();
     owned.map(|(partition, at)| OwnedPartition { partition, read: at.read, waiting: at.waiting }).collect()
+}
+
+fn parked(bus: &Bus) -> Vec<ParkedAgent> {
+    let parked = bus.standing.parked().into_iter().take(PARKED).map(|parked| ParkedAgent {
+        agent: parked.agent.to_string(),
+        sequence: parked.sequence,
+        reader: parked.reader,
+        reason: parked.reason,
+        waiting: parked.waiting,
+    });
+    parked.collect()
 }

@@ -179,6 +179,7 @@ fn of_system(system: System<'_>) -> String {
             tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" ")
         }
         System::DeadLetter(letter) => letter.reason.clone(),
+        System::Epoch(epoch) => epoch.epoch.to_string(),
         System::Basis(_) | System::Status(_) => String::new(),
     }
 }

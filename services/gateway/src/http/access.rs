@@ -88,6 +88,7 @@ const TABLE: &[Access] = &[
     row("GET", "/v1/agents/{agent}/log", ADMIN, Closed, Closed),
     row("GET", "/v1/ws", Needs::Key, Asked, Asked),
     row("GET", "/v1/dead-letters", ADMIN, Closed, Closed),
+    row("POST", "/v1/fleet/promote", ADMIN, Closed, Closed),
     row("GET", "/v1/projections", READ, Free, Free),
     row("POST", "/v1/projections/{projection}/rebuild", ADMIN, Closed, Closed),
     row("POST", "/v1/projections/{projection}/swap", ADMIN, Closed, Closed),

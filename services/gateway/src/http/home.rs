@@ -38,6 +38,7 @@ GET  /v1/processes              the processes of agents, newest first: ?agent=&r
 GET  /v1/processes/{process}    one of them
 GET  /v1/usage                  tokens that models took, and their cost: ?by=day,agent,user,thread,model&agent=&user=&thread=&model=&from=&to=&after=&limit=
 GET  /v1/status                 services, consumers, the log, the read model
+POST /v1/fleet/promote          have this version write all that it can, once no older replica is left
 GET  /v1/dead-letters           messages that were set aside, newest first: ?limit=
 GET  /v1/projections            the read models: how far each is, and each generation of it
 POST /v1/projections/{projection}/rebuild   build another generation from the log, beside the live one; all for every one

@@ -16,6 +16,7 @@ mod dead_letters;
 pub mod endpoints;
 mod etag;
 mod events;
+mod fleet;
 mod guard;
 mod home;
 mod inbox;
@@ -133,6 +134,7 @@ fn others(gateway: &Gateway) -> Router<Gateway> {
         .route("/v1/agents/{agent}/log", get(log::get))
         .route("/v1/ws", get(ws::get))
         .route("/v1/dead-letters", get(dead_letters::get))
+        .route("/v1/fleet/promote", post(fleet::promote))
         .route("/v1/projections", get(projections::get))
         .route("/v1/projections/{projection}/rebuild", post(projections::rebuild))
         .route("/v1/projections/{projection}/swap", post(projections::swap))

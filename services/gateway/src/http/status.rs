@@ -11,7 +11,7 @@ use kairo_core::{
 };
 use kairo_proto::{
     Body, ContentType,
-    v1::{OwnedPartition, ServiceStatus},
+    v1::{OwnedPartition, ParkedAgent, ServiceStatus},
 };
 use serde_json::{Value, json};
 
@@ -24,9 +24,9 @@ const MAX_REPLICAS: usize = 10_000;
 pub async fn get(State(gateway): State<Gateway>) -> Result<Json<Value>, Problem> {
     let log =
         async { log(&gateway).await.map_err(|source| BusError::Unavailable { doing: "asking for the state", source }) };
-    let (services, log, position) =
-        tokio::join!(services(&gateway), log, query::at_once(&gateway, gateway.read_model.position()),);
-    let (services, log) = (services?, log?);
+    let position = query::at_once(&gateway, gateway.read_model.position());
+    let (services, log, position, epoch) = tokio::join!(services(&gateway), log, position, gateway.bus.epoch());
+    let (services, log, epoch) = (services?, log?, epoch?);
     // A status is wanted most when something is away: then the rest is still told.
     let projection =
         position.map(|position| json!({ "position": position, "lag": log.last_sequence.saturating_sub(position) }));
@@ -36,11 +36,12 @@ pub async fn get(State(gateway): State<Gateway>) -> Result<Json<Value>, Problem>
         "stream": { "messages": log.messages, "bytes": log.bytes, "last_sequence": log.last_sequence },
         "projection": projection,
         "dead_letters": log.dead_letters,
+        "epoch": epoch,
     })))
 }
 
 /// Every replica that answers, by name.
-async fn services(gateway: &Gateway) -> Result<Vec<ServiceStatus>, BusError> {
+pub(super) async fn services(gateway: &Gateway) -> Result<Vec<ServiceStatus>, BusError> {
     let client = &gateway.bus.nats()?.client;
     let wait = Duration::from_millis(gateway.config.status_wait_ms);
     let asked = async {
@@ -107,11 +108,18 @@ fn service(replica: &ServiceStatus) -> Value {
         "handovers": replica.handovers,
         "decisions": replica.decisions,
         "model_requests": replica.model_requests,
+        "reader": replica.reader,
+        "parked": replica.parked.iter().map(parked).collect::<Vec<_>>(),
     })
 }
 
 fn partition(owned: &OwnedPartition) -> Value {
     json!({ "partition": owned.partition, "read": owned.read, "waiting": owned.waiting })
+}
+
+fn parked(agent: &ParkedAgent) -> Value {
+    let ParkedAgent { agent, sequence, reader, reason, waiting } = agent;
+    json!({ "agent": agent, "sequence": sequence, "reader": reader, "reason": reason, "waiting": waiting })
 }
 
 fn consumer(info: &Info) -> Value {

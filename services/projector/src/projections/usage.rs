@@ -1,9 +1,9 @@
-//! What agents' model calls took: every completion of a decision, answered or failed.
+//! What agents' model calls took: every completion of a decision, answered or failed, and every call that was given up.
 
 use kairo_proto::{
     Body, Decided,
     about::{Chain, Thread, Turn},
-    v1::{AgentDecision, Completion, DecidedEvent},
+    v1::{AgentDecision, Completion, CompletionError, DecidedEvent, GivenUpCall},
 };
 use kairo_read_model::stored::Key;
 
@@ -14,9 +14,23 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
     let (Body::AgentDecision(decision), Some(agent)) = (&fact.record.body, &fact.agent) else { return };
     let thread_id = decision.events.iter().find_map(|event| Key::some(&event.thread_id));
     let user = user(decision).and_then(Key::some);
-    for (index, completion) in (0..).zip(&decision.completions) {
+    let given_up: Vec<Completion> = decision.given_up.iter().map(given_up).collect();
+    for (index, completion) in (0..).zip(decision.completions.iter().chain(&given_up)) {
         let call = || called(fact, agent.clone(), thread_id.clone(), user.clone(), completion);
         changes.model_calls.entry((fact.record.envelope.id, index)).or_insert_with(call);
+    }
+}
+
+/// A call that was given up counts as one that failed.
+fn given_up(call: &GivenUpCall) -> Completion {
+    Completion {
+        tier: call.tier.clone(),
+        model: call.model.clone(),
+        input_tokens: call.input_tokens,
+        output_tokens: call.output_tokens,
+        latency_ms: call.latency_ms,
+        error: Some(CompletionError { kind: call.reason.clone(), ..Default::default() }),
+        ..Default::default()
     }
 }
 
@@ -62,7 +76,7 @@ fn named(event: &DecidedEvent) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use kairo_core::record::Record;
-    use kairo_proto::v1::{CompletionError, Say, ThreadMatched, agent_action::Action, decided_event::Event};
+    use kairo_proto::v1::{Say, ThreadMatched, agent_action::Action, decided_event::Event};
 
     use super::{
         super::testing::{decided_as, projected, record},
@@ -102,6 +116,19 @@ mod tests {
         assert_eq!((calls[0].input_tokens, calls[0].output_tokens, calls[0].latency_ms), (100, 7, 250));
         assert_eq!(calls[0].thread_id, Some("t".into()));
         assert_eq!((&calls[0].failed, &calls[1].failed), (&None, &Some("model_timeout".into())));
+    }
+
+    #[test]
+    fn calls_that_were_given_up_are_counted_with_what_they_took() {
+        let given_up = GivenUpCall { output_tokens: 5, reason: "unused".into(), ..Default::default() };
+        let body = AgentDecision {
+            completions: vec![completion("large", 100, 7)],
+            given_up: vec![given_up],
+            ..Default::default()
+        };
+        let changes = projected([record(3, "kairo.agent.bob.decision", body)]);
+        let calls: Vec<&ModelCall> = changes.model_calls.values().collect();
+        assert_eq!((calls.len(), calls[1].output_tokens, calls[1].failed.clone()), (2, 5, Some("unused".into())));
     }
 
     #[test]

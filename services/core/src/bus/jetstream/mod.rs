@@ -30,6 +30,7 @@ pub struct JetStream {
     pub(super) replicas: usize,
     /// As configured: what holds is what the log says.
     pub(super) partitions: u32,
+    pub(super) epoch: u32,
     pub(super) objects_max_bytes: u64,
     pub(super) request_timeout: Duration,
     inboxes: Inboxes,
@@ -62,6 +63,7 @@ impl JetStream {
             limits: limits.clone(),
             replicas: nats.replicas,
             partitions: nats.partitions,
+            epoch: nats.epoch,
             objects_max_bytes: nats.objects_max_bytes,
             request_timeout: timeout,
             inboxes: Inboxes::default(),

@@ -30,16 +30,22 @@ impl Group {
     }
 
     fn join(&mut self, name: &str) {
-        self.replicas.push(Roster::new(name, 1, self.partitions, EXPIRY, self.now));
+        self.join_as(name, 1);
     }
 
-    fn write(&mut self, partition: u32, expected: u64, name: Option<&str>) -> Option<u64> {
+    fn join_as(&mut self, name: &str, reader: u32) {
+        self.replicas.push(Roster::new(name, reader, self.partitions, EXPIRY, self.now));
+    }
+
+    /// Writes an owner; without a version of reader the mark stays what it was.
+    fn write(&mut self, partition: u32, expected: u64, name: Option<&str>, reader: Option<u32>) -> Option<u64> {
         let is = self.owners.get(&partition).map_or(0, |owner| owner.revision);
         if is != expected {
             return None;
         }
         self.revision += 1;
-        let owner = Owner { revision: self.revision, name: name.map(str::to_owned), reader: 1 };
+        let reader = reader.or(self.owners.get(&partition).map(|owner| owner.reader)).unwrap_or(1);
+        let owner = Owner { revision: self.revision, name: name.map(str::to_owned), reader };
         self.owners.insert(partition, owner);
         Some(self.revision)
     }
@@ -55,19 +61,19 @@ impl Group {
             match *step {
                 Step::Drop { .. } => {}
                 Step::Rewrite { partition } => {
-                    if let Some(revision) = self.write(partition, 0, Some(&replica.me)) {
+                    if let Some(revision) = self.write(partition, 0, Some(&replica.me), None) {
                         replica.took(partition, revision, self.now);
                     }
                 }
                 Step::Release { partition } => {
-                    let revision = replica.gave(partition).unwrap();
+                    let (revision, reader) = replica.gave(partition).unwrap();
                     if !self.deaf {
-                        self.write(partition, revision, None);
+                        self.write(partition, revision, None, Some(reader));
                     }
                 }
-                Step::Disown { partition, revision } => _ = self.write(partition, revision, None),
+                Step::Disown { partition, revision } => _ = self.write(partition, revision, None, None),
                 Step::Take { partition, revision, .. } => {
-                    if let Some(revision) = self.write(partition, revision, Some(&replica.me)) {
+                    if let Some(revision) = self.write(partition, revision, Some(&replica.me), None) {
                         replica.took(partition, revision, self.now);
                     }
                 }
@@ -229,14 +235,59 @@ fn whoever_leaves_gives_everything_and_is_not_counted() {
 }
 
 #[test]
-fn what_needs_a_newer_reader_is_left_to_one() {
-    let mut group = Group::of(1);
-    group.owners.insert(0, Owner { revision: 1, name: None, reader: 2 });
-    group.revision = 1;
+fn what_takes_a_newer_reader_is_given_to_one_as_soon_as_it_is_there() {
+    let mut group = Group::of(4);
     group.join("old");
     group.beats(12);
-    assert_eq!(group.held(), [0]);
-    group.replicas.push(Roster::new("new", 2, 1, EXPIRY, group.now));
+    group.replicas[0].needs(2, 3);
+    group.beats(2);
+    assert_eq!(group.held(), [4], "nobody understands it, and its other agents want an owner");
+    group.join_as("newer", 2);
     group.beats(12);
-    assert_eq!(group.held(), [0, 1]);
+    assert_eq!(group.held(), [2, 2]);
+    group.join_as("able", 3);
+    group.beats(14);
+    assert!(group.is_whole());
+    assert!(group.replicas[2].held.contains_key(&2), "{:?}", group.held());
+    assert_eq!(group.owners[&2].reader, 3);
+    // Whoever is left goes on with it.
+    group.replicas.remove(2);
+    group.beats(14);
+    assert!(group.is_whole(), "{:?}", group.held());
+    assert_eq!(group.owners[&2].reader, 3);
+}
+
+#[test]
+fn those_that_understand_more_take_it_beyond_their_share_and_give_other_work_for_it() {
+    let mut group = Group::of(16);
+    group.join("old");
+    group.join_as("new", 2);
+    group.beats(14);
+    assert_eq!(group.held(), [8, 8]);
+    let marked: Vec<u32> = group.replicas[0].held.keys().copied().take(3).collect();
+    marked.iter().for_each(|partition| group.replicas[0].needs(*partition, 2));
+    group.beats(8);
+    assert!(group.is_whole() && group.held() == [8, 8], "{:?}", group.held());
+    assert!(marked.iter().all(|partition| group.replicas[1].held.contains_key(partition)));
+    // When it takes the newer one for everything, the older has nothing to do.
+    for replica in &mut group.replicas {
+        (0..16).for_each(|partition| replica.needs(partition, 2));
+    }
+    group.beats(8);
+    assert!(group.is_whole() && group.held() == [0, 16], "{:?}", group.held());
+    let steps = group.beat(0).len() + group.beat(1).len();
+    assert_eq!(steps, 0, "it rests");
+}
+
+#[test]
+fn a_newer_replica_marks_nothing_by_owning_it() {
+    let mut group = Group::of(4);
+    group.join_as("new", 2);
+    group.beats(8);
+    group.replicas[0].close();
+    group.beats(1);
+    group.replicas.remove(0);
+    group.join("old");
+    group.beats(12);
+    assert!(group.is_whole());
 }

@@ -1,0 +1,47 @@
+//! Agents whose log goes on with something that this build does not understand. They are left as they were before it, and
+//! the rest of the partition goes on: its checkpoint stays before what was not understood, so that whoever owns it next
+//! begins there. As soon as a replica is there that understands it, the partition is handed over.
+
+use kairo_core::{ids::Name, ownership::standing::ParkedAgent, record::Raw, subjects, vocabulary::NotUnderstood};
+
+use super::Shard;
+
+impl Shard {
+    /// The agent that a message of the partition is for, if it is for one.
+    pub(super) fn agent_of(&self, raw: &Raw) -> Option<Name> {
+        let Some((route, agent)) = subjects::route(&raw.subject) else { return self.agent_of_unknown(raw) };
+        subjects::is_of_agents(route).then_some(agent)
+    }
+
+    /// On a subject that is none of the table stands what newer services write; or what concerns nobody.
+    fn agent_of_unknown(&self, raw: &Raw) -> Option<Name> {
+        let mut tokens = raw.subject.split('.').skip(1);
+        let (noun, owner) = (tokens.next()?, tokens.next()?);
+        let read = raw.understand(self.shards.bus.limits.max_body_bytes);
+        let is_newer = matches!(read, Err(NotUnderstood::Newer(_)));
+        if is_newer && subjects::is_noun_of_agents(noun) { Name::parse(owner).ok() } else { None }
+    }
+
+    /// The agent waits from now on for a replica that understands more.
+    pub(super) fn park(&mut self, agent: &Name) {
+        let Some(parked) = self.agents.get(agent).and_then(|resident| resident.parked.as_ref()) else { return };
+        tracing::warn!(%agent, sequence = parked.sequence, reason = %parked.newer, "an agent is parked");
+        self.tenure.needs(parked.newer.reader);
+        self.tell_of_parked();
+    }
+
+    /// Says which agents are, for whoever asks how things stand.
+    pub(super) fn tell_of_parked(&self) {
+        let parked = self.agents.iter().filter_map(|(agent, resident)| {
+            let parked = resident.parked.as_ref()?;
+            Some(ParkedAgent {
+                agent: agent.clone(),
+                sequence: parked.sequence,
+                reader: parked.newer.reader,
+                reason: parked.newer.to_string(),
+                waiting: parked.waiting as u64,
+            })
+        });
+        self.shards.bus.standing.park(self.partition, parked.collect());
+    }
+}

@@ -1,0 +1,204 @@
+//! Which version of readers a message takes, and which messages may be written.
+//!
+//! Versions of readers count what the log can say: a new type of event, a new event of decisions, a new field that
+//! changes what a message means. A build reads everything up to [`READER`]. What of it may be written is the **epoch**, a
+//! fact in the log: it is raised when all who are there read that far.
+//!
+//! Who writes a message says which version it takes where that is more than the first ([`of`], [`READER_HEADER`]). Who acts
+//! on messages and meets one that takes more than it has ([`newer`]) leaves it to those that have it, and passes over
+//! nothing. Who merely looks on shows what it knows.
+
+use kairo_proto::{
+    Body, Unreadable as UnreadableBody,
+    v1::{AgentDecision, DecidedEvent, decided_event::Event},
+};
+
+use crate::{
+    ids::Name,
+    record::{Record, Unreadable},
+};
+
+/// What this build reads, and writes in an epoch that allows it. Version 2 knows model calls that were given up.
+pub const READER: u32 = 2;
+/// What every build reads. A log that says nothing of epochs is in this one.
+pub const FIRST: u32 = 1;
+/// What a message takes to be understood; where it is missing, every reader does.
+pub const READER_HEADER: &str = "ce-reader";
+
+/// A message that takes a newer reader than this build is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}; it takes a reader of version {reader}, and this is one of version {READER}")]
+pub struct Newer {
+    pub reader: u32,
+    pub why: String,
+}
+
+/// Why a message cannot be acted on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotUnderstood {
+    /// A newer replica can: it is left to it.
+    #[error(transparent)]
+    Newer(#[from] Newer),
+    /// Nobody can: it is set aside.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+}
+
+/// The lowest version of readers that understands a message.
+pub fn of(body: &Body) -> u32 {
+    AgentDecision::of(body).map_or(FIRST, of_decision)
+}
+
+/// The lowest version of readers that understands a decision.
+pub fn of_decision(decision: &AgentDecision) -> u32 {
+    if decision.given_up.is_empty() { FIRST } else { 2 }
+}
+
+/// The names of those that read less than `epoch`: as long as there are any, the epoch may not be raised so far.
+pub fn behind<'r>(epoch: u32, replicas: impl IntoIterator<Item = (&'r str, u32)>) -> Vec<&'r str> {
+    // Builds that do not say what they read are the first.
+    let reads_less = |(name, reader): (&'r str, u32)| (reader.max(FIRST) < epoch).then_some(name);
+    replicas.into_iter().filter_map(reads_less).collect()
+}
+
+/// Whether a message takes a newer reader, seeing what came of reading it.
+pub fn newer<'h>(
+    subject: &str,
+    header: impl Fn(&'static str) -> Option<&'h str>,
+    read: &Result<Record, Unreadable>,
+) -> Option<Newer> {
+    let asked = header(READER_HEADER).and_then(|reader| reader.parse().ok()).unwrap_or(FIRST);
+    if asked > READER {
+        return Some(Newer { reader: asked, why: "its headers ask for newer readers".to_owned() });
+    }
+    match read {
+        Ok(record) => AgentDecision::of(&record.body).and_then(newer_decision),
+        Err(Unreadable::UnknownSubject | Unreadable::Body(UnreadableBody::UnknownType(_))) => {
+            let type_name = header("ce-type").filter(|it| is_of_kairo(subject, it, header("ce-source")))?;
+            let why = format!("its type, {type_name}, is unknown");
+            Some(Newer { reader: READER + 1, why })
+        }
+        Err(Unreadable::Header(_) | Unreadable::Body(_) | Unreadable::WrongType { .. }) => None,
+        Err(Unreadable::TooLarge { .. } | Unreadable::WrongPartition { .. }) => None,
+    }
+}
+
+fn newer_decision(decision: &AgentDecision) -> Option<Newer> {
+    if decision.reader > READER {
+        return Some(Newer { reader: decision.reader, why: "the decision asks for newer readers".to_owned() });
+    }
+    let unknown = decision.events.iter().find(|event| is_unknown(event))?;
+    let why = format!("event {} of the decision is none that is known", unknown.event_id);
+    Some(Newer { reader: READER + 1, why })
+}
+
+/// Whether what it holds was left out when it was read: every event that is written holds something.
+fn is_unknown(event: &DecidedEvent) -> bool {
+    if let Some(Event::Action(action)) = &event.event {
+        return action.action.is_none();
+    }
+    event.event.is_none()
+}
+
+/// Whether an unknown type is one that a service of a newer build writes: its name is that of the subject, with a version,
+/// as those of all types are. Whatever else is unknown, nobody will ever know.
+fn is_of_kairo(subject: &str, type_name: &str, source: Option<&str>) -> bool {
+    let tokens: Vec<&str> = subject.split('.').collect();
+    let ["kairo", noun, owner, verb] = tokens[..] else { return false };
+    let version = type_name.strip_prefix(&format!("kairo.{noun}.{verb}.v"));
+    let is_numbered = version.is_some_and(|version| version.parse::<u32>().is_ok_and(|version| version > 0));
+    let is_new = is_numbered && !Body::TYPES.contains(&type_name) && Name::parse(owner).is_ok();
+    is_new && source.is_some_and(|source| source.starts_with("/kairo/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use kairo_proto::v1::{AgentAction, AgentMessage, GivenUpCall, Say, agent_action::Action};
+
+    use super::*;
+    use crate::{
+        envelope::{Envelope, Origin},
+        record::Stored,
+        subjects::Service,
+    };
+
+    const DECISION: &str = "kairo.agent.ann.decision";
+    const DEFINED: &str = "kairo.agent.ann.defined";
+
+    /// What becomes of a message with these headers changed; an empty value takes one away.
+    fn read(subject: &str, body: &Body, changed: &[(&'static str, &str)]) -> Option<Newer> {
+        let id = uuid::Uuid::from_u128(1);
+        let entering = Envelope::entering(id, Service::AgentRuntime, Origin::Internal, Timestamp::UNIX_EPOCH);
+        let envelope = Envelope { type_name: body.type_name().to_owned(), ..entering };
+        let mut headers = envelope.to_headers();
+        for (name, value) in changed {
+            headers.retain(|(known, _)| known != name);
+            headers.push((name, (*value).to_owned()));
+        }
+        let header = |name: &'static str| {
+            let found = headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
+            found.filter(|value| !value.is_empty())
+        };
+        let payload = body.encode();
+        let stored = Stored { sequence: 7, subject, payload: &payload, at: Timestamp::UNIX_EPOCH };
+        newer(subject, header, &Record::read(stored, header, 1_000))
+    }
+
+    fn deciding(events: Vec<Option<Event>>, reader: u32) -> Body {
+        let events = events.into_iter().map(|event| DecidedEvent { event, ..Default::default() }).collect();
+        AgentDecision { events, reader, ..Default::default() }.into()
+    }
+
+    fn act(action: Option<Action>) -> Option<Event> {
+        Some(Event::Action(AgentAction { action }))
+    }
+
+    #[test]
+    fn what_is_known_takes_no_newer_reader() {
+        let said = deciding(vec![act(Some(Action::Say(Say::default())))], READER);
+        assert_eq!(read(DECISION, &said, &[]), None);
+        assert_eq!(read(DECISION, &said, &[(READER_HEADER, "2")]), None);
+        assert_eq!(read("kairo.agent.ann.message", &AgentMessage::default().into(), &[]), None);
+    }
+
+    #[test]
+    fn whatever_asks_for_more_or_has_something_unknown_takes_a_newer_one() {
+        let reader = |found: Option<Newer>| found.map(|newer| newer.reader);
+        assert_eq!(reader(read(DECISION, &deciding(Vec::new(), 9), &[])), Some(9));
+        assert_eq!(reader(read(DECISION, &deciding(Vec::new(), 0), &[(READER_HEADER, "7")])), Some(7));
+        for unknown in [None, act(None)] {
+            assert_eq!(reader(read(DECISION, &deciding(vec![unknown], 1), &[])), Some(READER + 1));
+        }
+        let (newer_type, message) = ([("ce-type", "kairo.agent.defined.v9")], AgentMessage::default().into());
+        assert_eq!(reader(read(DEFINED, &message, &newer_type)), Some(READER + 1));
+        let new_type = [("ce-type", "kairo.agent.dreamt.v1")];
+        assert_eq!(reader(read("kairo.agent.ann.dreamt", &message, &new_type)), Some(READER + 1));
+    }
+
+    #[test]
+    fn what_nobody_will_ever_know_is_none_of_it() {
+        let message = AgentMessage::default().into();
+        for bad in [
+            [("ce-type", "kairo.nothing.known.v1"), (READER_HEADER, "")],
+            [("ce-type", AgentMessage::TYPE), (READER_HEADER, "many")],
+            [("ce-type", "kairo.agent.defined.v"), (READER_HEADER, "")],
+            [("ce-type", "kairo.agent.defined.v9"), ("ce-source", "https://example.com/outsider")],
+            [("ce-type", "kairo.agent.defined.v9"), ("ce-id", "7")],
+        ] {
+            assert_eq!(read(DEFINED, &message, &bad), None, "{bad:?}");
+        }
+        assert_eq!(read("kairo.agent.NOBODY.message", &message, &[]), None);
+        assert_eq!(read("kairo.agent.NOBODY.dreamt", &message, &[("ce-type", "kairo.agent.dreamt.v1")]), None);
+    }
+
+    #[test]
+    fn a_decision_says_what_it_takes_and_who_reads_less_is_named() {
+        let given_up = vec![GivenUpCall::default()];
+        assert_eq!(of(&AgentDecision { given_up, ..Default::default() }.into()), 2);
+        assert_eq!(of(&deciding(Vec::new(), 0)), FIRST);
+        let replicas = [("new", 2), ("old", 1), ("older", 0)];
+        assert_eq!(behind(2, replicas), ["old", "older"]);
+        assert!(behind(1, replicas).is_empty());
+    }
+}

@@ -1,0 +1,245 @@
+//! Builds of different versions on one log: what one of them does not understand it leaves to others, and nothing is
+//! written that some would not understand.
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use kairo_agent_runtime::SNAPSHOT_FORMAT;
+use kairo_cli::local::Service;
+use kairo_core::{
+    bus::{Bus, BusConfig, NatsConfig},
+    envelope::{Envelope, Origin},
+    ids,
+    ownership::checkpoint::Checkpoint,
+    subjects::{
+        AGENT_DECISION, Consumer, MEMBERS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET, STATUS_PING, Service as Core,
+        TOOL_INVOKE,
+    },
+    vocabulary::{FIRST, READER, READER_HEADER},
+};
+use kairo_proto::{
+    Body,
+    v1::{
+        AgentAction, AgentDecision, DecidedEvent, GivenUpCall, ServiceStatus, ToolCall, agent_action::Action,
+        decided_event::Event,
+    },
+};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::{
+    command_line::{kairo, lines},
+    world::{DEADLINE, Wanted, World, agent, raw::headers, scenario::USUAL},
+};
+
+/// A version of readers that nobody has.
+const FAR: u32 = 99;
+const PARKED: &str = "first";
+const OTHER: &str = "second";
+
+/// One partition, so that both agents are in it.
+async fn start() -> World {
+    let world = Wanted::new(USUAL).env_of_all("KAIRO_NATS__PARTITIONS", "1").start().await;
+    world.define(PARKED).await;
+    world.define(OTHER).await;
+    replies(&world, PARKED).await;
+    world
+}
+
+async fn replies(world: &World, agent: &str) {
+    let reply = world.ask(agent, "time please").await;
+    assert!(reply.starts_with("It is 2"), "{agent}: {reply}");
+}
+
+/// Writes what only a newer build could, in its own name.
+async fn write_newer(world: &World, subject: &str, type_name: &str, reader: Option<u32>, body: Vec<u8>) -> u64 {
+    let entering = Envelope::entering(ids::entering(), Core::AgentRuntime, Origin::Internal, Timestamp::now());
+    let mut headers = headers(&Envelope { type_name: type_name.to_owned(), ..entering });
+    if let Some(reader) = reader {
+        headers.insert(READER_HEADER, reader.to_string());
+    }
+    world.publish(subject, headers, body).await
+}
+
+/// The agents that are parked, as the gateway says it.
+async fn parked(world: &World) -> Vec<Value> {
+    let (_, status) = world.get("/v1/status").await;
+    let replicas = status["services"].as_array().cloned().unwrap_or_default();
+    replicas.iter().flat_map(|replica| replica["parked"].as_array().cloned().unwrap_or_default()).collect()
+}
+
+/// Waits until this agent is parked, where it stopped understanding.
+async fn is_parked(world: &World, agent: &str, sequence: u64) -> Value {
+    let waiting = async {
+        loop {
+            let found = parked(world).await.into_iter().find(|it| it["agent"] == agent && it["sequence"] == sequence);
+            if let Some(found) = found {
+                return found;
+            }
+        }
+    };
+    timeout(DEADLINE, waiting).await.expect("the agent was never parked")
+}
+
+#[tokio::test]
+async fn an_agent_whose_log_goes_on_with_something_newer_waits_and_its_neighbours_go_on() {
+    let mut world = start().await;
+    let decision = AgentDecision { reader: FAR, ..Default::default() };
+    let subject = AGENT_DECISION.of(&agent(PARKED));
+    let at = write_newer(&world, &subject, AgentDecision::TYPE, None, Body::from(decision).encode()).await;
+    let sent = world.send(PARKED, "time please").await;
+    let found = is_parked(&world, PARKED, at).await;
+    assert_eq!(found["reader"], FAR);
+    replies(&world, OTHER).await;
+
+    let status = kairo(&world, &["status"]).await;
+    let said = format!("{PARKED} is parked at {at}");
+    assert!(lines(&status).iter().any(|line| line.starts_with(&said) && line.contains("version 99")), "{status:?}");
+
+    // Whoever comes next begins before it, and comes as far.
+    world.stack.restart(Service::AgentRuntime, 0).await.unwrap();
+    assert_eq!(is_parked(&world, PARKED, at).await["agent"], PARKED);
+    replies(&world, OTHER).await;
+    let decided = world.log.now(&world.bus).await.into_iter().filter(|event| event.correlation_id == sent.event_id);
+    assert!(decided.into_iter().all(|event| !event.is_final_reply()), "it was decided on");
+    assert_eq!(world.dead_letters_so_far().await, 0);
+    world.stack.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_partition_is_handed_over_to_whoever_understands_it_and_taken_back_when_nobody_is_left() {
+    let world = start().await;
+    // A subject and a type that are known to newer builds only.
+    let at = write_newer(&world, "kairo.agent.first.dreamt", "kairo.agent.dreamt.v1", None, Vec::new()).await;
+    let needs = is_parked(&world, PARKED, at).await["reader"].as_u64().unwrap();
+    assert_eq!(needs, u64::from(READER + 1));
+
+    // A newer replica comes, of which there is no more than what it announces.
+    let announcing = async {
+        for beat in 0_u64.. {
+            let value = json!({ "beat": beat, "reader": needs }).to_string();
+            world.bus.put_value(MEMBERS_BUCKET, "agent-runtime.newer", value.into()).await.unwrap();
+            let owner = world.bus.value(OWNERS_BUCKET, "agent-runtime.0").await.unwrap().unwrap();
+            let owner: Value = serde_json::from_slice(&owner.value).unwrap();
+            if owner["owner"].is_null() {
+                return owner;
+            }
+        }
+        unreachable!("there are many numbers")
+    };
+    let given = timeout(DEADLINE, announcing).await.expect("the partition was never handed over");
+    assert_eq!(given["reader"], needs);
+
+    // It is gone again, and its expiry over.
+    replies(&world, OTHER).await;
+    is_parked(&world, PARKED, at).await;
+    assert_eq!(world.dead_letters_so_far().await, 0);
+}
+
+#[tokio::test]
+async fn an_action_that_is_not_understood_is_left_to_newer_replicas() {
+    let world = Wanted::new(USUAL).start().await;
+    // Nobody decides for this agent, so that only tool-runner is concerned.
+    let call = ToolCall { tool: "tools.now".into(), arguments: "{}".into(), ..Default::default() };
+    let unknown = DecidedEvent { event_id: ids::entering().to_string(), ..Default::default() };
+    let known = DecidedEvent { event_id: ids::entering().to_string(), ..calling(call) };
+    let decision = AgentDecision { events: vec![known, unknown], ..Default::default() };
+    let subject = AGENT_DECISION.of(&agent("nobody"));
+    write_newer(&world, &subject, AgentDecision::TYPE, None, Body::from(decision).encode()).await;
+    world.given_back(Consumer::ToolRunner).await;
+    world.define("default").await;
+    replies(&world, "default").await;
+    assert_eq!(world.dead_letters_so_far().await, 0);
+    let begun = TOOL_INVOKE.of(&agent("nobody"));
+    assert!(!world.log.now(&world.bus).await.iter().any(|event| event.subject == begun), "half of it was done");
+}
+
+fn calling(call: ToolCall) -> DecidedEvent {
+    let action = AgentAction { action: Some(Action::ToolCall(call)) };
+    DecidedEvent { event: Some(Event::Action(action)), ..Default::default() }
+}
+
+/// The epoch in force, as the gateway says it.
+async fn epoch(world: &World) -> u64 {
+    world.get("/v1/status").await.1["epoch"].as_u64().unwrap()
+}
+
+/// A replica of a build that knows nothing of epochs, as far as others see it.
+async fn old_replica(url: &str) -> tokio::task::JoinHandle<()> {
+    let (nats, limits) = (NatsConfig { url: url.to_owned(), ..Default::default() }, BusConfig::default());
+    let instance = agent("agent-runtime-old");
+    let bus = Bus::connect(Core::AgentRuntime, instance.clone(), &nats, &limits).await.unwrap();
+    let mut pings = bus.subscribe(STATUS_PING).await.unwrap();
+    tokio::spawn(async move {
+        while let Some(ping) = pings.next().await {
+            let service = Core::AgentRuntime.name().to_owned();
+            let status = ServiceStatus { service, instance: instance.to_string(), ..Default::default() };
+            bus.say(&ping.reply.unwrap(), Body::from(status).encode()).await.unwrap();
+        }
+    })
+}
+
+#[tokio::test]
+async fn the_epoch_is_raised_when_no_older_replica_is_left() {
+    let world = Wanted::new(USUAL).env_of_all("KAIRO_NATS__EPOCH", FIRST.to_string()).start().await;
+    world.define("default").await;
+    assert_eq!(epoch(&world).await, u64::from(FIRST));
+    let old = old_replica(&world.nats.url()).await;
+    let seen =
+        async { while !lines(&kairo(&world, &["status"]).await).iter().any(|it| it.contains("agent-runtime-old")) {} };
+    timeout(DEADLINE, seen).await.expect("the old replica never answered");
+    let refused = kairo(&world, &["fleet", "promote"]).await;
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("agent-runtime-old"), "{refused:?}");
+    assert_eq!(epoch(&world).await, u64::from(FIRST));
+
+    old.abort();
+    let promoted = async { while !kairo(&world, &["fleet", "promote"]).await.status.success() {} };
+    timeout(DEADLINE, promoted).await.expect("it was never promoted");
+    assert_eq!(epoch(&world).await, u64::from(READER));
+    let again = kairo(&world, &["fleet", "promote"]).await;
+    assert_eq!(lines(&again), [format!("epoch {READER} is in force already")]);
+    replies(&world, "default").await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_new_log_begins_in_the_epoch_of_its_build() {
+    let world = Wanted::new(USUAL).start().await;
+    assert_eq!(epoch(&world).await, u64::from(READER));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_a_checkpoint_says_of_a_log_that_was_restored_is_not_believed() {
+    let mut world = start().await;
+    world.settled().await;
+    world.stack.stop_one(Service::AgentRuntime, 0).await.unwrap();
+    let (end, log) = (world.end_of_log().await, world.bus.log().unwrap().id);
+    let beyond = Checkpoint { log, through: end + 1_000, busy: Vec::new() };
+    let key = format!("checkpoint.agent-runtime.0.{}", SNAPSHOT_FORMAT.key());
+    let value = serde_json::to_vec(&beyond).unwrap();
+    world.bus.put_value(SNAPSHOTS_BUCKET, &key, value.into()).await.unwrap();
+    world.stack.start(Service::AgentRuntime).await.unwrap();
+    replies(&world, PARKED).await;
+    world.end().await;
+}
+
+/// What was given up is counted once it stands in a decision.
+#[tokio::test]
+async fn usage_counts_calls_that_were_given_up() {
+    let world = Wanted::new(USUAL).start().await;
+    let given_up = GivenUpCall {
+        tier: "heavy".into(),
+        model: "dear".into(),
+        input_tokens: 70,
+        output_tokens: 7,
+        reason: "unused".into(),
+        ..Default::default()
+    };
+    let decision = AgentDecision { given_up: vec![given_up], reader: READER, ..Default::default() };
+    let subject = AGENT_DECISION.of(&agent("nobody"));
+    write_newer(&world, &subject, AgentDecision::TYPE, Some(READER), Body::from(decision).encode()).await;
+    world.projected().await;
+    let (_, usage) = world.get("/v1/usage?by=model&model=dear").await;
+    assert_eq!((&usage["total"]["input_tokens"], &usage["total"]["output_tokens"]), (&json!(70), &json!(7)), "{usage}");
+}
