@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures::future::try_join_all;
-use kairo_cli::local::Service;
+use kairo_local::Service;
 use kairo_proto::Body;
 use serde::Serialize;
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kairo_cli::local::Service;
+use kairo_local::Service;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 

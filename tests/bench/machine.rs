@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use kairo_cli::local::{NatsOptions, NatsServer, PgOptions, Postgres, Service, Stack, StackOptions, Tools};
+use kairo_local::{NatsServer, PgOptions, Postgres, Servers, Service, Stack, StackOptions, Tools};
 use tempfile::TempDir;
 
 use crate::{Outcome, arguments::Flushing};
@@ -70,17 +70,16 @@ impl Machine {
 
     /// The two servers, and no service yet.
     pub async fn servers(sync: Flushing) -> Outcome<Self> {
-        let tools = Tools::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+        let tools = Tools::of_this_checkout()?;
         let bins = StackOptions::bin_dir_of_this_build()?;
         // Beside the build, since the system's temporary folder may be in memory, where flushing costs nothing.
         let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(&bins)?;
-        let mut options = NatsOptions::new(tools.nats_server()?, folder.path().join("nats"));
-        options.sync_always = sync == Flushing::Always;
-        options.monitor = true;
-        let nats = NatsServer::start(options).await?;
+        let mut nats = tools.nats_in(folder.path().join("nats"))?;
+        nats.sync_always = sync == Flushing::Always;
+        nats.monitor = true;
         let postgres_data = folder.path().join("postgres");
-        let postgres = Postgres::start(PgOptions::new(tools.postgres_bin()?, &postgres_data)).await?;
-        let database = postgres.create_database("kairo").await?;
+        let postgres = PgOptions::new(tools.postgres_bin()?, &postgres_data);
+        let Servers { nats, postgres, database } = Servers::start(nats, postgres).await?;
         let mut options = StackOptions::new(&bins, folder.path().join("logs"));
         options.ready_deadline = READY_WITHIN;
         let mut stack = Stack::new(options);
@@ -112,9 +111,8 @@ impl Machine {
         std::fs::write(&file, &fleet.scenario)?;
         // Started again, it is as it was: settings of a stack are only added to.
         let arguments = !std::mem::replace(&mut self.simulated, true);
-        let simulator = self.stack.service(Service::ModelSim);
         if arguments {
-            simulator.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(file.display().to_string());
+            let simulator = self.stack.simulator(&file);
             for argument in &fleet.simulator {
                 simulator.arg(argument);
             }

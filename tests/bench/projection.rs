@@ -13,7 +13,7 @@ mod rebuild;
 mod record;
 mod report;
 
-use kairo_cli::local::Service;
+use kairo_local::Service;
 
 use crate::{
     Outcome,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kairo_cli::local::Service;
+use kairo_local::Service;
 
 use crate::{
     Outcome, agents,

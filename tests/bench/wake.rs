@@ -11,7 +11,7 @@ mod watch;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
-use kairo_cli::local::Service;
+use kairo_local::Service;
 use serde::Deserialize;
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;

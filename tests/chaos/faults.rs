@@ -9,8 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kairo_cli::local::{Postgres, Stack};
 use kairo_core::bus::Bus;
+use kairo_local::{Postgres, Stack};
 use tokio::{
     sync::Semaphore,
     task::JoinHandle,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use futures::future::try_join_all;
-use kairo_cli::local::{PgOptions, Postgres, Service, Stack, StackOptions, Tools, free_port};
+use kairo_local::{Postgres, Service, Stack, Tools, free_port};
 use serde_json::json;
 
 use super::{
@@ -52,13 +52,11 @@ struct Surroundings<'a> {
 impl Machine {
     /// Starts so many replicas of each service. `gateways` has an address for each.
     pub async fn start(folder: &Path, settings: &Settings, oracle: &Oracle, gateways: &[String]) -> Outcome<Self> {
-        let tools = Tools::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+        let tools = Tools::of_this_checkout()?;
         std::fs::create_dir_all(desks(folder))?;
-        let nats = Servers::start(tools.nats_server()?, folder, settings.servers);
-        let mut options = PgOptions::new(tools.postgres_bin()?, folder.join("postgres"));
-        options.template = Some(tools.postgres_templates());
-        options.ephemeral = true;
-        let (nats, postgres) = tokio::join!(nats, Postgres::start(options));
+        let nats = Servers::start(&tools, folder, settings.servers);
+        let postgres = Postgres::start(tools.ephemeral_postgres_in(folder.join("postgres"))?);
+        let (nats, postgres) = tokio::join!(nats, postgres);
         let (nats, postgres) = (nats?, postgres?);
         let database = postgres.create_database("kairo").await?;
         let model = simulator(folder, settings, oracle).await?;
@@ -112,16 +110,14 @@ pub fn work(folder: &Path) -> PathBuf {
 }
 
 fn stack(folder: &Path, index: usize) -> Outcome<Stack> {
-    let bins = StackOptions::bin_dir_of_this_build()?;
-    Ok(Stack::new(StackOptions::new(bins, folder.join(format!("logs/replica-{index}")))))
+    Ok(Stack::of_this_build(folder.join(format!("logs/replica-{index}")))?)
 }
 
 async fn simulator(folder: &Path, settings: &Settings, oracle: &Oracle) -> Outcome<Stack> {
     let file = folder.join("scenario.yaml");
     std::fs::write(&file, scenario::scenario(&oracle.host()))?;
     let mut stack = stack(folder, 0)?;
-    let simulator = stack.service(Service::ModelSim);
-    simulator.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(file.display().to_string());
+    let simulator = stack.simulator(&file);
     simulator.arg("--delay").arg(settings.model_delay.to_string()).arg("--seed").arg(settings.seed.to_string());
     simulator.arg("--number-answers").arg("--journal").arg(requests(folder).display().to_string());
     stack.start(Service::ModelSim).await?;

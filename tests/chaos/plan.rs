@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use kairo_cli::local::Service;
+use kairo_local::Service;
 use kairo_model_sim::Delay;
 
 use super::random::Random;

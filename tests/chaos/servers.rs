@@ -4,8 +4,8 @@ use std::{path::Path, time::Duration};
 
 use async_nats::jetstream;
 use futures::future::select_all;
-use kairo_cli::local::{ClusterMember, LocalError, NatsOptions, NatsServer, free_port};
 use kairo_core::subjects::EVENTS_STREAM;
+use kairo_local::{ClusterMember, LocalError, NatsServer, Tools, free_port};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Outcome, victim::Victim};
@@ -25,16 +25,16 @@ pub struct Servers {
 
 impl Servers {
     /// Starts so many in `folder`, and waits until they answer.
-    pub async fn start(binary: &Path, folder: &Path, servers: usize) -> Outcome<Self> {
+    pub async fn start(tools: &Tools, folder: &Path, servers: usize) -> Outcome<Self> {
         if servers == 1 {
-            let server = NatsServer::start(NatsOptions::new(binary, folder.join("nats"))).await?;
+            let server = NatsServer::start(tools.nats_in(folder.join("nats"))?).await?;
             return Ok(Self { all: vec![server], cluster: None });
         }
         let ports = (0..servers).map(|_| free_port(None)).collect::<Result<Vec<_>, _>>()?;
         let mut all = Vec::new();
         for (index, port) in ports.iter().enumerate() {
             let name = name(index);
-            let mut options = NatsOptions::new(binary, folder.join(&name));
+            let mut options = tools.nats_in(folder.join(&name))?;
             options.cluster = Some(ClusterMember { name, port: *port, routes: ports.clone() });
             all.push(NatsServer::start(options).await?);
         }

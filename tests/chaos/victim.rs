@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use kairo_cli::local::{LocalError, Postgres};
+use kairo_local::{LocalError, Postgres};
 
 use super::machine::{self, Replica};
 

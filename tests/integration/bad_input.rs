@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use async_nats::HeaderMap;
 use futures::future::join_all;
 use jiff::Timestamp;
-use kairo_cli::local::Service as Program;
 use kairo_core::{
     bus::BusConfig,
     envelope::{Envelope, Origin},
     ids,
     subjects::{AGENT_MESSAGE, Route, Service, Store, TABLE},
 };
+use kairo_local::Service as Program;
 use kairo_proto::{
     Body,
     v1::{self, UserMessage},

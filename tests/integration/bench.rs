@@ -1,6 +1,6 @@
 //! The instruments of `scripts/bench`, in a form so small that only their working is shown, not a figure.
 
-use kairo_cli::local::StackOptions;
+use kairo_local::StackOptions;
 use serde_json::Value;
 use tokio::process::Command;
 

@@ -8,8 +8,8 @@ use axum::{
     response::Html,
     routing::{get, post},
 };
-use kairo_cli::local::{Service, free_port};
 use kairo_core::event_json::EventJson;
+use kairo_local::{Service, free_port};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{

@@ -1,9 +1,8 @@
 //! The bus against a real nats-server.
 
-use std::{ops::ControlFlow, path::PathBuf};
+use std::ops::ControlFlow;
 
 use jiff::Timestamp;
-use kairo_cli::local::{NatsOptions, NatsServer, Tools};
 use kairo_core::{
     bus::{
         Bus, BusError,
@@ -16,6 +15,7 @@ use kairo_core::{
     record::Raw,
     subjects::{self, AGENT_DECISION, AGENT_MESSAGE, Service, TOOL_RESULT},
 };
+use kairo_local::{NatsServer, Tools};
 use kairo_proto::v1::{AgentDecision, AgentMessage, ToolResult};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -30,9 +30,9 @@ pub struct Server {
 
 impl Server {
     pub async fn start() -> Self {
-        let tools = Tools::find(&PathBuf::from(env!("CARGO_MANIFEST_DIR"))).expect("run ./scripts/test");
+        let tools = Tools::of_this_checkout().expect("run ./scripts/test");
         let folder = tempfile::tempdir().unwrap();
-        let options = NatsOptions::new(tools.nats_server().unwrap(), folder.path().join("nats"));
+        let options = tools.nats_in(folder.path().join("nats")).unwrap();
         Self { nats: NatsServer::start(options).await.unwrap(), _folder: folder }
     }
 

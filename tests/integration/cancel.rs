@@ -1,7 +1,7 @@
 //! Stopping a tool call in flight by asking the agent to, whatever tool it is and wherever it is carried out.
 
-use kairo_cli::local::{Service, Tools};
 use kairo_core::event_json::EventJson;
+use kairo_local::{Service, Tools};
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::{
@@ -58,7 +58,7 @@ async fn assert_stopped(world: &World, sent: &Sent) -> Sent {
 
 #[tokio::test]
 async fn a_tool_of_an_mcp_server_is_stopped_on_whichever_replica_has_it() {
-    let tools = Tools::find(env!("CARGO_MANIFEST_DIR").as_ref()).expect("run ./scripts/test");
+    let tools = Tools::of_this_checkout().expect("run ./scripts/test");
     let Some(everything) = tools.mcp_everything() else {
         eprintln!("skipped: this machine has no Node");
         return;

@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, net::TcpListener};
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use kairo_cli::local::Service;
 use kairo_core::{
     bus::append::Outgoing,
     envelope::{Envelope, Origin},
     ids,
     subjects::{Service as Core, USER_MESSAGE},
 };
+use kairo_local::Service;
 use kairo_proto::v1::{self, UserMessage};
 use serde_json::{Value, json};
 use tokio::{task::JoinHandle, time::timeout};

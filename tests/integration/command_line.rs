@@ -2,8 +2,8 @@
 
 use std::process::Output;
 
-use kairo_cli::local::StackOptions;
 use kairo_core::subjects::Service;
+use kairo_local::StackOptions;
 use serde_json::Value;
 use tokio::process::Command;
 

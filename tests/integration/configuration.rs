@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use kairo_cli::local::{Service, StackOptions};
+use kairo_local::{Service, StackOptions};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 

@@ -2,11 +2,11 @@
 //! messages again as soon as it is said to.
 
 use futures::StreamExt;
-use kairo_cli::local::Service;
 use kairo_core::{
     bus::congestion::{self, Congestion, Queue},
     subjects::CONGESTION_BUCKET,
 };
+use kairo_local::Service;
 use kairo_proto::v1::{SendMessageRequest, SendMessageResponse};
 use reqwest::Response;
 use serde_json::{Value, json};

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_nats::jetstream::consumer::{DeliverPolicy, pull::OrderedConfig};
 use futures::{StreamExt, future::join_all};
-use kairo_cli::local::Service;
 use kairo_core::{
     bus::Bus,
     event_json::EventJson,
@@ -13,6 +12,7 @@ use kairo_core::{
     record::Raw,
     subjects::{AGENT_MESSAGE, EVENTS_STREAM, USER_MESSAGE},
 };
+use kairo_local::Service;
 use kairo_proto::{
     Body,
     v1::{self, UserMessage},

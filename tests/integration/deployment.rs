@@ -8,7 +8,7 @@ use std::{
     process::{Command, Output},
 };
 
-use kairo_cli::local::{Service, StackOptions};
+use kairo_local::{Service, StackOptions};
 use serde_json::Value;
 
 /// What stands for whatever a deployment takes from its secrets: all of them are texts, one is a URL, one is a key.

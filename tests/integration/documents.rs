@@ -8,15 +8,13 @@ use std::{
 };
 
 use clap::CommandFactory;
-use kairo_cli::{
-    commands::Arguments,
-    local::{Service, StackOptions},
-};
+use kairo_cli::commands::Arguments;
 use kairo_core::{
     config::SECTIONS,
     subjects::{Emitter, Store, TABLE},
 };
 use kairo_gateway::endpoints;
+use kairo_local::{Service, StackOptions};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures::future::join_all;
-use kairo_cli::local::Service;
+use kairo_local::Service;
 use reqwest::Response;
 use serde_json::Value;
 use sqlx::{Connection, PgConnection};

@@ -3,7 +3,7 @@
 mod client;
 
 use futures::StreamExt;
-use kairo_cli::local::Service;
+use kairo_local::Service;
 use kairo_proto::v1::{self, Place, StreamRequest, StreamResponse, stream_response::Shown};
 use reqwest::Method;
 use serde_json::{Value, json};

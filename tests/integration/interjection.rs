@@ -1,10 +1,10 @@
 //! Talking to an agent while its action runs: it answers from what the log says of it.
 
-use kairo_cli::local::Service;
 use kairo_core::{
     event_json::EventJson,
     vocabulary::{FIRST, READER, READER_HEADER},
 };
+use kairo_local::Service;
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -3,8 +3,8 @@
 use std::{path::Path, time::Duration};
 
 use futures::{SinkExt, StreamExt};
-use kairo_cli::local::{Service, StackOptions};
 use kairo_gateway::{Access, Limited, Needs, Scope};
+use kairo_local::{Service, StackOptions};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::process::Command;

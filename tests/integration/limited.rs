@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use futures::{SinkExt, StreamExt};
-use kairo_cli::local::Service;
 use kairo_core::event_json::EventJson;
+use kairo_local::Service;
 use kairo_proto::v1;
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Lists page by page, filtered; and one of each by its id.
 
-use kairo_cli::local::Service;
+use kairo_local::Service;
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use uuid::Uuid;

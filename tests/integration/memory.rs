@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use kairo_cli::local::{Service, StackOptions};
+use kairo_local::{Service, StackOptions};
 use serde_json::json;
 
 use crate::world::Wanted;

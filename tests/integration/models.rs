@@ -1,8 +1,8 @@
 //! Models that fail in all the ways endpoints do: each failure is an event, and within limits there is another try.
 
 use futures::{StreamExt, future::join_all};
-use kairo_cli::local::Service;
 use kairo_core::event_json::EventJson;
+use kairo_local::Service;
 use kairo_proto::{Body, ContentType, v1};
 use serde_json::Value;
 

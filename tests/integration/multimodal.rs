@@ -1,8 +1,8 @@
 //! Images and audio of messages: stored once under the digest of their bytes, named by events, shown to models.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use kairo_cli::local::Service;
 use kairo_core::{event_json::EventJson, media};
+use kairo_local::Service;
 use kairo_proto::v1;
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use std::process::Stdio;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use kairo_cli::local::Service;
 use kairo_core::{event_json::EventJson, media};
+use kairo_local::Service;
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::{

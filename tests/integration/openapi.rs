@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kairo_cli::local::Service;
+use kairo_local::Service;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::process::Command;

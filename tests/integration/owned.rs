@@ -6,11 +6,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::join_all;
 use kairo_agent_runtime::{decode_snapshot, snapshot_key};
-use kairo_cli::local::Service;
 use kairo_core::{
     ids::Name,
     subjects::{EVENTS_STREAM, SNAPSHOTS_BUCKET},
 };
+use kairo_local::Service;
 use kairo_proto::Body;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};

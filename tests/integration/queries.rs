@@ -5,7 +5,7 @@ mod cases;
 
 use std::{fs, path::Path};
 
-use kairo_cli::local::{PgOptions, Postgres, Tools};
+use kairo_local::{Postgres, Tools};
 use serde_json::Value;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Executor, PgConnection, SqlSafeStr, postgres::PgConnectOptions, query_scalar,
@@ -20,11 +20,9 @@ const ROWS: &str = include_str!("queries/rows.sql");
 
 /// A Postgres with the schema of the read model, in the default schema.
 async fn postgres() -> (PgConnection, Postgres, TempDir) {
-    let tools = Tools::find(Path::new(ROOT)).expect("run ./scripts/test");
+    let tools = Tools::of_this_checkout().expect("run ./scripts/test");
     let folder = tempfile::tempdir().unwrap();
-    let mut options = PgOptions::new(tools.postgres_bin().unwrap(), folder.path().join("postgres"));
-    options.template = Some(tools.postgres_templates());
-    options.ephemeral = true;
+    let options = tools.ephemeral_postgres_in(folder.path().join("postgres")).unwrap();
     let postgres = Postgres::start(options).await.unwrap();
     let url: PgConnectOptions = postgres.url("postgres").parse().unwrap();
     let mut connection = url.connect().await.unwrap();

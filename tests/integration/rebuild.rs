@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use kairo_cli::local::Service;
+use kairo_local::Service;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use kairo_cli::local::Service;
 use kairo_core::log_message::LogMessage;
+use kairo_local::Service;
 use kairo_proto::{
     Body, ContentType,
     v1::{AgentDecision, agent_action::Action, decided_event::Event},

@@ -3,7 +3,7 @@
 
 use std::{env, process::Command};
 
-use kairo_cli::local::StackOptions;
+use kairo_local::StackOptions;
 use serde_json::{Value, json};
 
 use crate::world::Wanted;

@@ -6,8 +6,8 @@ use std::{
 };
 
 use futures::stream;
-use kairo_cli::local::Service;
 use kairo_core::telemetry::Traceparent;
+use kairo_local::Service;
 use opentelemetry_proto::tonic::{
     collector::trace::v1::{
         ExportTraceServiceRequest, ExportTraceServiceResponse,

@@ -2,8 +2,8 @@
 
 use async_nats::jetstream::kv::Operation;
 use futures::{SinkExt, StreamExt, future::join_all};
-use kairo_cli::local::Service;
 use kairo_core::subjects::TICKETS_BUCKET;
+use kairo_local::Service;
 use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio_tungstenite::{

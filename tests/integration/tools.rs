@@ -1,48 +1,18 @@
 //! Tools through whole turns: MCP servers from the registries, the built-in ones, and calls that must not work.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use futures::future::join_all;
-use kairo_cli::local::{Process, ProcessSpec, Service};
 use kairo_core::event_json::EventJson;
+use kairo_local::{OtherServer, Service, Tools};
 use kairo_proto::v1;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::TcpListener,
 };
 
 use crate::world::{Sent, Wanted, World};
-
-/// Far above what a Node.js program needs to start.
-const START: Duration = Duration::from_secs(60);
-
-fn installed(variable: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set; run ./scripts/test"))
-}
-
-/// `server-everything` over streamable HTTP.
-struct Endpoint {
-    url: String,
-    _process: Process,
-    _folder: TempDir,
-}
-
-impl Endpoint {
-    async fn start() -> Self {
-        // Free a moment ago; should somebody take it first, the server says so and ends.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let folder = tempfile::tempdir().unwrap();
-        let mut spec = ProcessSpec::new("everything", installed("KAIRO_MCP_EVERYTHING"), folder.path().join("log"));
-        spec = spec.args(["streamableHttp"]);
-        spec.env.push(("PORT".to_owned(), port.to_string()));
-        spec.ready = |line| line.contains("listening on port");
-        let mut process = Process::spawn(spec).await.unwrap();
-        process.ready(START).await.unwrap();
-        Self { url: format!("http://127.0.0.1:{port}/mcp"), _process: process, _folder: folder }
-    }
-}
 
 /// A web server that answers everything with the same words, until the test ends.
 async fn web() -> SocketAddr {
@@ -105,11 +75,13 @@ async fn mcp_servers_from_npm_and_pypi_are_called_through_whole_turns() {
         ("mars", "time.get_current_time", json!({ "timezone": "Mars/Olympus" })),
         ("nothing", "time.get_current_time", json!({ "zone": "UTC" })),
     ];
-    let endpoint = Endpoint::start().await;
+    let tools = Tools::of_this_checkout().expect("run ./scripts/test");
+    let everything = tools.mcp_everything().expect("Node is needed");
+    let web = OtherServer::mcp_everything(everything).await.unwrap();
     let servers = json!([
-        { "name": "time", "command": installed("KAIRO_MCP_TIME") },
-        { "name": "all", "command": installed("KAIRO_MCP_EVERYTHING") },
-        { "name": "web", "url": endpoint.url },
+        { "name": "time", "command": tools.mcp_time().unwrap() },
+        { "name": "all", "command": everything },
+        { "name": "web", "url": web.url("/mcp") },
     ]);
     let world = Wanted::new(&scenario(&calls))
         .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__MCP", servers.to_string())

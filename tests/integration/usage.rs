@@ -1,6 +1,6 @@
 //! What models took: every call of every decision, counted once, at the configured prices.
 
-use kairo_cli::local::Service;
+use kairo_local::Service;
 use serde_json::{Value, json};
 
 use crate::{

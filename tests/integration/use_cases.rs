@@ -16,9 +16,9 @@ use kairo_cli::{
         steps::{Chain, chains},
         template::morning,
     },
-    local::{Service, StackOptions, Tools},
 };
 use kairo_core::event_json::EventJson;
+use kairo_local::{Service, StackOptions, Tools};
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -238,7 +238,7 @@ async fn case_6_a_task_that_waits_for_a_mail() {
 
 /// `kairo example …`, whose temporary files are in a folder of the test's.
 fn command(arguments: &[&str], folder: &TempDir) -> tokio::process::Command {
-    let tools = Tools::find(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let tools = Tools::of_this_checkout().unwrap();
     let program = StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
     let mut command = tokio::process::Command::new(program);
     command

@@ -4,7 +4,6 @@
 use futures::StreamExt;
 use jiff::Timestamp;
 use kairo_agent_runtime::SNAPSHOT_FORMAT;
-use kairo_cli::local::Service;
 use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig},
     envelope::{Envelope, Origin},
@@ -16,6 +15,7 @@ use kairo_core::{
     },
     vocabulary::{FIRST, READER, READER_HEADER},
 };
+use kairo_local::Service;
 use kairo_proto::{
     Body,
     v1::{

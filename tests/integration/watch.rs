@@ -3,8 +3,8 @@
 
 use std::process::{Output, Stdio};
 
-use kairo_cli::local::{Service, StackOptions, free_port};
 use kairo_core::event_json::EventJson;
+use kairo_local::{Service, StackOptions, free_port};
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::{

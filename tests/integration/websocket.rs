@@ -4,8 +4,8 @@ pub mod client;
 mod late;
 
 use futures::SinkExt;
-use kairo_cli::local::Service;
 use kairo_core::{event_json::EventJson, ids};
+use kairo_local::Service;
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;

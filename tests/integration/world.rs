@@ -16,13 +16,13 @@ use std::{
 };
 
 use async_nats::jetstream::consumer::{Info as ConsumerInfo, PullConsumer};
-use kairo_cli::local::{NatsOptions, NatsServer, PgOptions, Postgres, Service, Stack, StackOptions, Tools};
 use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig},
     event_json::EventJson,
     ids::{self, Name},
     subjects::{Consumer, Service as Core},
 };
+use kairo_local::{NatsServer, Postgres, Servers, Service, Stack, Tools};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -111,25 +111,18 @@ impl Wanted {
 
     /// Starts it all.
     pub async fn start(self) -> World {
-        let tools = Tools::find(&PathBuf::from(env!("CARGO_MANIFEST_DIR"))).expect("run ./scripts/test");
+        let tools = Tools::of_this_checkout().expect("run ./scripts/test");
         let folder = tempfile::tempdir().unwrap();
-        let mut options = NatsOptions::new(tools.nats_server().unwrap(), folder.path().join("nats"));
-        options.monitor = self.monitored;
-        let nats = NatsServer::start(options);
+        let mut nats = tools.nats_in(folder.path().join("nats")).unwrap();
+        nats.monitor = self.monitored;
         let data = self.postgres.clone().unwrap_or_else(|| folder.path().join("postgres"));
-        let mut options = PgOptions::new(tools.postgres_bin().unwrap(), data);
-        options.template = Some(tools.postgres_templates());
-        options.ephemeral = true;
-        let (nats, postgres) = tokio::join!(nats, Postgres::start(options));
-        let (nats, postgres) = (nats.unwrap(), postgres.unwrap());
-        let database = postgres.create_database("kairo").await.unwrap();
+        let postgres = tools.ephemeral_postgres_in(data).unwrap();
+        let Servers { nats, postgres, database } = Servers::start(nats, postgres).await.unwrap();
 
-        let bins = StackOptions::bin_dir_of_this_build().unwrap();
-        let mut stack = Stack::new(StackOptions::new(bins, folder.path().join("logs")));
+        let mut stack = Stack::of_this_build(folder.path().join("logs")).unwrap();
         let scenario = folder.path().join("scenario.yaml");
         std::fs::write(&scenario, &self.scenario).unwrap();
-        let simulator = stack.service(Service::ModelSim);
-        simulator.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(scenario.display().to_string());
+        stack.simulator(&scenario);
         stack.start(Service::ModelSim).await.unwrap();
         self.configure(&mut stack, &nats, &database, folder.path());
         let wanted = [Service::Projector, Service::ProcessSupervisor, Service::ToolRunner];

@@ -377,6 +377,9 @@ pub struct AgentDecision {
     /// The lowest version of readers that understand it.
     #[prost(uint32, tag = "9")]
     pub reader: u32,
+    /// Model calls that were made since the decision before and that nothing came of. From epoch 2 on.
+    #[prost(message, repeated, tag = "10")]
+    pub given_up: ::prost::alloc::vec::Vec<GivenUpCall>,
 }
 impl ::prost::Name for AgentDecision {
     const NAME: &'static str = "AgentDecision";
@@ -1088,6 +1091,39 @@ impl ::prost::Name for Completion {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.Completion".into()
+    }
+}
+/// A model call that was given up: what it answered, if it did, is part of no decision, but may have to be paid for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenUpCall {
+    #[prost(string, tag = "1")]
+    pub tier: ::prost::alloc::string::String,
+    /// Empty where no answer said it.
+    #[prost(string, tag = "2")]
+    pub model: ::prost::alloc::string::String,
+    /// As in Completion.
+    #[prost(string, tag = "3")]
+    pub request_digest: ::prost::alloc::string::String,
+    /// 0 where the call was cut short: then nobody knows.
+    #[prost(uint64, tag = "4")]
+    pub input_tokens: u64,
+    #[prost(uint64, tag = "5")]
+    pub output_tokens: u64,
+    #[prost(uint32, tag = "6")]
+    pub latency_ms: u32,
+    /// unused (it was answered, and the decision that it was made for was made otherwise, here or elsewhere) or
+    /// interrupted (nobody waited for the answer)
+    #[prost(string, tag = "7")]
+    pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for GivenUpCall {
+    const NAME: &'static str = "GivenUpCall";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenUpCall".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenUpCall".into()
     }
 }
 /// Digests of what a model was asked: the first 8 bytes of a SHA-256, 0 where there was nothing.
@@ -1816,6 +1852,12 @@ pub struct ServiceStatus {
     pub decisions: u64,
     #[prost(uint64, tag = "12")]
     pub model_requests: u64,
+    /// The newest version of messages that it reads.
+    #[prost(uint32, tag = "13")]
+    pub reader: u32,
+    /// Agents of its partitions that wait for a replica that reads newer messages.
+    #[prost(message, repeated, tag = "14")]
+    pub parked: ::prost::alloc::vec::Vec<ParkedAgent>,
 }
 impl ::prost::Name for ServiceStatus {
     const NAME: &'static str = "ServiceStatus";
@@ -1825,6 +1867,33 @@ impl ::prost::Name for ServiceStatus {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ServiceStatus".into()
+    }
+}
+/// An agent whose log goes on with something that its owner does not understand, and that nobody who is there does.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ParkedAgent {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// Where in the log that is.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+    /// The version of readers that it takes.
+    #[prost(uint32, tag = "3")]
+    pub reader: u32,
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// What came since for the agent, that message included.
+    #[prost(uint64, tag = "5")]
+    pub waiting: u64,
+}
+impl ::prost::Name for ParkedAgent {
+    const NAME: &'static str = "ParkedAgent";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ParkedAgent".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ParkedAgent".into()
     }
 }
 /// A partition of the log, as its owner sees it.
@@ -3004,6 +3073,12 @@ pub struct ReplicaRow {
     /// Requests it made to models, since it started.
     #[prost(uint64, tag = "12")]
     pub model_requests: u64,
+    /// The newest version of messages that it reads.
+    #[prost(uint32, tag = "13")]
+    pub reader: u32,
+    /// Agents of its partitions that wait for a replica that reads newer messages.
+    #[prost(message, repeated, tag = "14")]
+    pub parked: ::prost::alloc::vec::Vec<ParkedAgent>,
 }
 impl ::prost::Name for ReplicaRow {
     const NAME: &'static str = "ReplicaRow";
@@ -4596,6 +4671,9 @@ pub struct GetStatusResponse {
     /// Messages that were set aside.
     #[prost(uint64, tag = "5")]
     pub dead_letters: u64,
+    /// The epoch in force: the newest version of messages that is written.
+    #[prost(uint32, tag = "6")]
+    pub epoch: u32,
 }
 impl ::prost::Name for GetStatusResponse {
     const NAME: &'static str = "GetStatusResponse";
@@ -4753,6 +4831,27 @@ impl ::prost::Name for BasisModel {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.BasisModel".into()
+    }
+}
+/// From here on messages of this version are written: all readers that are there understand them. Type
+/// kairo.system.epoch.v1 on kairo.system.gateway.epoch, emitted by gateway when somebody raises the epoch, under the guard
+/// of that subject. The highest one is in force; where there is none, the one that the log began in.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Epoch {
+    #[prost(uint32, tag = "1")]
+    pub epoch: u32,
+    /// Version of the build that raised it.
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+}
+impl ::prost::Name for Epoch {
+    const NAME: &'static str = "Epoch";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Epoch".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Epoch".into()
     }
 }
 /// What the process supervisors can run. Type kairo.system.capabilities.v1 on

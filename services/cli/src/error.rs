@@ -2,7 +2,9 @@
 
 use std::io;
 
-use crate::{client::ClientError, local::LocalError};
+use kairo_local::LocalError;
+
+use crate::client::ClientError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,10 +1,9 @@
-//! The `kairo` command, and the means to run a private Kairo on one machine that it shares with the
-//! integration tests.
+//! The `kairo` command.
 //!
 //! [`commands`] holds a file for each command. They speak to the gateway through [`client`], find it through
 //! [`endpoint`], show events through [`chain`] and wait for replies through [`exchange`] and [`turn`], for what becomes
 //! of an order through [`order`]; what an agent asks on the way is a [`question`]. `kairo watch` folds events into a picture ([`watch`]). `kairo dev` ([`dev`]) starts
-//! everything through [`local`], and so does `kairo example` ([`example`]).
+//! everything through [`kairo_local`], and so does `kairo example` ([`example`]).
 
 pub mod chain;
 pub mod client;
@@ -15,7 +14,6 @@ mod error;
 pub mod example;
 pub mod exchange;
 mod lapse;
-pub mod local;
 pub mod order;
 pub mod question;
 mod secret_key;

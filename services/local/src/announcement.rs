@@ -9,21 +9,21 @@ const LISTENING: &str = "listening on ";
 
 /// The addresses in the line, without a trailing slash.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Announcement {
+pub(crate) struct Announcement {
     /// Base of `/healthz` and `/readyz`.
-    pub(super) health: Option<String>,
+    pub(crate) health: Option<String>,
     /// Where clients connect.
-    pub(super) url: Option<String>,
+    pub(crate) url: Option<String>,
 }
 
 /// Whether the line means to be an announcement, well formed or not.
-pub(super) fn is_one(line: &str) -> bool {
+pub(crate) fn is_one(line: &str) -> bool {
     [READY, LISTENING].iter().any(|start| line.trim_start().starts_with(start))
 }
 
 /// `None` if the line announces nothing. Words that are not known are passed over: a newer service
 /// may say more.
-pub(super) fn parse(line: &str) -> Option<Announcement> {
+pub(crate) fn parse(line: &str) -> Option<Announcement> {
     let line = line.trim();
     if let Some(url) = line.strip_prefix(LISTENING) {
         return Some(Announcement { health: None, url: Some(address(url)?) });

@@ -11,26 +11,26 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use super::error::LocalError;
-use super::lock::DirLock;
-use super::placement::{Account, reachable_dir, remove_dir};
+use crate::error::LocalError;
+use crate::lock::DirLock;
+use crate::placement::{Account, reachable_dir, remove_dir};
 
 /// The superuser of every cluster made here.
-pub(super) const SUPERUSER: &str = "kairo";
+pub(crate) const SUPERUSER: &str = "kairo";
 
 /// A cluster that can be started.
 #[derive(Clone)]
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     /// The folder as it was asked for; possibly a link to `real`.
     dir: PathBuf,
     real: PathBuf,
-    pub(super) password: String,
-    pub(super) account: Option<Account>,
+    pub(crate) password: String,
+    pub(crate) account: Option<Account>,
 }
 
 impl Cluster {
     /// The cluster in `dir`, made if it is not there. Blocks, for a second or so when it is made.
-    pub(super) fn open_or_create(bin_dir: &Path, dir: &Path, template: Option<&Path>) -> Result<Self, LocalError> {
+    pub(crate) fn open_or_create(bin_dir: &Path, dir: &Path, template: Option<&Path>) -> Result<Self, LocalError> {
         let account = Account::for_server(&data_of(dir))?;
         let real = reachable_dir(dir, account)?;
         let installed = major_version(bin_dir)?;
@@ -51,12 +51,12 @@ impl Cluster {
         Ok(Self { password: read(&password_of(&real))?, dir: dir.to_owned(), real, account })
     }
 
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         data_of(&self.real)
     }
 
     /// Removes it for good.
-    pub(super) fn remove(&self) -> std::io::Result<()> {
+    pub(crate) fn remove(&self) -> std::io::Result<()> {
         remove_dir(&self.dir)
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::process::Exit;
+use crate::process::Exit;
 
 /// Every text says what to do next; a process's own words are quoted from the end of its log.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ pub enum LocalError {
 
 impl LocalError {
     /// For `map_err`: what was being done (`"cannot read"`), and to which file.
-    pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { action, path, source }
     }

@@ -1,6 +1,6 @@
 //! A private Kairo on this machine: nats-server, Postgres and every service, each a real process.
 //!
-//! `kairo dev` and the integration tests start the same stack through this module, so it prints
+//! `kairo dev` and the integration tests start the same stack through this crate, so it prints
 //! nothing, reads no environment variable and takes every path, port and deadline as a parameter.
 //!
 //! Three promises hold for all that it starts:
@@ -8,7 +8,7 @@
 //! - it dies with us, even if we are killed with -9 ([`process`]);
 //! - waiting for it is waiting for an event (a line it prints, its exit) with a deadline.
 //!
-//! Dropping a value of this module kills and reaps its processes, which blocks for the moment that
+//! Dropping a value of this crate kills and reaps its processes, which blocks for the moment that
 //! the kernel needs. An orderly end is the `stop` method of each.
 
 mod announcement;
@@ -17,19 +17,23 @@ mod error;
 mod lock;
 mod log;
 mod nats;
+mod other_server;
 mod placement;
 mod port;
 mod postgres;
 mod process;
 mod process_tree;
+mod servers;
 mod stack;
 mod tools;
 
 pub use error::LocalError;
 pub use lock::DirLock;
 pub use nats::{ClusterMember, NatsOptions, NatsServer};
+pub use other_server::OtherServer;
 pub use port::free_port;
 pub use postgres::{PgOptions, Postgres};
 pub use process::{Exit, Process, ProcessSpec};
+pub use servers::Servers;
 pub use stack::{Replica, Service, ServiceSettings, Stack, StackOptions};
 pub use tools::Tools;

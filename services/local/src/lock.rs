@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 
-use super::error::LocalError;
+use crate::error::LocalError;
 
 /// Says that a folder is ours until this is dropped. Two servers on one store destroy it.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl DirLock {
     }
 
     /// Waits, blocking the thread, for a lock file whose holders all work for a bounded time.
-    pub(super) fn wait(path: &Path) -> Result<Self, LocalError> {
+    pub(crate) fn wait(path: &Path) -> Result<Self, LocalError> {
         let file = open(path)?;
         file.lock().map_err(LocalError::io("cannot lock", path))?;
         Ok(Self { _file: file })

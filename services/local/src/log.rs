@@ -11,7 +11,7 @@ const LIMIT_BYTES: u64 = 16 * 1024 * 1024;
 const TAIL_BYTES: u64 = 2_000;
 
 /// Appends lines to a file.
-pub(super) struct LogFile {
+pub(crate) struct LogFile {
     path: PathBuf,
     file: File,
     written: u64,
@@ -19,7 +19,7 @@ pub(super) struct LogFile {
 }
 
 impl LogFile {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Self::open_limited(path, LIMIT_BYTES)
     }
 
@@ -32,7 +32,7 @@ impl LogFile {
         Ok(Self { path: path.to_owned(), file, written, limit })
     }
 
-    pub(super) fn write(&mut self, line: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, line: &[u8]) -> io::Result<()> {
         if self.written >= self.limit {
             std::fs::rename(&self.path, self.path.with_added_extension("1"))?;
             self.file = append(&self.path)?;
@@ -49,7 +49,7 @@ fn append(path: &Path) -> io::Result<File> {
 }
 
 /// The last lines of a log, for an error's text. A log that cannot be read says so itself.
-pub(super) fn tail(path: &Path) -> String {
+pub(crate) fn tail(path: &Path) -> String {
     read_tail(path).unwrap_or_else(|error| format!("(no log: {error})"))
 }
 

@@ -9,9 +9,9 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::error::LocalError;
-use super::port::{free_port, is_free};
-use super::process::{Exit, Process, ProcessSpec};
+use crate::error::LocalError;
+use crate::port::{free_port, is_free};
+use crate::process::{Exit, Process, ProcessSpec};
 
 /// The server logs this after its streams are recovered and its listener is open.
 const READY: &str = "Server is ready";
@@ -165,7 +165,7 @@ async fn greeting(port: u16, deadline: Duration, process: &Process) -> Result<()
             name: "nats-server".to_owned(),
             deadline,
             log: process.log().to_owned(),
-            tail: super::log::tail(process.log()),
+            tail: crate::log::tail(process.log()),
         }),
     }
 }

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::error::LocalError;
+use crate::error::LocalError;
 
 /// Users that a server may run as when we are root, the best first.
 const SERVER_USERS: [&str; 2] = ["postgres", "nobody"];
 
 /// A user of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Account {
+pub(crate) struct Account {
     uid: u32,
     gid: u32,
 }
@@ -23,7 +23,7 @@ pub(super) struct Account {
 impl Account {
     /// Whom the server runs as: `None`, ourselves, unless we are root; then the owner of the data
     /// that is already there, else a user made for servers.
-    pub(super) fn for_server(data: &Path) -> Result<Option<Self>, LocalError> {
+    pub(crate) fn for_server(data: &Path) -> Result<Option<Self>, LocalError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
         }
@@ -41,12 +41,12 @@ impl Account {
             .ok_or_else(|| LocalError::io("no user postgres or nobody in", path)(io::ErrorKind::NotFound.into()))
     }
 
-    pub(super) fn setpriv_args(self) -> [String; 3] {
+    pub(crate) fn setpriv_args(self) -> [String; 3] {
         [format!("--reuid={}", self.uid), format!("--regid={}", self.gid), "--clear-groups".to_owned()]
     }
 
     /// Gives the file or folder (not what is in it) to this user.
-    pub(super) fn give(self, path: &Path) -> Result<(), LocalError> {
+    pub(crate) fn give(self, path: &Path) -> Result<(), LocalError> {
         chown(path, Some(self.uid), Some(self.gid)).map_err(LocalError::io("cannot chown", path))
     }
 
@@ -76,7 +76,7 @@ fn find(passwd: &str, name: &str) -> Option<Account> {
 ///
 /// As root in a place closed to others (a checkout under /root, a private temporary folder) the
 /// data lies in /var/tmp instead, and `dir` is a symbolic link to it.
-pub(super) fn reachable_dir(dir: &Path, account: Option<Account>) -> Result<PathBuf, LocalError> {
+pub(crate) fn reachable_dir(dir: &Path, account: Option<Account>) -> Result<PathBuf, LocalError> {
     let parent = dir.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(parent).map_err(LocalError::io("cannot create", parent))?;
     let dir = parent
@@ -115,7 +115,7 @@ fn point(link: &Path, target: &Path) -> Result<(), LocalError> {
 }
 
 /// Removes what [`reachable_dir`] made.
-pub(super) fn remove_dir(dir: &Path) -> io::Result<()> {
+pub(crate) fn remove_dir(dir: &Path) -> io::Result<()> {
     fs::remove_dir_all(dir.canonicalize()?)?;
     match dir.is_symlink() {
         true => fs::remove_file(dir),

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use super::error::LocalError;
+use crate::error::LocalError;
 
 /// Below Linux's ephemeral range (32768 and up): a client that keeps dialling a stopped server in
 /// that range can connect to itself and so take the port that the server needs again.
@@ -32,7 +32,7 @@ pub fn free_port(preferred: Option<u16>) -> Result<u16, LocalError> {
 }
 
 /// Whether a server could listen on it now. A connection of the past (TIME_WAIT) is no obstacle.
-pub(super) fn is_free(port: u16) -> bool {
+pub(crate) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 

@@ -10,12 +10,12 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use tokio::time::timeout;
 
-use super::cluster::{Cluster, SUPERUSER};
-use super::error::LocalError;
-use super::placement::remove_dir;
-use super::port::{free_port, is_free};
-use super::process::{Exit, Process, ProcessSpec};
-use super::process_tree;
+use crate::cluster::{Cluster, SUPERUSER};
+use crate::error::LocalError;
+use crate::placement::remove_dir;
+use crate::port::{free_port, is_free};
+use crate::process::{Exit, Process, ProcessSpec};
+use crate::process_tree;
 
 /// Logged when the server takes connections, after any recovery from a crash.
 const READY: &str = "database system is ready to accept connections";

@@ -21,9 +21,9 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_pro
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
-use super::error::LocalError;
-use super::log::{self, LogFile};
-use super::placement::Account;
+use crate::error::LocalError;
+use crate::log::{self, LogFile};
+use crate::placement::Account;
 
 /// A longer line goes to the log in pieces; no line can fill our memory.
 const LINE_LIMIT_BYTES: u64 = 64 * 1024;
@@ -50,7 +50,7 @@ pub struct ProcessSpec {
     /// Whether a line of output says that the process is ready.
     pub ready: fn(&str) -> bool,
     /// Another user to run as, which only root can ask for.
-    pub(super) account: Option<Account>,
+    pub(crate) account: Option<Account>,
 }
 
 impl ProcessSpec {
@@ -248,7 +248,7 @@ impl Process {
 
     /// Kills what is left of its group and gives its id back to the kernel. Afterwards it can only be
     /// asked how it ended.
-    pub(super) fn reap(&mut self) {
+    pub(crate) fn reap(&mut self) {
         let Some(waiter) = self.waiter.take() else {
             return;
         };
@@ -257,7 +257,7 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         if self.waiter.is_none() {
             return;
         }

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 /// Sends SIGKILL to a child of ours and to its children, and returns descriptors of the latter.
-pub(super) fn kill_with_children(parent: Pid) -> Vec<OwnedFd> {
+pub(crate) fn kill_with_children(parent: Pid) -> Vec<OwnedFd> {
     // Each may have ended meanwhile, which is as well.
     let _ = kill_process(parent, Signal::STOP);
     let children: Vec<OwnedFd> =
@@ -27,7 +27,7 @@ pub(super) fn kill_with_children(parent: Pid) -> Vec<OwnedFd> {
 }
 
 /// Blocks until none of these processes runs, or the deadline has passed; says whether they are gone.
-pub(super) fn gone(processes: &[OwnedFd], deadline: Duration) -> bool {
+pub(crate) fn gone(processes: &[OwnedFd], deadline: Duration) -> bool {
     let end = Instant::now() + deadline;
     processes.iter().all(|process| {
         let left = end.saturating_duration_since(Instant::now());
@@ -39,7 +39,7 @@ pub(super) fn gone(processes: &[OwnedFd], deadline: Duration) -> bool {
 }
 
 /// Descriptors of the processes whose working directory is this one. Those that have ended have none.
-pub(super) fn working_in(dir: &Path) -> Vec<OwnedFd> {
+pub(crate) fn working_in(dir: &Path) -> Vec<OwnedFd> {
     let works_here = |pid: &Pid| {
         let cwd = fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero()));
         cwd.is_ok_and(|cwd| cwd == dir)

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures::future::{join_all, select_all};
 
-use super::announcement::{self, Announcement};
-use super::error::LocalError;
-use super::process::{Exit, Process, ProcessSpec};
+use crate::announcement::{self, Announcement};
+use crate::error::LocalError;
+use crate::process::{Exit, Process, ProcessSpec};
 
 /// Kept from the services unless given to them: our own settings are not theirs, and a key belongs
 /// only where it is used.
@@ -147,6 +147,13 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// The services of the build that the running program is part of, with their logs in this folder. Nothing runs yet.
+    pub fn of_this_build(log_dir: impl Into<PathBuf>) -> Result<Self, LocalError> {
+        let bin_dir = StackOptions::bin_dir_of_this_build();
+        let bin_dir = bin_dir.map_err(LocalError::io("cannot find", "the folder of this program"))?;
+        Ok(Self::new(StackOptions::new(bin_dir, log_dir)))
+    }
+
     /// Nothing runs yet.
     pub fn new(options: StackOptions) -> Self {
         Self { options, common: ServiceSettings::default(), settings: BTreeMap::new(), replicas: BTreeMap::new() }
@@ -161,6 +168,12 @@ impl Stack {
     /// settings.
     pub fn service(&mut self, service: Service) -> &mut ServiceSettings {
         self.settings.entry(service).or_default()
+    }
+
+    /// The settings of a simulator that plays this scenario, on a port of its own.
+    pub fn simulator(&mut self, scenario: &Path) -> &mut ServiceSettings {
+        let settings = self.service(Service::ModelSim);
+        settings.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(scenario.display().to_string())
     }
 
     /// Starts one more replica, waits until it is ready, and returns its index.

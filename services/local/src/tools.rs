@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::error::LocalError;
+use crate::{NatsOptions, PgOptions, error::LocalError};
 
 /// Where in a checkout the tools lie.
 const DIR: &str = ".kairo/tools";
@@ -16,6 +16,11 @@ pub struct Tools {
 }
 
 impl Tools {
+    /// The tools of the checkout that this was built from, for tests.
+    pub fn of_this_checkout() -> Result<Self, LocalError> {
+        Self::find(Path::new(env!("CARGO_MANIFEST_DIR")))
+    }
+
     /// The tools of the checkout that `start` lies in.
     pub fn find(start: &Path) -> Result<Self, LocalError> {
         start
@@ -38,8 +43,21 @@ impl Tools {
         self.need("KAIRO_POSTGRES_BIN")
     }
 
-    /// Where ready-made database clusters are kept; see [`super::PgOptions::template`].
-    pub fn postgres_templates(&self) -> PathBuf {
+    /// A nats-server with its data in this folder.
+    pub fn nats_in(&self, data_dir: impl Into<PathBuf>) -> Result<NatsOptions, LocalError> {
+        Ok(NatsOptions::new(self.nats_server()?, data_dir))
+    }
+
+    /// A Postgres for tests, with its data in this folder until it is dropped.
+    pub fn ephemeral_postgres_in(&self, data_dir: impl Into<PathBuf>) -> Result<PgOptions, LocalError> {
+        let mut options = PgOptions::new(self.postgres_bin()?, data_dir);
+        options.template = Some(self.postgres_templates());
+        options.ephemeral = true;
+        Ok(options)
+    }
+
+    /// Where ready-made database clusters are kept; see [`crate::PgOptions::template`].
+    fn postgres_templates(&self) -> PathBuf {
         self.dir.join("postgres-templates")
     }
 
@@ -51,6 +69,16 @@ impl Tools {
     /// A stdio MCP server from npm, `server-everything`; `None` on a machine without Node.
     pub fn mcp_everything(&self) -> Option<&Path> {
         self.need("KAIRO_MCP_EVERYTHING").ok()
+    }
+
+    /// An SMTP server from PyPI, `aiosmtpd`; there after `scripts/setup --tests`.
+    pub fn smtp_server(&self) -> Result<&Path, LocalError> {
+        self.need("KAIRO_SMTP_SERVER")
+    }
+
+    /// An IMAP server from PyPI, `pymap`; there after `scripts/setup --tests`.
+    pub fn imap_server(&self) -> Result<&Path, LocalError> {
+        self.need("KAIRO_IMAP_SERVER")
     }
 
     fn need(&self, key: &'static str) -> Result<&Path, LocalError> {

@@ -1,4 +1,4 @@
-//! The private stack on real servers and real processes: see `kairo_cli::local`.
+//! The private stack on real servers and real processes: see `kairo_local`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::fs::{self, File};
@@ -6,9 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kairo_cli::local::{
-    Exit, LocalError, NatsOptions, NatsServer, PgOptions, Postgres, Process, ProcessSpec, Service, Stack, StackOptions,
-    Tools,
+use kairo_local::{
+    Exit, LocalError, NatsServer, PgOptions, Postgres, Process, ProcessSpec, Service, Stack, StackOptions, Tools,
 };
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
@@ -17,7 +16,7 @@ use tokio::time::timeout;
 const DEADLINE: Duration = Duration::from_secs(30);
 
 fn tools() -> Tools {
-    Tools::find(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap()
+    Tools::of_this_checkout().unwrap()
 }
 
 /// A folder that only we can enter, as a checkout under /root is.
@@ -28,11 +27,7 @@ fn closed_dir() -> TempDir {
 }
 
 fn test_postgres(dir: &Path) -> PgOptions {
-    let tools = tools();
-    let mut options = PgOptions::new(tools.postgres_bin().unwrap(), dir.join("postgres"));
-    options.template = Some(tools.postgres_templates());
-    options.ephemeral = true;
-    options
+    tools().ephemeral_postgres_in(dir.join("postgres")).unwrap()
 }
 
 async fn say_hello(url: &str) -> Result<String, sqlx::Error> {
@@ -43,7 +38,7 @@ async fn say_hello(url: &str) -> Result<String, sqlx::Error> {
 #[tokio::test]
 async fn nats_is_killed_and_comes_back_on_its_port() {
     let dir = tempfile::tempdir().unwrap();
-    let mut options = NatsOptions::new(tools().nats_server().unwrap(), dir.path().join("nats"));
+    let mut options = tools().nats_in(dir.path().join("nats")).unwrap();
     options.sync_always = true;
     options.monitor = true;
     let mut nats = NatsServer::start(options.clone()).await.unwrap();

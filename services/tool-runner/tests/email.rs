@@ -1,24 +1,20 @@
 //! `email.send`, kept in Sent and handed to a real SMTP server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
-use std::process::Stdio;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use kairo_core::config::Secret;
+use kairo_local::{OtherServer, Tools};
 use kairo_tool_runner::config::{MailConfig, ToolsConfig, WorkspaceConfig};
 use kairo_tool_runner::tool::{CallContext, ProgressReporter, ToolError, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-/// Far beyond what anything here takes: a test that reaches it hangs.
-const DEADLINE: Duration = Duration::from_secs(60);
 const ACTION: &str = "0199d2a4-0000-7000-8000-000000000001";
 
 /// A toolbox, and the folder of the agent `ann`.
@@ -167,51 +163,34 @@ async fn what_cannot_be_sent_is_refused_with_the_field() {
 }
 
 /// aiosmtpd on a port of its own, which puts what it takes into a Maildir.
-struct Server {
-    process: Child,
-    port: u16,
-    dir: TempDir,
-}
+struct Server(OtherServer);
 
 impl Server {
     async fn start(max_bytes: usize) -> Self {
-        let program = std::env::var("KAIRO_SMTP_SERVER").expect("KAIRO_SMTP_SERVER is not set; run ./scripts/test");
-        let dir = tempfile::tempdir().unwrap();
-        // Free a moment ago; should another process take it first, the server says so and ends.
-        let port =
-            std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap().port();
-        let mut process = Command::new(program)
-            .args(["-n", "-d", "-s", &max_bytes.to_string(), "-l", &format!("127.0.0.1:{port}")])
-            .args(["-c", "aiosmtpd.handlers.Mailbox"])
-            .arg(dir.path().join("taken"))
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
-        let listening =
-            async { while !lines.next_line().await.unwrap().expect("the server ended").contains("listening on") {} };
-        tokio::time::timeout(DEADLINE, listening).await.expect("the server does not start");
-        // Keeps reading, so that the server never waits for room in the pipe.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Self { process, port, dir }
+        let tools = Tools::of_this_checkout().expect("run ./scripts/test");
+        let arguments = |port, folder: &Path| {
+            let (size, place, taken) = (max_bytes.to_string(), format!("127.0.0.1:{port}"), folder.join("taken"));
+            let options = ["-n", "-d", "-s", &size, "-l", &place, "-c", "aiosmtpd.handlers.Mailbox"];
+            options.iter().map(OsString::from).chain([taken.into()]).collect()
+        };
+        let started = OtherServer::start(tools.smtp_server().unwrap(), |line| line.contains("listening on"), arguments);
+        Self(started.await.unwrap())
     }
 
     fn config(&self) -> MailConfig {
-        let url = Secret::new(format!("smtp://127.0.0.1:{}", self.port));
+        let url = Secret::new(format!("smtp://127.0.0.1:{}", self.0.port));
         MailConfig { smtp_url: Some(url), ..MailConfig::default() }
     }
 
     fn taken(&self) -> Vec<String> {
-        let files = fs::read_dir(self.dir.path().join("taken/new")).into_iter().flatten();
+        let files = fs::read_dir(self.0.folder.path().join("taken/new")).into_iter().flatten();
         files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect()
     }
 }
 
 #[tokio::test]
 async fn a_real_server_takes_the_mail_and_a_copy_is_kept() {
-    let mut server = Server::start(100_000).await;
+    let server = Server::start(100_000).await;
     let office = Office::open(server.config()).await;
     is_offered(&office, false);
     let body = "Grüße\n.\n..\nFrom here\n";
@@ -232,7 +211,7 @@ async fn a_real_server_takes_the_mail_and_a_copy_is_kept() {
     let refused = office.call_as("other", "email.send", long.clone()).await.unwrap_err();
     assert_eq!(refused.kind, ToolErrorKind::Failed, "{refused}");
     assert!(refused.message.contains("not sent") && refused.message.contains("552"), "{refused}");
-    server.process.kill().await.unwrap();
+    server.0.process.kill9().await.unwrap();
     let unreachable = office.call_as("other", "email.send", long).await.unwrap_err();
     assert_eq!(unreachable.kind, ToolErrorKind::Failed, "{unreachable}");
     assert_eq!((office.kept(), server.taken().len()), (1, 1));

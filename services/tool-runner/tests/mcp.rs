@@ -7,6 +7,7 @@ mod support;
 use std::os::unix::fs::PermissionsExt as _;
 
 use kairo_core::config::Secret;
+use kairo_local::OtherServer;
 use kairo_tool_runner::config::{McpServerConfig, ToolsConfig};
 use kairo_tool_runner::tool::{ProgressReporter, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
@@ -14,8 +15,8 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use support::{
-    Endpoint, Processes, call, config, context, everything, everything_program, first, killed_during_a_call, start,
-    time, time_program, within_deadline,
+    Processes, call, config, context, everything, everything_program, first, killed_during_a_call, start, time,
+    time_program, within_deadline,
 };
 
 #[tokio::test]
@@ -63,14 +64,15 @@ async fn a_server_of_the_older_handshake() {
 
 #[tokio::test]
 async fn a_server_over_streamable_http() {
-    let endpoint = within_deadline(Endpoint::start()).await;
-    let server = McpServerConfig { name: "web".to_owned(), url: Some(endpoint.url()), ..McpServerConfig::default() };
+    let endpoint = OtherServer::mcp_everything(everything_program().as_ref()).await.unwrap();
+    let server =
+        McpServerConfig { name: "web".to_owned(), url: Some(endpoint.url("/mcp")), ..McpServerConfig::default() };
     let toolbox = start(vec![server]).await;
     let sum = call(&toolbox, "web.get-sum", json!({"a": 2, "b": 40})).await.unwrap();
     assert!(sum.as_str().unwrap().contains("42"), "{sum}");
 
     // Its end is an error of the call, which can be repeated, and not of the runner.
-    endpoint.stop().await;
+    drop(endpoint);
     let gone = call(&toolbox, "web.echo", json!({"message": "hi"})).await.unwrap_err();
     assert_eq!(gone.kind, ToolErrorKind::Failed);
     assert!(call(&toolbox, "tools.now", json!({})).await.is_ok());

@@ -7,12 +7,11 @@
     reason = "a test fails by panicking"
 )]
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kairo_cli::local::{PgOptions, Postgres, Tools};
 use kairo_core::config::Secret;
+use kairo_local::{Postgres, Tools};
 use kairo_read_model::{INDEXES_SQL, PostgresConfig, Projection, READ_MODEL, ReadModel, TABLES_SQL, migrate};
 use kairo_tool_runner::builtin::memory::{MemorySearch, MemorySearchConfig, NAME};
 use kairo_tool_runner::config::ToolsConfig;
@@ -82,11 +81,9 @@ async fn toolbox(url: &str, wait_ms: u64) -> Toolbox {
 
 impl Library {
     async fn open(wait_ms: u64) -> Self {
-        let tools = Tools::find(&PathBuf::from(env!("CARGO_MANIFEST_DIR"))).expect("run ./scripts/test");
+        let tools = Tools::of_this_checkout().expect("run ./scripts/test");
         let folder = tempfile::tempdir().unwrap();
-        let mut options = PgOptions::new(tools.postgres_bin().unwrap(), folder.path().join("postgres"));
-        options.template = Some(tools.postgres_templates());
-        options.ephemeral = true;
+        let options = tools.ephemeral_postgres_in(folder.path().join("postgres")).unwrap();
         let postgres = Postgres::start(options).await.unwrap();
         let url = postgres.create_database("kairo").await.unwrap();
         let config = PostgresConfig { url: Secret::new(url.clone()), ..PostgresConfig::default() };

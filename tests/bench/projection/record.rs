@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use kairo_cli::local::Service;
 use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig},
     ids::{self, Name},
     record::Raw,
     subjects::Service as Core,
 };
+use kairo_local::Service;
 use kairo_proto::v1;
 use reqwest::Client;
 use serde_json::{Value, json};

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use async_nats::jetstream::{consumer::DeliverPolicy, consumer::pull};
 use futures::{StreamExt, TryStreamExt, stream};
-use kairo_cli::local::Service;
 use kairo_core::{
     bus::{Bus, append::Outgoing},
     ownership::checkpoint::Checkpoints,
     record::{Raw, Record},
     subjects::{Consumer, EVENTS_STREAM, Service as Core},
 };
+use kairo_local::Service;
 use kairo_proto::Body;
 use kairo_tests::multiply::{AGENT, Pattern, USER};
 

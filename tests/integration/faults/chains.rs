@@ -1,7 +1,7 @@
 //! Chains of an agent that plans, and whatever they wait for, while the services that carry them are killed.
 
-use kairo_cli::local::Service;
 use kairo_core::event_json::EventJson;
+use kairo_local::Service;
 use kairo_proto::v1;
 use serde_json::{Value, json};
 

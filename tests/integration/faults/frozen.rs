@@ -1,6 +1,6 @@
 //! A replica that is frozen while it thinks, given up, and comes back.
 
-use kairo_cli::local::Service;
+use kairo_local::Service;
 
 use super::{
     audit,

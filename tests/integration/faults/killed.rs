@@ -1,7 +1,7 @@
 //! kill -9 of each service, and of all at once, at every moment of a turn.
 
-use kairo_cli::local::Service;
 use kairo_core::subjects::Consumer;
+use kairo_local::Service;
 
 use super::{
     audit, read_model,

@@ -3,8 +3,8 @@
 
 use std::{ops::Range, path::PathBuf, process::Stdio, time::Duration};
 
-use kairo_cli::local::Service;
 use kairo_core::bus::Bus;
+use kairo_local::Service;
 use kairo_tests::multiply::{AGENT, Pattern, USER};
 use serde_json::{Value, json};
 use tokio::{process::Command, time::timeout};

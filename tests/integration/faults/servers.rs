@@ -1,6 +1,6 @@
 //! nats-server and Postgres, killed and started again during a turn.
 
-use kairo_cli::local::Service;
+use kairo_local::Service;
 
 use super::{
     audit, read_model,

@@ -10,8 +10,8 @@ use std::{
 
 use async_nats::HeaderMap;
 use jiff::{SignedDuration, Timestamp};
-use kairo_cli::local::Service;
 use kairo_core::{event_json::EventJson, ids};
+use kairo_local::Service;
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use tempfile::TempDir;

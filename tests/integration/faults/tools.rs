@@ -1,7 +1,7 @@
 //! Replicas lost while they carry out an action.
 
-use kairo_cli::local::{Service, Tools};
 use kairo_core::event_json::EventJson;
+use kairo_local::{Service, Tools};
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -46,7 +46,7 @@ fn with_slow_tool(everything: &str, folder: &TempDir) -> Wanted {
 
 #[tokio::test]
 async fn a_tool_that_cannot_be_repeated_is_in_doubt_when_its_runner_is_killed() {
-    let tools = Tools::find(env!("CARGO_MANIFEST_DIR").as_ref()).expect("run ./scripts/test");
+    let tools = Tools::of_this_checkout().expect("run ./scripts/test");
     let Some(everything) = tools.mcp_everything() else {
         eprintln!("skipped: this machine has no Node");
         return;

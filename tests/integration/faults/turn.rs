@@ -3,8 +3,8 @@
 
 use async_nats::Subscriber;
 use futures::StreamExt;
-use kairo_cli::local::Service;
 use kairo_core::subjects::LIVE_TOKEN;
+use kairo_local::Service;
 use kairo_proto::v1;
 use serde_json::json;
 use tokio::time::timeout;

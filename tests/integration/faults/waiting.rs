@@ -1,7 +1,7 @@
 //! What is asked of a user, and answered while the services that wait for the answer are dead.
 
-use kairo_cli::local::Service;
 use kairo_core::event_json::EventJson;
+use kairo_local::Service;
 use kairo_proto::v1;
 use serde_json::json;
 

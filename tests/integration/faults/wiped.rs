@@ -1,10 +1,10 @@
 //! Who owns what, and snapshots, are conveniences: wiped in mid-run, nothing changes.
 
-use kairo_cli::local::Service;
 use kairo_core::{
     event_json::EventJson,
     subjects::{MEMBERS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET},
 };
+use kairo_local::Service;
 use serde_json::{Value, json};
 
 use super::{audit, turn::wanted};

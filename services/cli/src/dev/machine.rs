@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use kairo_local::{Exit, LocalError, NatsOptions, NatsServer, PgOptions, Postgres, Process, Service, Stack, free_port};
+
 use super::{
     model::Model,
     place::Place,
@@ -9,14 +11,7 @@ use super::{
     servers::Servers,
     settings::{self, Wiring},
 };
-use crate::{
-    Error,
-    local::{
-        Exit, LocalError, NatsOptions, NatsServer, PgOptions, Postgres, Process, Service, Stack, StackOptions,
-        free_port,
-    },
-    secret_key,
-};
+use crate::{Error, secret_key};
 
 const DATABASE: &str = "kairo";
 
@@ -66,9 +61,7 @@ pub(crate) struct Machine {
 impl Machine {
     /// Nothing runs yet.
     pub(crate) fn new(place: &Place) -> Result<Self, Error> {
-        let bin_dir =
-            StackOptions::bin_dir_of_this_build().map_err(Error::file("find", "the folder of this program"))?;
-        Ok(Self { nats: None, postgres: None, stack: Stack::new(StackOptions::new(bin_dir, place.logs())) })
+        Ok(Self { nats: None, postgres: None, stack: Stack::of_this_build(place.logs())? })
     }
 
     /// Starts everything, each part when what it needs is ready.

@@ -5,10 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    Error,
-    local::{DirLock, Postgres},
-};
+use kairo_local::{DirLock, Postgres};
+
+use crate::Error;
 
 /// The data folder, held so that nobody else uses it.
 #[derive(Debug)]

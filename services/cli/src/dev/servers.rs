@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::local::{LocalError, Tools};
+use kairo_local::{LocalError, Tools};
 
 /// The programs that `scripts/setup` finds or installs.
 #[derive(Debug, PartialEq, Eq)]

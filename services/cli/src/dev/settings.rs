@@ -5,10 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use kairo_local::{Service, ServiceSettings};
 use serde_json::json;
 
 use super::model::Model;
-use crate::local::{Service, ServiceSettings};
 
 /// What agents may run as processes, as far as it is installed: harmless enough for one's own machine.
 const PROGRAMS: [&str; 6] = ["echo", "sleep", "date", "ls", "cat", "python3"];

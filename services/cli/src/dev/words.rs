@@ -4,12 +4,12 @@ use std::{fmt::Write, io, path::Path};
 
 use console::style;
 use jiff::tz::TimeZone;
+use kairo_local::Service;
 
 use super::{machine::Machine, model::Model, place::Place};
 use crate::{
     chain::{Chain, printable},
     exchange::Exchange,
-    local::Service,
     terminal,
     turn::Ending,
 };

@@ -7,6 +7,7 @@ use std::{
     process::ExitCode,
 };
 
+use kairo_local::free_port;
 use tempfile::TempDir;
 
 use super::{Options, files::Example, perform, search::Search};
@@ -15,7 +16,6 @@ use crate::{
     client::Client,
     dev::{Machine, Model, Place, Plan, Servers, Signals, say, step},
     endpoint::Published,
-    local::free_port,
 };
 
 /// Where a web search is configured; an example brings a stand-in if it is not.

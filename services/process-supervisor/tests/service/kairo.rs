@@ -1,11 +1,10 @@
 //! A private nats-server, replicas of the service, and what tool-runner would say to them.
 
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 
 use async_nats::{Message, Request, Subscriber};
 use futures::StreamExt;
 use jiff::Timestamp;
-use kairo_cli::local::{self, NatsOptions, NatsServer, Stack, StackOptions, Tools};
 use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig, append::Outgoing, follow::Newest},
     envelope::{Envelope, Origin},
@@ -16,6 +15,7 @@ use kairo_core::{
         SUPERVISORS_CONTROL, Service, TOOL_INVOKE, control_of, tail_of,
     },
 };
+use kairo_local::{NatsServer, Service as Program, Stack, Tools};
 use kairo_proto::{
     Body,
     v1::{
@@ -28,7 +28,7 @@ use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
-const SUPERVISOR: local::Service = local::Service::ProcessSupervisor;
+const SUPERVISOR: Program = Program::ProcessSupervisor;
 
 /// What may run: a shell, to have any program at hand, and one that is not there.
 pub const PROGRAMS: &str = r#"{"sh": "/bin/sh", "gone": "/no/such/program"}"#;
@@ -46,16 +46,15 @@ pub struct Kairo {
 impl Kairo {
     pub async fn start() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let tools = Tools::find(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("scripts/setup was run");
-        let nats = NatsOptions::new(tools.nats_server().expect("a nats-server"), dir.path().join("nats"));
+        let tools = Tools::of_this_checkout().expect("scripts/setup was run");
+        let nats = tools.nats_in(dir.path().join("nats")).expect("a nats-server");
         let nats = NatsServer::start(nats).await.expect("a server");
         let config = NatsConfig { url: nats.url(), ..NatsConfig::default() };
         let name = Name::parse("tool-runner-test").expect("a name");
         let bus = Bus::connect(Service::ToolRunner, name, &config, &BusConfig::default()).await.expect("a connection");
         bus.provision().await.expect("streams");
 
-        let bin = Path::new(env!("CARGO_BIN_EXE_kairo-process-supervisor")).parent().expect("a folder");
-        let mut stack = Stack::new(StackOptions::new(bin, dir.path()));
+        let mut stack = Stack::of_this_build(dir.path()).expect("a build");
         let work = dir.path().join("work").display().to_string();
         stack
             .common()

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use kairo_cli::local::{PgOptions, Postgres, Tools};
 use kairo_core::record::Record;
+use kairo_local::{Postgres, Tools};
 use kairo_proto::v1::{
     AgentApproval, AgentChoice, AgentMessage, ApprovalRequested, ChainEnded, ChainStarted, ChainStep, DecidedEvent,
     ProcessCanceled, ProcessExited, ProcessProgress, ProcessSpawned, TaskChanged, TaskFired, ThreadArchived,
@@ -184,11 +184,9 @@ fn shared(owners: &[usize], turns: &[(usize, usize)]) -> Vec<Vec<Record>> {
 #[test]
 fn however_the_log_is_shared_and_cut_the_rows_are_the_same() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let tools = Tools::find(env!("CARGO_MANIFEST_DIR").as_ref()).expect("run ./scripts/test");
+    let tools = Tools::of_this_checkout().expect("run ./scripts/test");
     let folder = tempfile::tempdir().unwrap();
-    let mut options = PgOptions::new(tools.postgres_bin().unwrap(), folder.path().join("postgres"));
-    options.template = Some(tools.postgres_templates());
-    options.ephemeral = true;
+    let options = tools.ephemeral_postgres_in(folder.path().join("postgres")).unwrap();
     let postgres = runtime.block_on(Postgres::start(options)).unwrap();
     let url: PgConnectOptions = postgres.url("postgres").parse().unwrap();
     let mut connection = runtime.block_on(url.connect()).unwrap();

@@ -1,6 +1,6 @@
 //! Crashes, replicas and retellings: the rows are those of an undisturbed run.
 
-use kairo_cli::local::Service::Projector;
+use kairo_local::Service::Projector;
 use kairo_read_model::READ_MODEL;
 
 use crate::{

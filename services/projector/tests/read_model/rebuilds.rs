@@ -1,6 +1,6 @@
 //! Other generations of the tables, built beside the live one: while it is used, and under fire.
 
-use kairo_cli::local::Service::Projector;
+use kairo_local::Service::Projector;
 use kairo_read_model::{Digests, READ_MODEL};
 use sqlx::AssertSqlSafe;
 

@@ -1,7 +1,7 @@
 //! Another version's read model, and the layout of before there were generations, stay as they are while this version's
 //! is built beside them.
 
-use kairo_cli::local::Service::Projector;
+use kairo_local::Service::Projector;
 use kairo_read_model::{READ_MODEL, ReadErrorKind};
 
 use crate::{

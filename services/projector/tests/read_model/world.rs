@@ -1,14 +1,14 @@
 //! A nats-server, a Postgres and projectors for one test.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
-use kairo_cli::local::{NatsOptions, NatsServer, PgOptions, Postgres, Service as Process, Stack, StackOptions, Tools};
 use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig, append::Outgoing},
     config::Secret,
     ids::{self, Name},
     subjects::{EVENTS_STREAM, Service},
 };
+use kairo_local::{NatsServer, Postgres, Servers, Service as Process, Stack, Tools};
 use kairo_read_model::{GENERATIONS_CHANNEL, Generation, PostgresConfig, READ_MODEL, ReadModel, Snapshot};
 use sqlx::{AssertSqlSafe, Connection, postgres::PgListener, query_scalar};
 use tempfile::TempDir;
@@ -45,18 +45,13 @@ pub struct World {
 impl World {
     /// One projector, with these variables on top.
     pub async fn start(settings: &[(&str, &str)]) -> Self {
-        let tools = Tools::find(&PathBuf::from(env!("CARGO_MANIFEST_DIR"))).expect("run ./scripts/test");
+        let tools = Tools::of_this_checkout().expect("run ./scripts/test");
         let folder = tempfile::tempdir().unwrap();
-        let nats = NatsServer::start(NatsOptions::new(tools.nats_server().unwrap(), folder.path().join("nats")));
-        let mut options = PgOptions::new(tools.postgres_bin().unwrap(), folder.path().join("postgres"));
-        options.template = Some(tools.postgres_templates());
-        options.ephemeral = true;
-        let (nats, postgres) = tokio::join!(nats, Postgres::start(options));
-        let (nats, postgres) = (nats.unwrap(), postgres.unwrap());
-        let database = postgres.create_database("kairo").await.unwrap();
+        let nats = tools.nats_in(folder.path().join("nats")).unwrap();
+        let postgres = tools.ephemeral_postgres_in(folder.path().join("postgres")).unwrap();
+        let Servers { nats, postgres, database } = Servers::start(nats, postgres).await.unwrap();
 
-        let bins = StackOptions::bin_dir_of_this_build().unwrap();
-        let mut stack = Stack::new(StackOptions::new(bins, folder.path().join("logs")));
+        let mut stack = Stack::of_this_build(folder.path().join("logs")).unwrap();
         let common = stack.common();
         common.env("KAIRO_NATS__URL", nats.url()).env("KAIRO_POSTGRES__URL", &database);
         // Short, as the tests wait for it.

@@ -1,6 +1,6 @@
 //! Whatever dies, the index holds in the end what a clean rebuild makes.
 
-use kairo_cli::local::Service;
+use kairo_local::Service;
 use kairo_read_model::{SEARCH, search::SearchQuery};
 
 use crate::{

@@ -1,21 +1,22 @@
 //! Mail on a real IMAP server: fetched once, whoever is killed, and left there as it was.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_imap::{Client, Session};
+use kairo_local::{OtherServer, Tools};
 use kairo_proto::{Body, v1::EmailReceived};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional};
+use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::process::{Child, Command};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -28,33 +29,23 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const PASSWORD: &str = "p/ss w\"rd";
 
 /// pymap, which keeps its mail in memory. Another one numbers mails in another way (UIDVALIDITY).
-struct Server {
-    process: Child,
-    port: u16,
-}
+struct Server(OtherServer);
 
 impl Server {
     async fn start(more: &[&str]) -> Self {
-        let program = std::env::var("KAIRO_IMAP_SERVER").expect("KAIRO_IMAP_SERVER is not set; run ./scripts/test");
-        // Free a moment ago; should another process take it first, the server says so and ends.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut process = Command::new(program)
-            .args(["--host", "127.0.0.1", "--port", &port.to_string(), "--no-tls", "dict"])
-            .args(["--demo-user", "ann@example.org", "--demo-password", PASSWORD])
-            .args(more)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let listening = tokio::time::timeout(DEADLINE, lines.next_line()).await.expect("the server does not start");
-        assert_eq!(listening.unwrap().as_deref(), Some("listening"));
-        Self { process, port }
+        let tools = Tools::of_this_checkout().expect("run ./scripts/test");
+        let arguments = |port: u16, _: &Path| {
+            let port = port.to_string();
+            let place = ["--host", "127.0.0.1", "--port", &port, "--no-tls", "dict"];
+            let user = ["--demo-user", "ann@example.org", "--demo-password", PASSWORD];
+            place.iter().chain(&user).chain(more).map(OsString::from).collect()
+        };
+        let started = OtherServer::start(tools.imap_server().unwrap(), |line| line.trim() == "listening", arguments);
+        Self(started.await.unwrap())
     }
 
     async fn session(&self) -> Session<TcpStream> {
-        let mut client = Client::new(TcpStream::connect(("127.0.0.1", self.port)).await.unwrap());
+        let mut client = Client::new(TcpStream::connect(("127.0.0.1", self.0.port)).await.unwrap());
         client.read_response().await.unwrap().unwrap();
         client.login("ann@example.org", PASSWORD).await.map_err(|(error, _)| error).unwrap()
     }
@@ -154,7 +145,7 @@ async fn mail_on_a_server_becomes_one_event_each_and_stays_as_it_is() {
     server.append(&["first", "second"], 1).await;
     let office = Office::new();
     // Long enough that only IDLE can tell in time.
-    let account = account(server.port, json!({"interval_ms": 600_000, "batch": 1}));
+    let account = account(server.0.port, json!({"interval_ms": 600_000, "batch": 1}));
     let mut kairo = office.open(2, &[account], &[]).await;
     let mails = announced(&kairo, &["first", "second"]).await;
     assert_eq!((mails[0].sender.as_str(), mails[0].body.as_str()), ("Sarah <sarah@example.org>", "About first."));
@@ -181,7 +172,7 @@ async fn no_mail_is_lost_or_fetched_twice_when_replicas_are_killed() {
     const MAILS: usize = 90;
     let server = Server::start(&[]).await;
     let office = Office::new();
-    let account = account(server.port, json!({"interval_ms": 200, "idle": false, "batch": 7}));
+    let account = account(server.0.port, json!({"interval_ms": 200, "idle": false, "batch": 7}));
     let mut kairo = office.open(2, &[account], &[]).await;
     let subjects: Vec<String> = (0..MAILS).map(|number| format!("mail {number:02}")).collect();
     let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
@@ -203,18 +194,18 @@ async fn no_mail_is_lost_or_fetched_twice_when_replicas_are_killed() {
 
 #[tokio::test]
 async fn a_server_that_comes_back_with_other_numbers_is_asked_for_what_came_since() {
-    let mut server = Server::start(&[]).await;
+    let server = Server::start(&[]).await;
     server.append(&["old", "older"], 10).await;
     server.append(&["newest"], 20).await;
-    let (office, front) = (Office::new(), Front::start(server.port, None).await);
+    let (office, front) = (Office::new(), Front::start(server.0.port, None).await);
     let kairo = office.open(1, &[account(front.port, json!({"interval_ms": 200}))], &[]).await;
     announced(&kairo, &["old", "older", "newest"]).await;
 
     let another = Server::start(&[]).await;
     another.append(&["old", "older"], 10).await;
     another.append(&["since"], 30).await;
-    front.lead_to(another.port);
-    server.process.kill().await.unwrap();
+    front.lead_to(another.0.port);
+    server.0.process.kill9().await.unwrap();
     announced(&kairo, &["since"]).await;
     another.append(&["after"], 5).await;
     announced(&kairo, &["after"]).await;
@@ -226,7 +217,7 @@ async fn a_server_that_comes_back_with_other_numbers_is_asked_for_what_came_sinc
 async fn mail_from_before_is_left_where_it_is_if_so_configured_and_long_mail_is_cut() {
     let server = Server::start(&["--demo-data"]).await;
     let office = Office::new();
-    let account = account(server.port, json!({"interval_ms": 200, "existing": false, "max_mail_bytes": 4_000}));
+    let account = account(server.0.port, json!({"interval_ms": 200, "existing": false, "max_mail_bytes": 4_000}));
     let kairo = office.open(1, &[account], &[]).await;
     // The state is there once the mailbox has been looked at.
     let looked_at = async {
@@ -268,8 +259,8 @@ async fn an_encrypted_connection_needs_a_certificate_that_is_trusted() {
     let bad = Front::start(0, Some(acceptor(&untrusted, &key))).await;
     let server = Server::start(&[]).await;
     server.append(&["secret"], 1).await;
-    good.lead_to(server.port);
-    bad.lead_to(server.port);
+    good.lead_to(server.0.port);
+    bad.lead_to(server.0.port);
     let encrypted = |front: &Front, agent: &str| {
         let mut account = account(front.port, json!({"interval_ms": 200, "agent": agent}));
         account["url"] = json!(account["url"].as_str().unwrap().replace("imap:", "imaps:"));
@@ -301,7 +292,7 @@ async fn a_server_that_makes_no_sense_keeps_nobody_else_from_their_mail() {
     ] {
         accounts.push(account(nonsense(said).await, json!({"agent": "bob", "timeout_ms": 2_000})));
     }
-    accounts.push(account(server.port, json!({"interval_ms": 200})));
+    accounts.push(account(server.0.port, json!({"interval_ms": 200})));
     let kairo = office.open(1, &accounts, &[]).await;
     server.append(&["sense"], 1).await;
     announced(&kairo, &["sense"]).await;

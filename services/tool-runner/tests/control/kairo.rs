@@ -1,11 +1,10 @@
 //! A private nats-server, replicas of the service, and what agents would decide.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use async_nats::jetstream::consumer::{DeliverPolicy, pull::OrderedConfig};
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use kairo_cli::local::{self, NatsOptions, NatsServer, Stack, StackOptions, Tools};
 use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig, append::Outgoing},
     envelope::{Envelope, Origin},
@@ -13,6 +12,7 @@ use kairo_core::{
     record::{Raw, Record},
     subjects::{AGENT_DECISION, EVENTS_STREAM, Route, Service, TOOL_INVOKE},
 };
+use kairo_local::{NatsServer, Service as Program, Stack, Tools};
 use kairo_proto::{
     Body,
     v1::{
@@ -30,7 +30,7 @@ use uuid::Uuid;
 
 /// Far beyond what anything here takes: a test that reaches it hangs.
 const DEADLINE: Duration = Duration::from_secs(60);
-const RUNNER: local::Service = local::Service::ToolRunner;
+const RUNNER: Program = Program::ToolRunner;
 
 pub struct Kairo {
     pub bus: Bus,
@@ -60,17 +60,15 @@ impl Kairo {
     /// With so many replicas, and this in their environment.
     pub async fn start(replicas: usize, env: &[(&str, String)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let tools = Tools::find(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("run ./scripts/test");
-        let nats = NatsOptions::new(tools.nats_server().unwrap(), dir.path().join("nats"));
-        let nats = NatsServer::start(nats).await.unwrap();
+        let tools = Tools::of_this_checkout().expect("run ./scripts/test");
+        let nats = NatsServer::start(tools.nats_in(dir.path().join("nats")).unwrap()).await.unwrap();
         let config = NatsConfig { url: nats.url(), ..NatsConfig::default() };
         let name = Name::parse("agent-runtime-test").unwrap();
         let bus = Bus::connect(Service::AgentRuntime, name, &config, &BusConfig::default()).await.unwrap();
         bus.provision().await.unwrap();
         let site = TcpListener::bind("127.0.0.1:0").await.unwrap();
 
-        let bin = Path::new(env!("CARGO_BIN_EXE_kairo-tool-runner")).parent().unwrap();
-        let mut stack = Stack::new(StackOptions::new(bin, dir.path()));
+        let mut stack = Stack::of_this_build(dir.path()).unwrap();
         let hosts = json!([site.local_addr().unwrap().to_string()]).to_string();
         stack
             .common()

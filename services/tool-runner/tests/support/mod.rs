@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Stdio;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,10 +9,8 @@ use kairo_core::config::Secret;
 use kairo_tool_runner::config::{McpServerConfig, ToolsConfig};
 use kairo_tool_runner::tool::{CallContext, CallResult, Progress, ProgressReporter, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -143,50 +140,5 @@ impl Processes {
     pub fn assert_gone(&self) {
         let left = self.pids();
         assert!(left.is_empty(), "left behind: {left:?}");
-    }
-}
-
-/// `server-everything` over streamable HTTP, on a port of its own.
-pub struct Endpoint {
-    server: Child,
-    port: u16,
-}
-
-impl Endpoint {
-    pub async fn start() -> Self {
-        // Free a moment ago; should another process take it first, the server says so and ends.
-        let port =
-            std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap().port();
-        let mut server = Command::new(everything_program())
-            .arg("streamableHttp")
-            .env("PORT", port.to_string())
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
-        loop {
-            let line = lines.next_line().await.unwrap();
-            if line.expect("the server ended").contains("listening on port") {
-                break;
-            }
-        }
-        // Keeps reading, so that the server never waits for room in the pipe.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Self { server, port }
-    }
-
-    pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/mcp", self.port)
-    }
-
-    pub async fn stop(mut self) {
-        let pid = self.server.id().unwrap();
-        let group = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-        kill_process_group(group, Signal::KILL).unwrap();
-        self.server.wait().await.unwrap();
     }
 }
