@@ -68,7 +68,8 @@ pub fn newer<'h>(
     read: &Result<Record, Unreadable>,
 ) -> Option<Newer> {
     let asked = header(READER_HEADER).and_then(|reader| reader.parse().ok()).unwrap_or(FIRST);
-    if asked > READER {
+    // Of an outsider it would be a way to have everybody wait for ever.
+    if asked > READER && is_of_service(header("ce-source")) {
         return Some(Newer { reader: asked, why: "its headers ask for newer readers".to_owned() });
     }
     match read {
@@ -108,7 +109,11 @@ fn is_of_kairo(subject: &str, type_name: &str, source: Option<&str>) -> bool {
     let version = type_name.strip_prefix(&format!("kairo.{noun}.{verb}.v"));
     let is_numbered = version.is_some_and(|version| version.parse::<u32>().is_ok_and(|version| version > 0));
     let is_new = is_numbered && !Body::TYPES.contains(&type_name) && Name::parse(owner).is_ok();
-    is_new && source.is_some_and(|source| source.starts_with("/kairo/"))
+    is_new && is_of_service(source)
+}
+
+fn is_of_service(source: Option<&str>) -> bool {
+    source.is_some_and(|source| source.starts_with("/kairo/"))
 }
 
 #[cfg(test)]
@@ -185,6 +190,7 @@ mod tests {
             [("ce-type", "kairo.agent.defined.v"), (READER_HEADER, "")],
             [("ce-type", "kairo.agent.defined.v9"), ("ce-source", "https://example.com/outsider")],
             [("ce-type", "kairo.agent.defined.v9"), ("ce-id", "7")],
+            [(READER_HEADER, "9"), ("ce-source", "https://example.com/outsider")],
         ] {
             assert_eq!(read(DEFINED, &message, &bad), None, "{bad:?}");
         }

@@ -1,7 +1,7 @@
 //! One partition of users: what each says to an agent is handed on in the order in which it stands in the log, which is the
 //! order in which the gateway acknowledged it; what different users say, or one says to different agents, at once.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
     bus::{
@@ -78,8 +78,8 @@ struct Shard {
     shards: Arc<Shards>,
     tenure: Tenure,
     lines: Lines,
-    /// Messages that take a newer reader, for which the checkpoint stays before them.
-    left: BTreeSet<u64>,
+    /// Messages that take a newer reader: the first, before which the checkpoint stays, and how many.
+    left: Option<(u64, u64)>,
     pressure: Pressure,
     told: mpsc::UnboundedSender<Told>,
     /// Ends with it.
@@ -100,7 +100,7 @@ impl Shard {
             shards,
             tenure: tenure.clone(),
             lines: Lines::default(),
-            left: BTreeSet::new(),
+            left: None,
             pressure,
             told,
             tasks: JoinSet::new(),
@@ -161,7 +161,8 @@ impl Shard {
     /// owner begins before it.
     fn leave(&mut self, raw: &Raw, newer: &Newer) {
         tracing::warn!(sequence = raw.sequence, subject = raw.subject, %newer, "left to newer replicas");
-        self.left.insert(raw.sequence);
+        let (first, count) = self.left.unwrap_or((raw.sequence, 0));
+        self.left = Some((first, count + 1));
         self.tenure.needs(newer.reader);
     }
 
@@ -202,7 +203,7 @@ impl Shard {
             self.save();
         }
         self.tell_of_pressure();
-        let waiting = (self.lines.len() + self.left.len()) as u64 + u64::from(self.behind);
+        let waiting = self.lines.len() as u64 + self.left.map_or(0, |(_, count)| count) + u64::from(self.behind);
         self.shards.bus.standing.set(self.tenure.partition, PartitionStanding { read: self.read, waiting });
     }
 
@@ -218,7 +219,7 @@ impl Shard {
 
     /// Writes down how far everything was dealt with.
     fn save(&mut self) {
-        let open = [self.lines.first(), self.left.first().copied()];
+        let open = [self.lines.first(), self.left.map(|(first, _)| first)];
         let through = open.into_iter().flatten().map(|first| first - 1).fold(self.read, u64::min);
         let last = self.releasing && self.lines.is_empty();
         let Some(mut checkpoints) = self.checkpoints.take() else { return };
