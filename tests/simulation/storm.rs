@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     cluster::{self, SERVICES},
     faults::Faults,
+    replica::Replica,
     world::{ProcessState, Shared, World},
 };
 
@@ -40,13 +41,20 @@ pub fn calm(world: &Shared) {
             (stream.full, stream.leaderless) = (false, None);
         }
     }
-    fill_up(world);
+    // Who was asked to stop, and has not yet, is not there for long.
+    fill_up_counting(world, |replica| !replica.shutdown.is_cancelled());
 }
 
 /// Sees to it that there are as many replicas as there should be.
 pub fn fill_up(world: &Shared) {
+    fill_up_counting(world, |_| true);
+}
+
+fn fill_up_counting(world: &Shared, counts: impl Fn(&Replica) -> bool) {
     for service in SERVICES {
-        let living = world.lock().unwrap().living(|its| its == service).len();
+        let here = world.lock().unwrap();
+        let living = here.living(|its| its == service).into_iter().filter(|at| counts(&here.replicas[*at])).count();
+        drop(here);
         (living..REPLICAS).for_each(|_| _ = cluster::start(world, service));
     }
 }
