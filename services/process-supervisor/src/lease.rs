@@ -2,7 +2,7 @@
 //!
 //! A process must be dead before another replica may record it as `supervisor_lost`. Others do so when its invoke is
 //! redelivered, which is two thirds of the ack wait after the last sign of life at the earliest, *and* nobody answers
-//! for the process ([`kairo_core::bus::holding`]). A supervisor that died has closed the pipes to its guards, and they
+//! for the process ([`kairo_core::bus::liveness`]). A supervisor that died has closed the pipes to its guards, and they
 //! have killed at once. One that is frozen gives no beats; its guards kill when the lease is over, which is half the
 //! ack wait: before the two thirds. So the lease is about this process being alive and nothing else, and beats come
 //! from a plain timer that a frozen process cannot run.

@@ -134,6 +134,19 @@ impl Drop for Held {
     }
 }
 
+/// Replicas of all builds that work together know it by this name.
 fn subject(instance: &str, question: &str) -> String {
-    format!("kairo.live.{instance}.liveness.{question}")
+    format!("kairo.live.{instance}.holding.{question}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who asks under another name is told that nobody is there, and gives up what is still worked on.
+    #[test]
+    fn replicas_of_other_builds_are_asked_by_the_same_name() {
+        let asked = [Question::Held, Question::Stop].map(|question| subject("tool-runner-1", question.token()));
+        assert_eq!(asked, ["kairo.live.tool-runner-1.holding.held", "kairo.live.tool-runner-1.holding.stop"]);
+    }
 }
