@@ -138,15 +138,19 @@ impl Shard {
         }
         self.read = raw.sequence;
         let Shards { bus, router, .. } = &*self.shards;
+        let route = subjects::route(&raw.subject);
+        if route.as_ref().is_some_and(|(route, _)| !route.consumers.contains(&Consumer::Router)) {
+            return;
+        }
+        if bus.misplaced(&raw).is_some() {
+            return;
+        }
         let read = match raw.understand(bus.limits.max_body_bytes) {
             Ok(record) => Ok(record),
             Err(NotUnderstood::Unreadable(reason)) => Err(reason),
             Err(NotUnderstood::Newer(newer)) => return self.leave(&raw, &newer),
         };
-        let Some((route, user)) = subjects::route(&raw.subject) else { return };
-        if !route.consumers.contains(&Consumer::Router) || bus.misplaced(&raw).is_some() {
-            return;
-        }
+        let Some((_, user)) = route else { return };
         let line = (user, read.as_ref().ok().and_then(|record| router.address(record)));
         if let Some(first) = self.lines.push(line.clone(), Said { raw, read }) {
             return self.hand_on(line, first);
