@@ -2,7 +2,8 @@
 //! the rest of the partition goes on: its checkpoint stays before what was not understood, so that whoever owns it next
 //! begins there. As soon as a replica is there that understands it, the partition is handed over.
 
-use kairo_core::{ids::Name, ownership::standing::ParkedAgent, record::Raw, subjects, vocabulary::NotUnderstood};
+use kairo_core::{ids::Name, record::Raw, subjects, vocabulary::NotUnderstood};
+use kairo_proto::v1::ParkedAgent;
 
 use super::Shard;
 
@@ -35,7 +36,7 @@ impl Shard {
         let parked = self.agents.iter().filter_map(|(agent, resident)| {
             let parked = resident.parked.as_ref()?;
             Some(ParkedAgent {
-                agent: agent.clone(),
+                agent: agent.to_string(),
                 sequence: parked.sequence,
                 reader: parked.newer.reader,
                 reason: parked.newer.to_string(),

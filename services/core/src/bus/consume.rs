@@ -1,7 +1,8 @@
 //! The consume loop every service is driven by: deliver, handle, settle.
 //!
-//! A message that cannot be read becomes a dead letter; one that takes a newer reader is left to a newer replica. What a handler returns decides the rest: done, later, or one
-//! of three kinds of failure. While a handler works, the server is told so every third of the ack wait.
+//! A message that cannot be read becomes a dead letter; one that takes a newer reader is left to a newer replica. What
+//! a handler returns decides the rest: done, later, or one of three kinds of failure. While a handler works, the
+//! server is told so every third of the ack wait.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -93,8 +94,8 @@ impl From<BusError> for Failure {
 pub trait Handler: Send + Sync + 'static {
     fn handle(&self, delivery: &Delivery) -> impl Future<Output = Result<Settled, Failure>> + Send;
 
-    /// Deliveries that are in hand at once. A handler that has some wait for others, and so would keep what comes behind
-    /// them from being read, may take more and keep to `bus.concurrency` itself.
+    /// Deliveries that are in hand at once. A handler that has some wait for others, and so would keep what comes
+    /// behind them from being read, may take more and keep to `bus.concurrency` itself.
     fn in_hand(&self, limits: &BusConfig) -> usize {
         limits.concurrency
     }

@@ -34,8 +34,11 @@ pub struct Tenure {
     pub partition: u32,
     pub lease: Lease,
     release: watch::Receiver<bool>,
-    needs: mpsc::UnboundedSender<(u32, u32)>,
+    needs: Needs,
 }
+
+/// The version of reader that each partition was said to take, as far as it was not heard yet.
+type Needs = watch::Sender<BTreeMap<u32, u32>>;
 
 impl Tenure {
     /// Waits until it is to be handed over.
@@ -49,7 +52,7 @@ impl Tenure {
     /// Says that something was met that takes this version of reader: as soon as a replica is there that has it, the
     /// partition is to be handed over to it.
     pub fn needs(&self, reader: u32) {
-        let _ = self.needs.send((self.partition, reader));
+        self.needs.send_modify(|needs| _ = needs.insert(self.partition, reader));
     }
 }
 
@@ -86,7 +89,7 @@ struct Member<W> {
     running: BTreeMap<u32, Running>,
     tenures: u64,
     ended: mpsc::UnboundedSender<(u32, u64)>,
-    needs: mpsc::UnboundedSender<(u32, u32)>,
+    needs: Needs,
 }
 
 /// Takes its share of the partitions and works on them until `shutdown`; then hands over all of them, within
@@ -97,7 +100,7 @@ pub async fn run<W: Work>(bus: &Bus, work: Arc<W>, shutdown: CancellationToken) 
     let expiry = Duration::from_millis(limits.member_expiry_ms);
     let beat = Duration::from_millis(limits.beat_ms);
     let (ended, mut ends) = mpsc::unbounded_channel();
-    let (needs, mut needed) = mpsc::unbounded_channel();
+    let (needs, mut needed) = watch::channel(BTreeMap::new());
     let roster = Roster::new(bus.instance.as_str(), READER, partitions, expiry, Duration::ZERO);
     let lease = Lease::new(expiry);
     let started = Instant::now();
@@ -125,7 +128,7 @@ pub async fn run<W: Work>(bus: &Bus, work: Arc<W>, shutdown: CancellationToken) 
                 beats.reset_immediately();
             }
             Some((partition, tenure)) = ends.recv() => member.hand_over(partition, tenure).await,
-            Some((partition, reader)) = needed.recv() => member.roster.needs(partition, reader),
+            Ok(()) = needed.changed() => member.hear_needs(),
             _ = beats.tick() => member.beat().await,
         }
         let out_of_time = deadline.is_some_and(|deadline| Instant::now() >= deadline);
@@ -205,6 +208,15 @@ impl<W: Work> Member<W> {
                 Err(error) => tracing::debug!(partition, %error, "somebody else was faster"),
             }
         }
+    }
+
+    fn hear_needs(&mut self) {
+        let mut heard = BTreeMap::new();
+        self.needs.send_if_modified(|needs| {
+            heard = std::mem::take(needs);
+            false
+        });
+        heard.into_iter().for_each(|(partition, reader)| self.roster.needs(partition, reader));
     }
 
     async fn claim(&self, partition: u32, expected: u64) -> Result<u64, BusError> {

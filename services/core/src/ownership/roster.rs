@@ -1,11 +1,12 @@
 //! Who is there, who owns which partition, and what a replica does about it at each beat. Pure: a beat is told what the
 //! buckets said and what time it is by this replica's own clock, as what has passed since some beginning of its own.
 //!
-//! The rules are those of a lease without a coordinator. A replica watches for one expiry before it announces itself, so
-//! that it knows who is alive; a member whose value did not change for one expiry, by the observer's clock, has lapsed.
-//! What a lapsed member owned may be taken, by compare-and-set on the partition's key; what a live one owns is only ever
-//! given. What takes a newer reader than a member is (a partition in which it met something unknown) it gives to one that
-//! is there and understands it, and owns only as long as there is none. Ownership saves work. That nothing is decided twice rests on the guard of the decision subject alone.
+//! The rules are those of a lease without a coordinator. A replica watches for one expiry before it announces itself,
+//! so that it knows who is alive; a member whose value did not change for one expiry, by the observer's clock, has
+//! lapsed. What a lapsed member owned may be taken, by compare-and-set on the partition's key; what a live one owns is
+//! only ever given. What takes a newer reader than a member is (a partition in which it met something unknown) it
+//! gives to one that is there and understands it, and owns only as long as there is none. Ownership saves work. That
+//! nothing is decided twice rests on the guard of the decision subject alone.
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
@@ -251,8 +252,8 @@ impl Roster {
         steps
     }
 
-    /// What was released without the server hearing of it, and is not taken again: as long as this replica is alive, nobody
-    /// else would take it.
+    /// What was released without the server hearing of it, and is not taken again: as long as this replica is alive,
+    /// nobody else would take it.
     fn forgotten(&self, owners: &BTreeMap<u32, Owner>, steps: &[Step]) -> Vec<Step> {
         let taken =
             |wanted: u32| steps.iter().any(|step| matches!(step, Step::Take { partition, .. } if *partition == wanted));
@@ -261,8 +262,8 @@ impl Roster {
         left.map(|(partition, owner)| Step::Disown { partition: *partition, revision: owner.revision }).collect()
     }
 
-    /// What it may take of what nobody alive owns: first what few understand, then beginning at a place of its own, so that
-    /// not all try the same first.
+    /// What it may take of what nobody alive owns: first what few understand, then beginning at a place of its own, so
+    /// that not all try the same first.
     fn wanted(&self, owners: &BTreeMap<u32, Owner>, alive: &Alive, now: Duration) -> Vec<Step> {
         let first = crate::partition::hash(&self.me) % self.partitions.max(1);
         let order = (first..self.partitions).chain(0..first).filter(|partition| !self.held.contains_key(partition));

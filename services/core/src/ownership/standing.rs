@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use crate::ids::Name;
+use kairo_proto::v1::ParkedAgent;
 
 /// How far a partition is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,19 +16,6 @@ pub struct PartitionStanding {
     /// Sequence of the last of its messages that was read.
     pub read: u64,
     /// What was read and is not dealt with yet.
-    pub waiting: u64,
-}
-
-/// An agent whose log goes on with something that this replica does not understand.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParkedAgent {
-    pub agent: Name,
-    /// Where that is.
-    pub sequence: u64,
-    /// The version of reader that it takes.
-    pub reader: u32,
-    pub reason: String,
-    /// What came since, that message included.
     pub waiting: u64,
 }
 

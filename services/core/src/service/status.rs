@@ -3,7 +3,7 @@
 use futures::StreamExt;
 use kairo_proto::{
     Body,
-    v1::{OwnedPartition, ParkedAgent, ServiceStatus},
+    v1::{OwnedPartition, ServiceStatus},
 };
 use tokio::time::Instant;
 
@@ -37,7 +37,7 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
             decisions: bus.standing.decisions(),
             model_requests: bus.standing.model_requests(),
             reader: READER,
-            parked: parked(&bus),
+            parked: bus.standing.parked().into_iter().take(PARKED).collect(),
         };
         let answer = Body::from(status).encode();
         if let Err(error) = bus.say(&reply, answer).await {
@@ -49,15 +49,4 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
 fn owned(bus: &Bus) -> Vec<OwnedPartition> {
     let owned = bus.standing.partitions().into_iter();
     owned.map(|(partition, at)| OwnedPartition { partition, read: at.read, waiting: at.waiting }).collect()
-}
-
-fn parked(bus: &Bus) -> Vec<ParkedAgent> {
-    let parked = bus.standing.parked().into_iter().take(PARKED).map(|parked| ParkedAgent {
-        agent: parked.agent.to_string(),
-        sequence: parked.sequence,
-        reader: parked.reader,
-        reason: parked.reason,
-        waiting: parked.waiting,
-    });
-    parked.collect()
 }
