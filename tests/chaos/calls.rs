@@ -68,6 +68,13 @@ pub struct Calls {
     pub too_many: Vec<String>,
 }
 
+/// What the log says of an agent: where each message stands and since when, and each decision's cursor.
+#[derive(Default)]
+struct Inputs {
+    messages: Vec<(u64, Timestamp)>,
+    decisions: Vec<(u64, Timestamp)>,
+}
+
 /// All that is known in the end.
 pub struct Bill<'a> {
     pub requests: &'a [Request],
@@ -107,18 +114,19 @@ impl Request {
 
 impl Bill<'_> {
     pub fn judge<'e>(&self, entries: impl Iterator<Item = &'e Entry>) -> Calls {
-        let (mut settled, mut messages) =
-            (BTreeMap::<u64, Timestamp>::new(), BTreeMap::<String, Vec<Timestamp>>::new());
+        let (mut settled, mut inputs) = (BTreeMap::<u64, Timestamp>::new(), BTreeMap::<String, Inputs>::new());
         let mut calls = Calls { requests: self.requests.len(), ..Calls::default() };
         for entry in entries {
-            let owner = route(&entry.record.subject).map(|(_, owner)| owner.to_string());
+            let agent = route(&entry.record.subject).map(|(_, owner)| owner.to_string());
+            let inputs = inputs.entry(agent.unwrap_or_default()).or_default();
             if let Some(decision) = decision(&entry.record) {
                 calls.decisions += usize::from(!decision.completions.is_empty());
                 calls.needed += decision.completions.len();
                 let numbers = decision.completions.iter().filter_map(|completion| number(&completion.model));
                 settled.extend(numbers.map(|number| (number, entry.stored)));
-            } else if let (Body::AgentMessage(_), Some(agent)) = (&entry.record.body, owner) {
-                messages.entry(agent).or_default().push(entry.stored);
+                inputs.decisions.push((decision.cursor, entry.stored));
+            } else if let Body::AgentMessage(_) = entry.record.body {
+                inputs.messages.push((entry.record.sequence, entry.stored));
             }
         }
         let in_struck = |request: &Request| {
@@ -133,7 +141,7 @@ impl Bill<'_> {
             if settled.contains_key(&request.number) {
                 continue;
             }
-            if self.is_given_up(request, &messages) {
+            if self.is_given_up(request, &inputs) {
                 calls.given_up += 1;
                 continue;
             }
@@ -149,16 +157,24 @@ impl Bill<'_> {
     }
 
     /// Whether a message was read for its agent while it was unsettled, and the agent wants to begin again then.
-    fn is_given_up(&self, request: &Request, messages: &BTreeMap<String, Vec<Timestamp>>) -> bool {
+    fn is_given_up(&self, request: &Request, inputs: &BTreeMap<String, Inputs>) -> bool {
         let (begun, until) = (request.begun(), request.unsettled_until());
-        let came = |agent: &String| {
-            let came = messages.get(agent).into_iter().flatten();
-            came.into_iter().any(|at| begun <= *at + UNREAD && *at <= until)
-        };
+        let came = |agent: &String| inputs.get(agent).is_some_and(|inputs| inputs.came_between(begun, until));
         match request.agent(self.agents) {
             Some(agent) => self.restarting.contains(agent) && came(agent),
             None => self.restarting.iter().any(came),
         }
+    }
+}
+
+impl Inputs {
+    /// Whether a message may have been read by the agent's owner while a request was unsettled. One that had been decided
+    /// on before was not.
+    fn came_between(&self, begun: Timestamp, until: Timestamp) -> bool {
+        let is_decided_on =
+            |sequence: u64| self.decisions.iter().any(|(cursor, at)| sequence <= *cursor && *at < begun);
+        let mut read = self.messages.iter().filter(|(_, at)| begun <= *at + UNREAD && *at <= until);
+        read.any(|(sequence, _)| !is_decided_on(*sequence))
     }
 }
 

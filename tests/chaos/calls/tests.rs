@@ -116,3 +116,15 @@ fn a_message_may_be_read_after_a_request_began_that_it_came_before() {
     };
     assert_eq!((judged_of(3), judged_of(9)), ((1, 0), (0, 1)));
 }
+
+#[test]
+fn a_message_that_was_decided_on_before_a_request_began_does_not_excuse_it() {
+    let message = entry(2, "kairo.agent.a.message", AgentMessage::default().into());
+    let requests = [request(1, "r0", (3, 4), "abandoned"), request(2, "r0", (4, 5), "answered")];
+    let extra_of = |cursor: u64| {
+        let decision = AgentDecision { cursor, ..AgentDecision::default() };
+        let decision = entry(2, "kairo.agent.a.decision", decision.into());
+        judged(&requests, &[], true, &[message.clone(), decision, decides(6, &[2])]).extra
+    };
+    assert_eq!((extra_of(0), extra_of(1)), (0, 1));
+}
