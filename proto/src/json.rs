@@ -51,13 +51,9 @@ pub mod time {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<prost_types::Timestamp>, D::Error> {
         let time = Option::<Timestamp>::deserialize(from).map_err(D::Error::custom)?;
-        Ok(time.map(super::timestamp))
+        let message = |it: Timestamp| prost_types::Timestamp { seconds: it.as_second(), nanos: it.subsec_nanosecond() };
+        Ok(time.map(message))
     }
-}
-
-/// A time as messages have it.
-pub fn timestamp(time: jiff::Timestamp) -> prost_types::Timestamp {
-    prost_types::Timestamp { seconds: time.as_second(), nanos: time.subsec_nanosecond() }
 }
 
 /// Bytes, in base64.

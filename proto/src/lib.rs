@@ -1,8 +1,8 @@
 //! The contract between Kairo's services: every message that may stand in the log, and its type.
 //!
-//! The structs and lists are generated from `kairo/v1/*.proto` (`cargo run -p kairo-generator`) and committed; a test of the
-//! generator holds them to the protos. [`Body`] is the closed list of messages that have a type of their own. A type carries its version
-//! (`kairo.tool.result.v1`): within a version, fields are only ever added.
+//! The structs and lists are generated from `kairo/v1/*.proto` (`cargo run -p kairo-generator`) and committed; a test
+//! of the generator holds them to the protos. [`Body`] is the closed list of messages that have a type of their own. A
+//! type carries its version (`kairo.tool.result.v1`): within a version, fields are only ever added.
 
 mod body;
 pub mod json;

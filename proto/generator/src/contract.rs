@@ -51,11 +51,20 @@ impl Contract {
         let message = self.pool.get_message_by_name(&format!("{PACKAGE}.{message}")).context("no such message")?;
         let field = message.get_field_by_name(field).context("no such field")?;
         let option = self.option("kairo.options.field", &field.options())?;
-        Ok(option.as_ref().and_then(Value::as_message).is_some_and(|option| flag(option, what)))
+        Ok(option.is_some_and(|option| flag(&option, what)))
     }
 
-    /// What an option says, where it is set.
-    pub fn option(&self, name: &str, options: &DynamicMessage) -> anyhow::Result<Option<Value>> {
+    /// An option with fields, where it is set.
+    pub fn option(&self, name: &str, options: &DynamicMessage) -> anyhow::Result<Option<DynamicMessage>> {
+        Ok(self.value(name, options)?.as_ref().and_then(Value::as_message).cloned())
+    }
+
+    /// An option that is one text; empty where it is not set.
+    pub fn option_text(&self, name: &str, options: &DynamicMessage) -> anyhow::Result<String> {
+        Ok(self.value(name, options)?.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned())
+    }
+
+    fn value(&self, name: &str, options: &DynamicMessage) -> anyhow::Result<Option<Value>> {
         let extension: ExtensionDescriptor =
             self.pool.get_extension_by_name(name).with_context(|| format!("no option {name}"))?;
         Ok(options.has_extension(&extension).then(|| options.get_extension(&extension).into_owned()))
@@ -82,11 +91,20 @@ pub fn flag(option: &DynamicMessage, field: &str) -> bool {
 
 /// The texts of a field of an option.
 pub fn texts(option: &DynamicMessage, field: &str) -> Vec<String> {
-    let value = option.get_field_by_name(field);
-    value
-        .iter()
-        .filter_map(|value| value.as_list())
-        .flatten()
-        .filter_map(|value| value.as_str().map(str::to_owned))
-        .collect()
+    list(option, field).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The messages of a field of an option.
+pub fn messages(option: &DynamicMessage, field: &str) -> Vec<DynamicMessage> {
+    list(option, field).iter().filter_map(Value::as_message).cloned().collect()
+}
+
+/// The values of a field of an option.
+pub fn list(option: &DynamicMessage, field: &str) -> Vec<Value> {
+    option.get_field_by_name(field).and_then(|value| value.as_list().map(<[Value]>::to_vec)).unwrap_or_default()
+}
+
+/// A word with a capital.
+pub fn capital(word: &str) -> String {
+    word.get(..1).unwrap_or_default().to_uppercase() + word.get(1..).unwrap_or_default()
 }

@@ -6,12 +6,11 @@ use std::{
     fmt::Write,
 };
 
-use anyhow::Context;
 use prost_reflect::{Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
 
 use crate::{
     Generated,
-    contract::{Contract, comment, flag, text, texts},
+    contract::{Contract, comment, flag, list, messages as messages_of, text, texts},
     rpcs::Rpc,
 };
 
@@ -28,8 +27,7 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
     for rpc in crate::rpcs::all(contract)? {
         // The stream is described by hand: its answer has a form of its own.
         let Some(operation) = contract.option("kairo.options.operation", &rpc.method.options())? else { continue };
-        let operation = operation.as_message().context("an operation")?;
-        write_operation(contract, paths.entry(rpc.path.clone()).or_default(), &rpc, operation)?;
+        write_operation(contract, paths.entry(rpc.path.clone()).or_default(), &rpc, &operation)?;
         messages.push(rpc.method.output());
         if rpc.verb != "GET" {
             messages.push(rpc.method.input());
@@ -46,7 +44,7 @@ fn write_operation(contract: &Contract, out: &mut String, rpc: &Rpc, operation: 
     let words = comment(&rpc.method.parent_file(), rpc.method.path());
     let (summary, description) = words.split_once(". ").unwrap_or((words.trim_end_matches('.'), ""));
     let (verb, id) = (rpc.verb.to_lowercase(), text(operation, "id"));
-    let id = if id.is_empty() { camel(rpc.method.name()) } else { id };
+    let id = if id.is_empty() { uncapitalized(rpc.method.name()) } else { id };
     writeln!(out, "    {verb}:\n      tags: [{}]\n      operationId: {id}", text(operation, "tag"))?;
     writeln!(out, "      summary: {}", quoted(summary))?;
     if !description.is_empty() {
@@ -104,9 +102,7 @@ fn answers(out: &mut String, rpc: &Rpc, operation: &DynamicMessage) -> anyhow::R
     let number = |field: &str| operation.get_field_by_name(field).and_then(|value| value.as_u32()).unwrap_or_default();
     let usual = if rpc.verb == "GET" { 200 } else { 202 };
     let status = Some(number("status")).filter(|status| *status > 0).unwrap_or(usual);
-    let others = operation.get_field_by_name("answers");
-    let others: Vec<u32> =
-        others.iter().filter_map(|value| value.as_list()).flatten().filter_map(Value::as_u32).collect();
+    let others: Vec<u32> = list(operation, "answers").iter().filter_map(Value::as_u32).collect();
     writeln!(out, "      responses:")?;
     for status in [status].into_iter().chain(others.iter().copied().filter(|status| *status < 300)) {
         let words = comment(&answer.parent_file(), answer.path());
@@ -163,13 +159,10 @@ fn schemas(contract: &Contract, mut messages: Vec<MessageDescriptor>) -> anyhow:
         if asked {
             writeln!(out, "      additionalProperties: false")?;
         }
-        if let Some(more) = contract.option("kairo.options.schema", &message.options())? {
-            // Each keyword on a line of its own.
-            more.as_str()
-                .iter()
-                .flat_map(|more| more.split(";; "))
-                .try_for_each(|more| writeln!(out, "      {}", more.trim()))?;
-        }
+        // Each keyword on a line of its own.
+        let more = contract.option_text("kairo.options.schema", &message.options())?;
+        let mut more = more.split(";; ").filter(|keyword| !keyword.is_empty());
+        more.try_for_each(|keyword| writeln!(out, "      {}", keyword.trim()))?;
         writeln!(out, "      properties:\n{properties}")?;
         out.truncate(out.trim_end().len());
         out.push('\n');
@@ -237,19 +230,13 @@ fn one(field: &FieldDescriptor, form: &str, values: &[String], nullable: bool) -
 }
 
 fn option(contract: &Contract, field: &FieldDescriptor) -> anyhow::Result<Option<DynamicMessage>> {
-    let option = contract.option("kairo.options.field", &field.options())?;
-    Ok(option.as_ref().and_then(Value::as_message).cloned())
-}
-
-fn messages_of(option: &DynamicMessage, field: &str) -> Vec<DynamicMessage> {
-    let value = option.get_field_by_name(field);
-    value.iter().filter_map(|value| value.as_list()).flatten().filter_map(|value| value.as_message().cloned()).collect()
+    contract.option("kairo.options.field", &field.options())
 }
 
 fn quoted(words: &str) -> String {
     format!("'{}'", words.replace('\'', "''"))
 }
 
-fn camel(name: &str) -> String {
+fn uncapitalized(name: &str) -> String {
     name.get(..1).unwrap_or_default().to_lowercase() + name.get(1..).unwrap_or_default()
 }

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use anyhow::{Context, bail};
-use prost_reflect::{DynamicMessage, MethodDescriptor, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, MethodDescriptor, ReflectMessage};
 
 use crate::{
     Generated,
-    contract::{Contract, text},
+    contract::{Contract, text, texts},
 };
 
 const GENERATED: &str = "// @generated from the services of the protos.\n";
@@ -25,9 +25,8 @@ pub struct Rpc {
 pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
     let (mut rpcs, mut paths) = (GENERATED.to_owned(), format!("{GENERATED}\n"));
     let (mut access, mut fields, mut routes) = (String::new(), String::new(), String::new());
-    for service in contract.files().flat_map(|file| file.services().collect::<Vec<_>>()) {
-        let declared: Vec<Rpc> = service.methods().map(|method| rpc(contract, method)).collect::<Result<_, _>>()?;
-        for rpc in &declared {
+    for declared in all(contract)?.chunk_by(|one, next| one.service() == next.service()) {
+        for rpc in declared {
             writeln!(paths, "pub const {}: &str = {:?};", rpc.name().to_uppercase(), rpc.path)?;
             writeln!(access, "    {},", rpc.row()?)?;
             writeln!(fields, "    pub {}: MethodRouter<Gateway>,", rpc.name())?;
@@ -36,8 +35,9 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
         if declared.iter().any(|rpc| rpc.method.is_server_streaming()) {
             continue;
         }
-        writeln!(rpcs, "\nrpcs! {{ {}:", service.name())?;
-        for rpc in &declared {
+        let service = declared.first().map(Rpc::service).unwrap_or_default();
+        writeln!(rpcs, "\nrpcs! {{ {service}:")?;
+        for rpc in declared {
             let (name, input, output) = (rpc.name(), rpc.method.input(), rpc.method.output());
             let (input, output) = (input.name(), output.name());
             writeln!(rpcs, "    {name}({input}) -> {output} = {} {},", rpc.verb, name.to_uppercase())?;
@@ -64,9 +64,9 @@ pub fn all(contract: &Contract) -> anyhow::Result<Vec<Rpc>> {
 
 fn rpc(contract: &Contract, method: MethodDescriptor) -> anyhow::Result<Rpc> {
     let set = |option: &str| {
-        let value = contract.option(option, &method.options())?;
-        let message = value.as_ref().and_then(Value::as_message).cloned();
-        message.with_context(|| format!("{} has no option {option}", method.full_name()))
+        contract
+            .option(option, &method.options())?
+            .with_context(|| format!("{} has no option {option}", method.full_name()))
     };
     let http = set("google.api.http")?;
     let pattern =
@@ -77,6 +77,10 @@ fn rpc(contract: &Contract, method: MethodDescriptor) -> anyhow::Result<Rpc> {
 }
 
 impl Rpc {
+    fn service(&self) -> String {
+        self.method.parent_service().name().to_owned()
+    }
+
     /// As methods are called in Rust.
     fn name(&self) -> String {
         let mut name = String::new();
@@ -91,13 +95,11 @@ impl Rpc {
 
     /// Its row of the table of who may use what.
     fn row(&self) -> anyhow::Result<String> {
-        let scopes = self.access.get_field_by_name("scopes");
-        let scopes = scopes.iter().filter_map(|value| value.as_list()).flatten().filter_map(Value::as_str);
-        let needs = match scopes.collect::<Vec<_>>().as_slice() {
-            ["read"] => "READ",
-            ["write"] => "WRITE",
-            ["admin"] => "ADMIN",
-            ["read", "write"] => "BOTH",
+        let needs = match texts(&self.access, "scopes").join(" ").as_str() {
+            "read" => "READ",
+            "write" => "WRITE",
+            "admin" => "ADMIN",
+            "read write" => "BOTH",
             others => bail!("{}: {others:?} are no scopes", self.method.full_name()),
         };
         let limited = |field: &str| match text(&self.access, field).as_str() {

@@ -7,7 +7,7 @@ use prost_reflect::{EnumValueDescriptor, MessageDescriptor};
 
 use crate::{
     Generated,
-    contract::{Contract, comment, text},
+    contract::{Contract, capital, comment, text},
     messages::derives_json,
 };
 
@@ -62,8 +62,7 @@ fn groups(contract: &Contract) -> anyhow::Result<Vec<Group>> {
     }
     let group = |value: EnumValueDescriptor| {
         let events: Vec<Event> = events.extract_if(.., |event| event.group == value.number()).collect();
-        let name = value.name().trim_start_matches("GROUP_").to_lowercase();
-        let name = name.get(..1).unwrap_or_default().to_uppercase() + name.get(1..).unwrap_or_default();
+        let name = capital(&value.name().trim_start_matches("GROUP_").to_lowercase());
         Group { name, doc: comment(&value.parent_enum().parent_file(), value.path()), events }
     };
     let groups: Vec<Group> = declared.values().map(group).filter(|group| !group.events.is_empty()).collect();
@@ -76,13 +75,12 @@ fn event(
     decided: &MessageDescriptor,
 ) -> anyhow::Result<Option<Event>> {
     let Some(option) = contract.option("kairo.options.event", &message.options())? else { return Ok(None) };
-    let option = option.as_message().context("an event")?;
     let variant = decided.fields().find(|field| field.kind().as_message() == Some(message));
     Ok(Some(Event {
         message: message.name().to_owned(),
-        type_name: text(option, "type"),
+        type_name: text(&option, "type"),
         group: option.get_field_by_name("group").and_then(|value| value.as_enum_number()).unwrap_or_default(),
-        name: text(option, "name"),
+        name: text(&option, "name"),
         decided: variant.map(|field| camel(field.name())),
     }))
 }
@@ -169,7 +167,5 @@ fn logged(out: &mut String, contract: &Contract) -> std::fmt::Result {
 }
 
 fn camel(name: &str) -> String {
-    name.split('_')
-        .map(|word| word.get(..1).unwrap_or_default().to_uppercase() + word.get(1..).unwrap_or_default())
-        .collect()
+    name.split('_').map(capital).collect()
 }

@@ -1,9 +1,10 @@
 //! The `kairo` command.
 //!
 //! [`commands`] holds a file for each command. They speak to the gateway through [`client`], find it through
-//! [`endpoint`], show events through [`chain`] and wait for replies through [`exchange`] and [`turn`], for what becomes
-//! of an order through [`order`]; what an agent asks on the way is a [`question`]. `kairo watch` folds events into a picture ([`watch`]). `kairo dev` ([`dev`]) starts
-//! everything through [`kairo_local`], and so does `kairo example` ([`example`]).
+//! [`endpoint`], show events through [`chain`] and wait for replies through [`exchange`] and [`turn`], for what
+//! becomes of an order through [`order`]; what an agent asks on the way is a [`question`]. `kairo watch` folds events
+//! into a picture ([`watch`]). `kairo dev` ([`dev`]) starts everything through [`kairo_local`], and so does `kairo
+//! example` ([`example`]).
 
 pub mod chain;
 pub mod client;

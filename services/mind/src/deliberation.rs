@@ -149,9 +149,11 @@ pub fn without_words(decision: AgentDecision) -> AgentDecision {
 
 /// The decision with the calls that were given up since the one before it, in an epoch that knows of them.
 pub fn with_given_up(decision: AgentDecision, given_up: Vec<GivenUpCall>, epoch: u32) -> AgentDecision {
-    let with = AgentDecision { given_up, ..decision.clone() };
-    let reader = vocabulary::of_decision(&with);
-    if reader <= epoch { AgentDecision { reader, ..with } } else { decision }
+    let with = AgentDecision { given_up, ..decision };
+    match vocabulary::of_decision(&with) {
+        reader if reader <= epoch => AgentDecision { reader, ..with },
+        _ => AgentDecision { given_up: Vec::new(), ..with },
+    }
 }
 
 /// Whether a completion lost its words.
