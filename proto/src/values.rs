@@ -7,6 +7,19 @@ use serde_json::Value;
 
 use crate::v1::{Json, Place};
 
+impl Json {
+    /// What it says; null for a text that is not JSON.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+}
+
+impl From<&Value> for Json {
+    fn from(value: &Value) -> Self {
+        Self { text: value.to_string() }
+    }
+}
+
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         serde_json::from_str::<Value>(&self.text).map_err(serde::ser::Error::custom)?.serialize(out)
@@ -15,7 +28,7 @@ impl Serialize for Json {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Ok(Self { text: Value::deserialize(from)?.to_string() })
+        Ok(Self::from(&Value::deserialize(from)?))
     }
 }
 

@@ -2445,6 +2445,9 @@ pub struct ChainStepRow {
     /// As they were written, with references such as {tools.now.result}.
     #[prost(message, optional, tag = "4")]
     pub params: ::core::option::Option<Json>,
+    /// With the references filled in, once it was asked about, begun or ended.
+    #[prost(message, optional, tag = "13")]
+    pub filled: ::core::option::Option<Json>,
     /// What was to be judged before it ran.
     #[prost(string, optional, tag = "5")]
     pub decide: ::core::option::Option<::prost::alloc::string::String>,
@@ -2467,9 +2470,6 @@ pub struct ChainStepRow {
     pub result: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, optional, tag = "12")]
     pub reason: ::core::option::Option<::prost::alloc::string::String>,
-    /// With the references filled in, once it was asked about, begun or ended.
-    #[prost(message, optional, tag = "13")]
-    pub filled: ::core::option::Option<Json>,
 }
 impl ::prost::Name for ChainStepRow {
     const NAME: &'static str = "ChainStepRow";
@@ -2669,7 +2669,7 @@ pub struct MessageRow {
     pub r#final: bool,
     /// Images and audio that belong to it.
     #[prost(message, repeated, tag = "13")]
-    pub parts: ::prost::alloc::vec::Vec<Part>,
+    pub parts: ::prost::alloc::vec::Vec<PartRow>,
 }
 impl ::prost::Name for MessageRow {
     const NAME: &'static str = "MessageRow";
@@ -2679,6 +2679,34 @@ impl ::prost::Name for MessageRow {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.MessageRow".into()
+    }
+}
+/// An image or audio that belongs to a message.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PartRow {
+    /// Such as image/png or audio/wav.
+    #[prost(string, tag = "1")]
+    pub media_type: ::prost::alloc::string::String,
+    /// SHA-256 of the bytes, in 64 hexadecimal digits: their name in the object store.
+    #[prost(string, tag = "2")]
+    pub digest: ::prost::alloc::string::String,
+    /// Bytes.
+    #[prost(uint64, tag = "3")]
+    pub size: u64,
+    /// A file name, for people and models; may be empty.
+    #[prost(string, tag = "4")]
+    pub name: ::prost::alloc::string::String,
+}
+impl ::prost::Name for PartRow {
+    const NAME: &'static str = "PartRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.PartRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.PartRow".into()
     }
 }
 /// Something that an agent remembers.
@@ -2921,8 +2949,12 @@ pub struct ActionRow {
     #[prost(message, optional, tag = "17")]
     #[serde(with = "crate::json::time")]
     pub ended_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "23")]
+    pub result: ::core::option::Option<Json>,
     #[prost(string, optional, tag = "18")]
     pub error_message: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(int64, optional, tag = "24")]
+    pub duration_ms: ::core::option::Option<i64>,
     /// What a human found out of one in doubt: happened or did_not_happen; by whom, with which words, and when.
     #[prost(string, optional, tag = "19")]
     pub verdict: ::core::option::Option<::prost::alloc::string::String>,
@@ -2933,10 +2965,6 @@ pub struct ActionRow {
     #[prost(message, optional, tag = "22")]
     #[serde(with = "crate::json::time")]
     pub resolved_at: ::core::option::Option<::prost_types::Timestamp>,
-    #[prost(message, optional, tag = "23")]
-    pub result: ::core::option::Option<Json>,
-    #[prost(int64, optional, tag = "24")]
-    pub duration_ms: ::core::option::Option<i64>,
 }
 impl ::prost::Name for ActionRow {
     const NAME: &'static str = "ActionRow";

@@ -2,7 +2,7 @@
 //! and, where the log read so far does not say whose something is, by the read model.
 
 use std::{
-    collections::HashMap,
+    collections::HashSet,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -138,13 +138,14 @@ pub async fn things<T>(
     user: Option<&str>,
     kind: Kind,
     mut things: Vec<T>,
-    id: impl Fn(&T) -> Uuid,
+    id: impl Fn(&T) -> &str,
 ) -> Result<Vec<T>, Problem> {
     let Some(user) = user else { return Ok(things) };
-    let ids: Vec<Uuid> = things.iter().map(&id).collect();
+    let ids: Vec<Uuid> = things.iter().filter_map(|thing| id(thing).parse().ok()).collect();
     let owners = query::answered(gateway, snapshot.owners(kind, &ids)).await?;
-    let theirs: HashMap<Uuid, bool> = owners.iter().map(|owners| (owners.id, is_owned_by(owners, user))).collect();
-    things.retain(|thing| theirs.get(&id(thing)) == Some(&true));
+    let theirs = owners.iter().filter(|owners| is_owned_by(owners, user));
+    let theirs: HashSet<String> = theirs.map(|owners| owners.id.to_string()).collect();
+    things.retain(|thing| theirs.contains(id(thing)));
     Ok(things)
 }
 
@@ -157,7 +158,9 @@ pub async fn thing<T>(
     thing: Option<T>,
     id: Uuid,
 ) -> Result<Option<T>, Problem> {
-    Ok(things(gateway, snapshot, user, kind, thing.into_iter().collect(), |_| id).await?.pop())
+    let thing = thing.map(|thing| (id.to_string(), thing));
+    let theirs = things(gateway, snapshot, user, kind, thing.into_iter().collect(), |(id, _)| id).await?.pop();
+    Ok(theirs.map(|(_, thing)| thing))
 }
 
 /// What an order, a verdict or a choice is about, and the field that names it.

@@ -11,6 +11,7 @@ mod generations;
 mod queries;
 mod rendered;
 pub mod search;
+mod shown;
 mod snapshot;
 mod standing;
 pub mod stored;
@@ -30,21 +31,18 @@ pub use generations::{
     TABLES_SQL,
 };
 pub use queries::{
-    agents::Agent,
-    approvals::{Approval, ApprovalsQuery},
-    chains::{Chain, ChainStep},
-    conversation::{ConversationMessage, ConversationQuery},
-    conversations::{Conversation, ConversationsQuery},
+    approvals::ApprovalsQuery,
+    conversation::ConversationQuery,
+    conversations::ConversationsQuery,
     events::EventsQuery,
-    history::{ThreadEvent, ThreadHistory},
-    inbox::{Inbox, OpenOffer, WaitingApproval},
-    memories::{MemoriesQuery, Memory, Sealed},
+    history::ThreadHistory,
+    inbox::Inbox,
+    memories::MemoriesQuery,
     message::SentMessage,
     owners::{Happened, Kind, Owners},
-    processes::Process,
-    recent::{Action, ActionState, ActionsQuery, ProcessesQuery},
-    tasks::{Firing, Task, TaskStatus, TasksQuery},
-    threads::{Thread, ThreadStatus, ThreadsQuery},
+    recent::{ActionState, ActionsQuery, ProcessesQuery},
+    tasks::{TaskStatus, TasksQuery},
+    threads::{ThreadStatus, ThreadsQuery},
     usage::{ModelUsage, UsageBy, UsageKey, UsageQuery},
 };
 pub use snapshot::Snapshot;

@@ -114,6 +114,12 @@ fn show_nuls(value: &mut Value) {
 #[serde(transparent)]
 pub struct Time(pub Timestamp);
 
+impl From<Time> for prost_types::Timestamp {
+    fn from(time: Time) -> Self {
+        Self { seconds: time.0.as_second(), nanos: time.0.subsec_nanosecond() }
+    }
+}
+
 /// Microseconds from 1970 to 2000, where Postgres counts from.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 /// `timestamptz` and its array, from `pg_type.dat`.

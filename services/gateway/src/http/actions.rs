@@ -31,10 +31,10 @@ pub async fn get(
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut actions = query::answered(&gateway, snapshot.recent_actions(&wanted)).await?;
-    let next_before = query::newest_first(&mut actions, wanted.limit, |row| row.sequence, |row| row.action_id);
+    let next_before = query::newest_first(&mut actions, wanted.limit, |row| row.sequence, |row| row.action_id.clone());
     // Of the page, so that going on by its end misses nothing.
     let actions =
-        ownership::things(&gateway, &snapshot, caller.user(), Kind::Action, actions, |row| row.action_id).await?;
+        ownership::things(&gateway, &snapshot, caller.user(), Kind::Action, actions, |row| &row.action_id).await?;
     Ok(Answer::of(&snapshot, json!({ "actions": actions, "next_before": next_before })))
 }
 

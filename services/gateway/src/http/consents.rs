@@ -24,7 +24,8 @@ pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut approvals = query::answered(&gateway, snapshot.approvals(&wanted)).await?;
-    let next_before = query::newest_first(&mut approvals, wanted.limit, |row| row.sequence, |row| row.action_id);
+    let next_before =
+        query::newest_first(&mut approvals, wanted.limit, |row| row.sequence, |row| row.action_id.clone());
     Ok(Answer::of(&snapshot, json!({ "approvals": approvals, "next_before": next_before })))
 }
 

@@ -2,7 +2,8 @@
 //! `GET /v1/conversations/{agent}`: what an agent and its users said to each other.
 
 use axum::extract::{Path, State, rejection::PathRejection};
-use kairo_read_model::{Conversation, ConversationMessage, ConversationQuery, ConversationsQuery};
+use kairo_proto::v1::{ConversationRow, MessageRow};
+use kairo_read_model::{ConversationQuery, ConversationsQuery};
 use serde_json::{Value, json};
 
 use super::{
@@ -20,7 +21,7 @@ pub async fn list(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer
     let wanted = asked.read(|query| read_list(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut conversations = query::answered(&gateway, snapshot.conversations(&wanted)).await?;
-    let id = |row: &Conversation| (row.agent.clone(), row.user.clone());
+    let id = |row: &ConversationRow| (row.agent.clone(), row.user.clone());
     let next_before = query::newest_first(&mut conversations, wanted.limit, |row| row.last_sequence, id);
     Ok(Answer::of(&snapshot, json!({ "conversations": conversations, "next_before": next_before })))
 }
@@ -46,7 +47,7 @@ pub async fn get(
         async move { query::answered(gateway, snapshot.conversation(&wanted)).await }
     };
     let behind = |after: Place, limit| ask(ConversationQuery { after: Some(after.into()), limit, ..wanted.clone() });
-    let place = |said: &ConversationMessage| Place { sequence: said.sequence, position: said.position };
+    let place = |said: &MessageRow| Place { sequence: said.sequence, position: said.position };
     let mut messages = ask(wanted.clone()).await?;
     let mut next_after = None;
     if query::is_full(&messages, wanted.limit) && wanted.latest.is_none() {

@@ -2,6 +2,7 @@
 
 use axum::{Extension, extract::State};
 use kairo_read_model::Inbox;
+use serde_json::{Value, json};
 
 use super::{
     Gateway, query,
@@ -17,15 +18,15 @@ pub async fn get(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     asked: Asked,
-) -> Result<Answer<Inbox>, Problem> {
+) -> Result<Answer<Value>, Problem> {
     let user = asked.read(|query| {
         let mut fields = Fields::from_query(query);
         let user = fields.required("user", NAME, value(name));
         fields.complete(|| user)
     })?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let mut inbox = query::answered(&gateway, snapshot.inbox(user.as_str())).await?;
-    inbox.offers.retain(|offer| caller.act_on_agent(Some(&offer.agent)).is_ok());
-    inbox.approvals.retain(|approval| caller.act_on_agent(Some(&approval.agent)).is_ok());
-    Ok(Answer::of(&snapshot, inbox))
+    let Inbox { mut offers, mut approvals } = query::answered(&gateway, snapshot.inbox(user.as_str())).await?;
+    offers.retain(|offer| caller.act_on_agent(Some(&offer.agent)).is_ok());
+    approvals.retain(|approval| caller.act_on_agent(Some(&approval.agent)).is_ok());
+    Ok(Answer::of(&snapshot, json!({ "offers": offers, "approvals": approvals })))
 }

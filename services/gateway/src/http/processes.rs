@@ -30,10 +30,11 @@ pub async fn get(
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut processes = query::answered(&gateway, snapshot.recent_processes(&wanted)).await?;
-    let next_before = query::newest_first(&mut processes, wanted.limit, |row| row.sequence, |row| row.process_id);
+    let next_before =
+        query::newest_first(&mut processes, wanted.limit, |row| row.sequence, |row| row.process_id.clone());
     // Of the page, so that going on by its end misses nothing.
     let processes =
-        ownership::things(&gateway, &snapshot, caller.user(), Kind::Process, processes, |row| row.process_id).await?;
+        ownership::things(&gateway, &snapshot, caller.user(), Kind::Process, processes, |row| &row.process_id).await?;
     Ok(Answer::of(&snapshot, json!({ "processes": processes, "next_before": next_before })))
 }
 

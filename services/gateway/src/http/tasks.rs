@@ -27,7 +27,7 @@ pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut tasks = query::answered(&gateway, snapshot.tasks(&wanted)).await?;
-    let next_before = query::newest_first(&mut tasks, wanted.limit, |task| task.sequence, |task| task.task_id);
+    let next_before = query::newest_first(&mut tasks, wanted.limit, |task| task.sequence, |task| task.task_id.clone());
     Ok(Answer::of(&snapshot, json!({ "tasks": tasks, "next_before": next_before })))
 }
 

@@ -4,7 +4,8 @@ use axum::{
     Extension,
     extract::{Path, State, rejection::PathRejection},
 };
-use kairo_read_model::{Thread, ThreadStatus, ThreadsQuery};
+use kairo_proto::v1::ThreadRow;
+use kairo_read_model::{ThreadStatus, ThreadsQuery};
 use serde_json::{Value, json};
 
 use super::{
@@ -26,7 +27,7 @@ pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut threads = query::answered(&gateway, snapshot.threads(&wanted)).await?;
-    let id = |thread: &Thread| (thread.agent.clone(), thread.thread_id.clone());
+    let id = |thread: &ThreadRow| (thread.agent.clone(), thread.thread_id.clone());
     let next_before = query::newest_first(&mut threads, wanted.limit, |thread| thread.last_sequence, id);
     Ok(Answer::of(&snapshot, json!({ "threads": threads, "next_before": next_before })))
 }
@@ -105,7 +106,7 @@ fn read_one(
 }
 
 /// The one thread that is meant.
-fn only(mut threads: Vec<Thread>, id: &str) -> Result<Thread, Problem> {
+fn only(mut threads: Vec<ThreadRow>, id: &str) -> Result<ThreadRow, Problem> {
     let found = threads.pop().ok_or_else(|| {
         Problem::not_found(format!("no thread {id} is known; GET /v1/threads?status=all lists those there are"))
     })?;
@@ -146,18 +147,12 @@ mod tests {
 
     #[test]
     fn a_thread_is_one_of_many_or_none() {
-        let thread = |agent: &str| -> Thread {
-            Thread {
+        let thread = |agent: &str| -> ThreadRow {
+            ThreadRow {
                 agent: agent.to_owned(),
                 thread_id: "t".to_owned(),
                 user: "ann".to_owned(),
-                kind: "topic".to_owned(),
-                status: "active".to_owned(),
-                title: String::new(),
-                summary: String::new(),
-                created_at: kairo_read_model::stored::Time(jiff::Timestamp::UNIX_EPOCH),
-                updated_at: kairo_read_model::stored::Time(jiff::Timestamp::UNIX_EPOCH),
-                last_sequence: 1,
+                ..ThreadRow::default()
             }
         };
         assert_eq!(only(vec![thread("bob")], "t").unwrap().agent, "bob");

@@ -1,12 +1,8 @@
 //! Memories: as they were last written.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::civil::Date;
 use kairo_proto::v1::{DecidedEvent, MemoryAppended, decided_event::Event};
-use kairo_read_model::{
-    Sealed,
-    stored::{Json, Key},
-};
+use kairo_read_model::stored::{Json, Key};
 use uuid::Uuid;
 
 use super::{Fact, decided};
@@ -30,11 +26,6 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
 }
 
 fn written(fact: &Fact, position: i32, event: &DecidedEvent, appended: &MemoryAppended) -> Memory {
-    let sealed = |secret: &kairo_proto::v1::SealedSecret| Sealed {
-        name: secret.name.clone(),
-        sealed: STANDARD.encode(&secret.sealed),
-    };
-    let secrets: Vec<Sealed> = appended.secrets.iter().map(sealed).collect();
     let named = [std::slice::from_ref(&appended.subject), &appended.keywords].concat().join(" ");
     let named = named.get(..named.floor_char_boundary(NAMED_BYTES)).unwrap_or_default();
     Memory {
@@ -51,7 +42,7 @@ fn written(fact: &Fact, position: i32, event: &DecidedEvent, appended: &MemoryAp
         // Years of four digits only, which Postgres reads the same way.
         day: appended.day.parse::<Date>().ok().filter(|day| day.year() > 0).map(|day| day.to_string()),
         source_event_ids: Json::of(&appended.source_event_ids),
-        secrets: Json::of(&secrets),
+        secrets: Json::of(&appended.secrets),
         named: named.into(),
     }
 }

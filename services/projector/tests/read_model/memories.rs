@@ -2,8 +2,8 @@
 
 use jiff::civil::date;
 use kairo_core::{ids, subjects};
-use kairo_proto::v1::{AgentDecision, DecidedEvent, MemoryAppended, SealedSecret, decided_event::Event};
-use kairo_read_model::{MemoriesQuery, Memory, Sealed};
+use kairo_proto::v1::{AgentDecision, DecidedEvent, MemoryAppended, MemoryRow, SealedSecret, decided_event::Event};
+use kairo_read_model::MemoriesQuery;
 use uuid::Uuid;
 
 use crate::{history::entering, world::World};
@@ -33,11 +33,11 @@ fn decision(agent: &str, unique: &str, memories: Vec<MemoryAppended>) -> kairo_c
     entering(&subjects::AGENT_DECISION, agent, unique, AgentDecision { events, ..Default::default() })
 }
 
-async fn found(world: &World, query: MemoriesQuery) -> Vec<Memory> {
+async fn found(world: &World, query: MemoriesQuery) -> Vec<MemoryRow> {
     world.now().await.memories(&MemoriesQuery { limit: 50, ..query }).await.unwrap()
 }
 
-fn contents(memories: &[Memory]) -> Vec<&str> {
+fn contents(memories: &[MemoryRow]) -> Vec<&str> {
     memories.iter().map(|memory| memory.content.as_str()).collect()
 }
 
@@ -75,7 +75,7 @@ async fn memories_are_found_by_words_kind_and_day() {
         (launch[0].source_event_ids.as_slice(), launch[0].thread_id.as_deref()),
         (["e-1".to_owned()].as_slice(), Some("t"))
     );
-    assert_eq!(launch[0].secrets, [Sealed { name: "pin".into(), sealed: "AQID".into() }]);
+    assert_eq!(launch[0].secrets, [SealedSecret { name: "pin".into(), sealed: vec![1, 2, 3] }]);
     // Any of the words, beginnings of words, misspelt names, and words within a script without spaces.
     assert_eq!(found(&world, words("the MARKETING zebra")).await.len(), 2);
     assert_eq!(contents(&found(&world, words("market")).await), ["Leads marketing."]);

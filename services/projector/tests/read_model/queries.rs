@@ -1,11 +1,10 @@
 //! What is asked of the read model.
 
 use kairo_core::subjects;
-use kairo_proto::v1::UserMessageUndelivered;
+use kairo_proto::v1::{ActionRow, ProcessRow, UserMessageUndelivered};
 use kairo_read_model::{
-    Action,
     ActionState::{self, InDoubt, InFlight, Open},
-    ActionsQuery, ConversationQuery, EventsQuery, MAX_ROWS, Process, ProcessesQuery, ThreadsQuery,
+    ActionsQuery, ConversationQuery, EventsQuery, MAX_ROWS, ProcessesQuery, ThreadsQuery,
     stored::Time,
 };
 
@@ -14,12 +13,12 @@ use crate::{
     world::World,
 };
 
-async fn actions(world: &World, state: ActionState, agent: Option<&str>) -> Vec<Action> {
+async fn actions(world: &World, state: ActionState, agent: Option<&str>) -> Vec<ActionRow> {
     let wanted = ActionsQuery { state, agent: agent.map(str::to_owned), limit: MAX_ROWS, ..ActionsQuery::default() };
     world.now().await.recent_actions(&wanted).await.unwrap()
 }
 
-async fn processes(world: &World, agent: Option<&str>, running: Option<bool>) -> Vec<Process> {
+async fn processes(world: &World, agent: Option<&str>, running: Option<bool>) -> Vec<ProcessRow> {
     let wanted =
         ProcessesQuery { running, agent: agent.map(str::to_owned), limit: MAX_ROWS, ..ProcessesQuery::default() };
     world.now().await.recent_processes(&wanted).await.unwrap()
@@ -35,7 +34,7 @@ async fn a_turn_can_be_asked_about_while_it_runs_and_afterwards() {
     }
     world.caught_up().await;
     let in_flight = actions(&world, InFlight, Some("bob")).await;
-    assert_eq!((in_flight.len(), in_flight[0].action_id), (1, turn.call));
+    assert_eq!((in_flight.len(), in_flight[0].action_id.as_str()), (1, turn.call.to_string().as_str()));
     assert_eq!((in_flight[0].status.as_str(), in_flight[0].runner.as_deref()), ("running", Some("runner-1")));
     assert_eq!(actions(&world, InFlight, Some("eve")).await, []);
 
@@ -51,7 +50,7 @@ async fn a_turn_can_be_asked_about_while_it_runs_and_afterwards() {
     assert_eq!(world.model.message("ann", "m-2").await.unwrap(), None);
 
     let agents = world.now().await.agents().await.unwrap();
-    assert_eq!((agents.len(), agents[0].profile["prompt"].as_str()), (1, Some("Be brief.")));
+    assert_eq!((agents.len(), agents[0].profile.as_ref().unwrap().prompt.as_str()), (1, "Be brief."));
     assert_eq!(world.now().await.agent("bob").await.unwrap().as_ref(), agents.first());
     assert_eq!(world.now().await.agent("eve").await.unwrap(), None);
     let threads =
@@ -72,7 +71,7 @@ async fn a_conversation_holds_what_was_sent_said_and_refused() {
     let said = world.now().await.conversation(&whole).await.unwrap();
     let words: Vec<_> = said.iter().map(|message| (message.role.as_str(), message.text.as_str())).collect();
     assert_eq!(words, [("user", "question 1"), ("agent", "answer to m-1")]);
-    assert!(said[1].last && said.iter().all(|message| message.user.as_deref() == Some("ann")));
+    assert!(said[1].r#final && said.iter().all(|message| message.user.as_deref() == Some("ann")));
     let behind = ConversationQuery { after: Some((said[0].sequence, said[0].position)), ..whole.clone() };
     assert_eq!(world.now().await.conversation(&behind).await.unwrap(), said[1..]);
     let newest = ConversationQuery { latest: Some(1), ..whole.clone() };
@@ -122,11 +121,11 @@ async fn what_runs_says_how_far_it_is_and_that_it_was_asked_to_end() {
     }
     world.caught_up().await;
     let action = actions(&world, Open, Some("bob")).await.remove(0);
-    assert_eq!((action.process_id, action.fraction), (Some(turn.process()), Some(0.6)));
+    assert_eq!((action.process_id, action.fraction), (Some(turn.process().to_string()), Some(0.6)));
     assert_eq!(action.progress_message.as_deref(), Some("two thirds"));
     assert!(action.progress_at.is_some() && action.cancel_requested_at.is_some());
     let running = processes(&world, Some("bob"), Some(true)).await.remove(0);
-    assert_eq!((running.process_id, running.action_id), (turn.process(), Some(turn.call)));
+    assert_eq!((running.process_id, running.action_id), (turn.process().to_string(), Some(turn.call.to_string())));
     assert_eq!((running.fraction, running.tail.as_deref()), (Some(0.6), Some("working\n")));
     assert_eq!((running.tool.as_deref(), running.background), (Some("process.run"), false));
     assert!(running.cancel_requested_at.is_some());

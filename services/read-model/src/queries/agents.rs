@@ -1,30 +1,29 @@
 //! Agents and what they are made from.
 
-use serde::Serialize;
-use serde_json::Value;
-use sqlx::query_as;
+use kairo_proto::v1::{AgentProfile, AgentRow};
+use sqlx::{query_as, types::Json};
 
 use crate::{
     ReadError, Snapshot,
-    stored::{Key, Time, U64},
+    shown::At,
+    stored::{Key, U64},
 };
 
-/// An agent, with the profile in force.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Agent {
-    pub agent: String,
-    /// `AgentProfile` of the contract, in proto3's JSON mapping.
-    pub profile: Value,
-    /// Of the event that defined it.
-    pub sequence: u64,
-    pub defined_at: Time,
+#[derive(sqlx::Type)]
+#[sqlx(transparent)]
+struct Profile(Json<AgentProfile>);
+
+impl From<Profile> for Option<AgentProfile> {
+    fn from(profile: Profile) -> Self {
+        Some(profile.0.0)
+    }
 }
 
 macro_rules! agents {
     ($rest:literal $($parameters:tt)*) => {
         query_as!(
-            Agent,
-            r#"SELECT agent, profile, sequence AS "sequence: U64", defined_at AS "defined_at: Time" FROM agents "# + $rest
+            AgentRow,
+            r#"SELECT agent, profile AS "profile: Profile", sequence AS "sequence: U64", defined_at AS "defined_at: At" FROM agents "# + $rest
             $($parameters)*
         )
     };
@@ -32,12 +31,12 @@ macro_rules! agents {
 
 impl Snapshot {
     /// In the order of their ids. All of them: agents are as many as were defined by hand.
-    pub async fn agents(&self) -> Result<Vec<Agent>, ReadError> {
+    pub async fn agents(&self) -> Result<Vec<AgentRow>, ReadError> {
         Ok(agents!("ORDER BY agent").fetch_all(&mut **self.connection().await).await?)
     }
 
     /// By the primary key.
-    pub async fn agent(&self, agent: &str) -> Result<Option<Agent>, ReadError> {
+    pub async fn agent(&self, agent: &str) -> Result<Option<AgentRow>, ReadError> {
         let agent = agents!("WHERE agent = $1", Key::from(agent) as _);
         Ok(agent.fetch_optional(&mut **self.connection().await).await?)
     }

@@ -1,38 +1,15 @@
 //! Calls that a human was asked about, decided or not.
 
-use serde::Serialize;
-use serde_json::Value;
+use kairo_proto::v1::ConsentRow;
 use sqlx::query_as;
 use uuid::Uuid;
 
 use super::{number, rows};
 use crate::{
     ReadError, Snapshot,
-    stored::{Key, Time, U32, U64},
+    shown::{At, Id, Object},
+    stored::{Key, U32, U64},
 };
-
-/// A tool that is called only if a human agrees, and what was said to it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Approval {
-    pub action_id: Uuid,
-    /// Of the decision that asked for it.
-    pub sequence: u64,
-    pub agent: String,
-    pub user: String,
-    pub thread_id: Option<String>,
-    pub correlation_id: Uuid,
-    pub tool: String,
-    pub arguments: Value,
-    pub chain_id: Option<Uuid>,
-    pub step: u32,
-    pub requested_at: Time,
-    /// `waiting`, `approved`, `rejected` or `withdrawn`.
-    pub status: String,
-    /// Who said so, with which words, and when.
-    pub decided_by: Option<String>,
-    pub note: Option<String>,
-    pub decided_at: Option<Time>,
-}
 
 /// Which approvals; all conditions must hold.
 #[derive(Clone, Debug, Default)]
@@ -49,11 +26,11 @@ pub struct ApprovalsQuery {
 macro_rules! approvals {
     ($conditions:literal, $($parameters:tt)*) => {
         query_as!(
-            Approval,
+            ConsentRow,
             r#"
-            SELECT action_id, sequence AS "sequence: U64", agent, user_id AS user, thread_id, correlation_id, tool,
-                   arguments, chain_id, step AS "step: U32", requested_at AS "requested_at: Time", status, decided_by,
-                   note, decided_at AS "decided_at: Time"
+            SELECT action_id AS "action_id: Id", sequence AS "sequence: U64", agent, user_id AS user, thread_id, correlation_id AS "correlation_id: Id",
+                   tool, arguments AS "arguments: Object", chain_id AS "chain_id!: Id", step AS "step: U32", requested_at AS "requested_at: At", status, decided_by,
+                   note, decided_at AS "decided_at!: At"
             FROM approvals WHERE "# + $conditions,
             $($parameters)*
         )
@@ -63,7 +40,7 @@ macro_rules! approvals {
 impl Snapshot {
     /// The newest first. By index `approvals_by_age`, `approvals_of_agent` or `approvals_of_user`, whose order is the
     /// order asked for.
-    pub async fn approvals(&self, wanted: &ApprovalsQuery) -> Result<Vec<Approval>, ReadError> {
+    pub async fn approvals(&self, wanted: &ApprovalsQuery) -> Result<Vec<ConsentRow>, ReadError> {
         let approvals = approvals!(
             "($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2)
                 AND ($3::text IS NULL OR status = $3) AND sequence < $4
@@ -78,7 +55,7 @@ impl Snapshot {
     }
 
     /// By the primary key.
-    pub async fn approval(&self, action: Uuid) -> Result<Option<Approval>, ReadError> {
+    pub async fn approval(&self, action: Uuid) -> Result<Option<ConsentRow>, ReadError> {
         Ok(approvals!("action_id = $1", action).fetch_optional(&mut **self.connection().await).await?)
     }
 }

@@ -1,101 +1,63 @@
 //! Chains and how far each of their steps is.
 
-use serde::Serialize;
-use serde_json::Value;
-use sqlx::{query, query_as};
+use std::collections::HashMap;
+
+use kairo_proto::v1::{ChainRow, ChainStepRow};
+use sqlx::query;
 use uuid::Uuid;
 
 use super::rows;
 use crate::{
     ReadError, Snapshot,
-    stored::{Key, Time, U32, U64},
+    shown::{At, Id, Object},
+    stored::{Key, U32, U64},
 };
 
-/// A chain, with its steps.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Chain {
-    pub chain_id: Uuid,
-    /// Of the event that began it.
-    pub sequence: u64,
-    pub agent: String,
-    pub thread_id: Option<String>,
-    pub correlation_id: Uuid,
-    /// `plan`, `calls`, `task` or `hook`.
-    pub origin: String,
-    pub task_id: Option<Uuid>,
-    /// The beginning of the plan it was compiled from.
-    pub plan: String,
-    pub started_at: Time,
-    pub ended_at: Option<Time>,
-    /// `done`, `broken`, `failed`, `canceled` or `replaced`; none while it runs.
-    pub outcome: Option<String>,
-    pub reason: Option<String>,
-    pub steps: Vec<ChainStep>,
+/// A chain, of which the steps are asked for when it is known.
+struct Head {
+    chain_id: Uuid,
+    row: ChainRow,
 }
 
-/// A step of a chain.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ChainStep {
-    #[serde(skip)]
-    pub chain_id: Uuid,
-    pub step: u32,
-    /// Steps of a group run at once.
-    pub group: u32,
-    pub event: String,
-    /// As they were written, with references not filled in.
-    pub params: Value,
-    /// What it was asked about, called or ended with, references filled in.
-    pub filled: Option<Value>,
-    /// What was to be judged before it ran.
-    pub decide: Option<String>,
-    /// `pending`, `asked`, `running`, `done`, `failed`, `skipped` or `stopped`.
-    pub state: String,
-    /// The request that asked a human.
-    pub approval_id: Option<Uuid>,
-    pub action_id: Option<Uuid>,
-    pub begun_at: Option<Time>,
-    pub ended_at: Option<Time>,
-    /// The beginning of it.
-    pub result: Option<String>,
-    pub reason: Option<String>,
-}
-
-/// Chains, without their steps.
 macro_rules! chains {
     ($rest:literal, $($parameters:tt)*) => {
         query!(
-            r#"SELECT chain_id, sequence AS "sequence: U64", agent, thread_id, correlation_id, origin, task_id, plan,
-                      started_at AS "started_at: Time", ended_at AS "ended_at: Time", outcome, reason
+            r#"SELECT chain_id, sequence AS "sequence: U64", agent, thread_id, correlation_id AS "correlation_id: Id", origin,
+                      task_id AS "task_id!: Id", plan, started_at AS "started_at: At", ended_at AS "ended_at!: At",
+                      outcome, reason
                FROM chains WHERE "# + $rest,
             $($parameters)*
         )
-        .map(|row| Chain {
+        .map(|row| Head {
             chain_id: row.chain_id,
-            sequence: row.sequence.into(),
-            agent: row.agent,
-            thread_id: row.thread_id,
-            correlation_id: row.correlation_id,
-            origin: row.origin,
-            task_id: row.task_id,
-            plan: row.plan,
-            started_at: row.started_at,
-            ended_at: row.ended_at,
-            outcome: row.outcome,
-            reason: row.reason,
-            steps: Vec::new(),
+            row: ChainRow {
+                chain_id: row.chain_id.to_string(),
+                sequence: row.sequence.into(),
+                agent: row.agent,
+                thread_id: row.thread_id,
+                correlation_id: row.correlation_id.into(),
+                origin: row.origin,
+                task_id: row.task_id.into(),
+                plan: row.plan,
+                started_at: row.started_at.into(),
+                ended_at: row.ended_at.into(),
+                outcome: row.outcome,
+                reason: row.reason,
+                steps: Vec::new(),
+            },
         })
     };
 }
 
 impl Snapshot {
     /// By the primary key.
-    pub async fn chain(&self, chain: Uuid) -> Result<Option<Chain>, ReadError> {
+    pub async fn chain(&self, chain: Uuid) -> Result<Option<ChainRow>, ReadError> {
         let chain = chains!("chain_id = $1", chain).fetch_optional(&mut **self.connection().await).await?;
         Ok(self.with_steps(chain.into_iter().collect()).await?.pop())
     }
 
     /// The newest chains of a thread, oldest first. By index `chains_of_thread`.
-    pub async fn chains_of_thread(&self, agent: &str, thread: &str, limit: u32) -> Result<Vec<Chain>, ReadError> {
+    pub async fn chains_of_thread(&self, agent: &str, thread: &str, limit: u32) -> Result<Vec<ChainRow>, ReadError> {
         let chains = chains!(
             "agent = $1 AND thread_id = $2 ORDER BY sequence DESC, position DESC LIMIT $3",
             Key::from(agent) as _,
@@ -108,30 +70,49 @@ impl Snapshot {
     }
 
     /// The newest chains of a task, newest first. By index `chains_of_task`.
-    pub async fn chains_of_task(&self, task: Uuid, limit: u32) -> Result<Vec<Chain>, ReadError> {
+    pub async fn chains_of_task(&self, task: Uuid, limit: u32) -> Result<Vec<ChainRow>, ReadError> {
         let chains = chains!("task_id = $1 ORDER BY sequence DESC, position DESC LIMIT $2", task, rows(limit));
         let chains = chains.fetch_all(&mut **self.connection().await).await?;
         self.with_steps(chains).await
     }
 
     /// By the primary key.
-    async fn with_steps(&self, mut chains: Vec<Chain>) -> Result<Vec<Chain>, ReadError> {
+    async fn with_steps(&self, chains: Vec<Head>) -> Result<Vec<ChainRow>, ReadError> {
         if chains.is_empty() {
-            return Ok(chains);
+            return Ok(Vec::new());
         }
         let ids: Vec<Uuid> = chains.iter().map(|chain| chain.chain_id).collect();
-        let steps = query_as!(
-            ChainStep,
+        let steps = query!(
             r#"
-            SELECT chain_id, step AS "step: U32", group_no AS "group: U32", event, params, filled, decide, state,
-                   approval_id, action_id, begun_at AS "begun_at: Time", ended_at AS "ended_at: Time", result, reason
+            SELECT chain_id, step AS "step: U32", group_no AS "group: U32", event, params AS "params: Object",
+                   filled AS "filled!: Object", decide, state, approval_id AS "approval_id!: Id",
+                   action_id AS "action_id!: Id", begun_at AS "begun_at!: At", ended_at AS "ended_at!: At", result, reason
             FROM chain_steps WHERE chain_id = ANY($1) ORDER BY chain_id, step"#,
             &ids,
         );
-        let steps = steps.fetch_all(&mut **self.connection().await).await?;
-        for chain in &mut chains {
-            chain.steps = steps.iter().filter(|step| step.chain_id == chain.chain_id).cloned().collect();
+        let steps = steps.map(|row| {
+            let step = ChainStepRow {
+                step: row.step.into(),
+                group: row.group.into(),
+                event: row.event,
+                params: row.params.into(),
+                filled: row.filled.into(),
+                decide: row.decide,
+                state: row.state,
+                approval_id: row.approval_id.into(),
+                action_id: row.action_id.into(),
+                begun_at: row.begun_at.into(),
+                ended_at: row.ended_at.into(),
+                result: row.result,
+                reason: row.reason,
+            };
+            (row.chain_id, step)
+        });
+        let mut of: HashMap<Uuid, Vec<ChainStepRow>> = HashMap::new();
+        for (chain, step) in steps.fetch_all(&mut **self.connection().await).await? {
+            of.entry(chain).or_default().push(step);
         }
-        Ok(chains)
+        let with = |Head { chain_id, row }| ChainRow { steps: of.remove(&chain_id).unwrap_or_default(), ..row };
+        Ok(chains.into_iter().map(with).collect())
     }
 }

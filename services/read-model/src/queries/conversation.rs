@@ -1,14 +1,13 @@
 //! What users and an agent said to each other.
 
-use serde::Serialize;
-use serde_json::Value;
-use sqlx::query_as;
-use uuid::Uuid;
+use kairo_proto::v1::{MessageRow, PartRow};
+use sqlx::{query_as, types::Json};
 
 use super::{BEGINNING, place, rows};
 use crate::{
     MAX_ROWS, Place, ReadError, Snapshot,
-    stored::{Key, Time, U32, U64},
+    shown::{At, Id},
+    stored::{Key, U32, U64},
 };
 
 /// Which messages; all conditions must hold.
@@ -25,27 +24,14 @@ pub struct ConversationQuery {
     pub limit: u32,
 }
 
-/// Something said.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ConversationMessage {
-    pub sequence: u64,
-    pub position: u32,
-    pub event_id: Uuid,
-    pub ts: Time,
-    pub correlation_id: Uuid,
-    /// `user`; `agent`; or `failure`, when no agent could receive a message.
-    pub role: String,
-    pub agent: Option<String>,
-    pub user: Option<String>,
-    pub thread_id: Option<String>,
-    /// The message sent, or the one that is answered.
-    pub message_id: Option<String>,
-    pub text: String,
-    /// Images and audio that belong to it: `[{media_type, digest, size, name}]`.
-    pub parts: Value,
-    /// Whether it ends the turn.
-    #[serde(rename = "final")]
-    pub last: bool,
+#[derive(sqlx::Type)]
+#[sqlx(transparent)]
+struct Parts(Json<Vec<PartRow>>);
+
+impl From<Parts> for Vec<PartRow> {
+    fn from(parts: Parts) -> Self {
+        parts.0.0
+    }
 }
 
 impl ConversationQuery {
@@ -59,11 +45,11 @@ impl ConversationQuery {
 macro_rules! conversation {
     ($order:literal, $($parameters:tt)*) => {
         query_as!(
-            ConversationMessage,
+            MessageRow,
             r#"
-            SELECT sequence AS "sequence!: U64", position AS "position: U32", event_id, ts AS "ts!: Time",
-                   correlation_id AS "correlation_id!", role, agent, user_id AS user, thread_id, message_id, text,
-                   parts, final AS last
+            SELECT sequence AS "sequence!: U64", position AS "position: U32", event_id AS "event_id: Id", ts AS "ts!: At",
+                   correlation_id AS "correlation_id!: Id", role, agent, user_id AS user, thread_id, message_id, text,
+                   parts AS "parts: Parts", final
             FROM messages
             WHERE sequence IS NOT NULL AND agent = $1 AND ($2::text IS NULL OR user_id = $2)
                 AND (sequence, position) > ($3, $4)
@@ -75,7 +61,7 @@ macro_rules! conversation {
 
 impl Snapshot {
     /// In the order of the log.
-    pub async fn conversation(&self, query: &ConversationQuery) -> Result<Vec<ConversationMessage>, ReadError> {
+    pub async fn conversation(&self, query: &ConversationQuery) -> Result<Vec<MessageRow>, ReadError> {
         let (agent, user) = (Key::from(query.agent.as_str()), query.user.as_deref().map(Key::from));
         let (sequence, position) = place(query.after.unwrap_or(BEGINNING));
         let connection = &mut **self.connection().await;

@@ -1,27 +1,14 @@
 //! Who speaks with whom.
 
-use serde::Serialize;
+use kairo_proto::v1::ConversationRow;
 use sqlx::query_as;
 
 use super::{number, rows};
 use crate::{
     ReadError, Snapshot,
-    stored::{Key, Time, U64},
+    shown::At,
+    stored::{Key, U64},
 };
-
-/// A user's conversation with an agent, and what was said in it last.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Conversation {
-    pub agent: String,
-    pub user: String,
-    /// Of the last message.
-    pub last_sequence: u64,
-    pub last_at: Time,
-    /// `user`; `agent`; or `failure`, when no agent could receive a message.
-    pub last_role: String,
-    /// The beginning of it.
-    pub last_text: String,
-}
 
 /// Which conversations; all conditions must hold.
 #[derive(Clone, Debug, Default)]
@@ -37,9 +24,9 @@ pub struct ConversationsQuery {
 impl Snapshot {
     /// The one in which something was said last first. By index `messages_of_conversation`, from one conversation to the
     /// next: it costs as much as there are, however much was said in them.
-    pub async fn conversations(&self, wanted: &ConversationsQuery) -> Result<Vec<Conversation>, ReadError> {
+    pub async fn conversations(&self, wanted: &ConversationsQuery) -> Result<Vec<ConversationRow>, ReadError> {
         let conversations = query_as!(
-            Conversation,
+            ConversationRow,
             r#"
             WITH RECURSIVE conversations AS (
                 (SELECT agent, user_id FROM messages
@@ -56,7 +43,7 @@ impl Snapshot {
                 ) AS following
             )
             SELECT agent AS "agent!", user_id AS "user!", last_sequence AS "last_sequence!: U64",
-                   last_at AS "last_at!: Time", last_role, last_text AS "last_text!"
+                   last_at AS "last_at!: At", last_role, last_text AS "last_text!"
             FROM conversations, LATERAL (
                 SELECT sequence AS last_sequence, ts AS last_at, role AS last_role, left(text, 200) AS last_text
                 FROM messages

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use kairo_core::event_json::EventJson;
-use kairo_proto::v1;
-use serde::Serialize;
+use kairo_proto::v1::{self, Json, ThreadEventRow};
 use serde_json::{Map, Value, json};
 use sqlx::query_as;
 use uuid::Uuid;
@@ -13,6 +12,7 @@ use super::{END, place};
 use crate::{
     MAX_ROWS, Place, ReadError, Snapshot,
     rendered::{self, rendered},
+    shown::{At, Id, Object},
     stored::{Key, Time, U32, U64},
 };
 
@@ -27,47 +27,21 @@ const TOLD_ELSEWHERE: &[&str] = &[
 ];
 
 /// A stretch of a thread's events.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ThreadHistory {
     /// In the order of the log.
-    pub events: Vec<ThreadEvent>,
+    pub events: Vec<ThreadEventRow>,
     /// Whether there are older ones.
     pub more: bool,
 }
 
-/// Something that happened in a thread.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ThreadEvent {
-    pub sequence: u64,
-    pub position: u32,
-    pub event_id: Uuid,
-    pub correlation_id: Uuid,
-    /// `user.input`, `thread.match`, `agent.reply`, the name of a tool and so on.
-    pub event: String,
-    /// What a tool was called with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub params: Option<Value>,
-    /// Of a tool's call: `asked`, `running`, `done` or how it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
-    /// None for a tool that is not done.
-    pub result: Option<Value>,
-    pub timestamp: Time,
-}
-
-impl ThreadEvent {
-    fn place(&self) -> Place {
-        (self.sequence, self.position)
-    }
-}
-
 /// A user's message, or words of the thread's own log.
 struct Input {
-    event_id: Uuid,
+    event_id: String,
     sequence: u64,
     position: u32,
-    ts: Time,
-    correlation_id: Uuid,
+    ts: Option<prost_types::Timestamp>,
+    correlation_id: String,
     user_id: Option<String>,
     text: String,
     parts: Value,
@@ -75,9 +49,9 @@ struct Input {
 
 /// How a tool's call stands.
 struct Outcome {
-    action_id: Uuid,
+    action_id: String,
     status: String,
-    result: Option<Value>,
+    result: Option<Json>,
     error_message: Option<String>,
 }
 
@@ -109,8 +83,8 @@ impl Snapshot {
         let inputs = query_as!(
             Input,
             r#"
-            SELECT event_id, sequence AS "sequence!: U64", position AS "position: U32", ts AS "ts!: Time",
-                   correlation_id AS "correlation_id!", user_id, text, parts
+            SELECT event_id AS "event_id: Id", sequence AS "sequence!: U64", position AS "position: U32", ts AS "ts!: At",
+                   correlation_id AS "correlation_id!: Id", user_id, text, parts
             FROM messages
             WHERE role = 'user' AND sequence IS NOT NULL AND agent = $1 AND thread_id = $2
                 AND (sequence, position) < ($3, $4)
@@ -122,9 +96,9 @@ impl Snapshot {
             i64::from(limit) + 1,
         );
         let inputs = inputs.fetch_all(&mut **self.connection().await).await?;
-        let mut events: Vec<ThreadEvent> = rendered::events(rows).into_iter().map(told).collect();
+        let mut events: Vec<ThreadEventRow> = rendered::events(rows).into_iter().map(told).collect();
         events.extend(inputs.into_iter().map(heard));
-        events.sort_by_key(|event| std::cmp::Reverse(event.place()));
+        events.sort_by_key(|event| std::cmp::Reverse((event.sequence, event.position)));
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
         let more = events.len() > most;
         events.truncate(most);
@@ -134,20 +108,23 @@ impl Snapshot {
     }
 
     /// By the primary key.
-    async fn add_outcomes(&self, events: &mut [ThreadEvent]) -> Result<(), ReadError> {
-        let calls: Vec<Uuid> =
-            events.iter().filter(|event| event.params.is_some()).map(|event| event.event_id).collect();
+    async fn add_outcomes(&self, events: &mut [ThreadEventRow]) -> Result<(), ReadError> {
+        let calls = events.iter().filter(|event| event.params.is_some());
+        let calls: Vec<Uuid> = calls.filter_map(|event| event.event_id.parse().ok()).collect();
         let outcomes = query_as!(
             Outcome,
-            "SELECT action_id, status, result, error_message FROM actions WHERE action_id = ANY($1)",
+            r#"SELECT action_id AS "action_id: Id", status, result AS "result!: Object", error_message
+               FROM actions WHERE action_id = ANY($1)"#,
             &calls,
         );
         let outcomes = outcomes.fetch_all(&mut **self.connection().await).await?;
-        let mut outcomes: HashMap<Uuid, Outcome> =
-            outcomes.into_iter().map(|outcome| (outcome.action_id, outcome)).collect();
+        let mut outcomes: HashMap<String, Outcome> =
+            outcomes.into_iter().map(|outcome| (outcome.action_id.clone(), outcome)).collect();
         for event in events.iter_mut().filter(|event| event.params.is_some()) {
             if let Some(outcome) = outcomes.remove(&event.event_id) {
-                event.result = outcome.result.or_else(|| outcome.error_message.map(|error| json!({ "error": error })));
+                event.result = outcome
+                    .result
+                    .or_else(|| outcome.error_message.map(|error| Json::from(&json!({ "error": error }))));
                 event.status = Some(outcome.status);
             }
         }
@@ -155,12 +132,12 @@ impl Snapshot {
     }
 }
 
-fn heard(input: Input) -> ThreadEvent {
+fn heard(input: Input) -> ThreadEventRow {
     let mut said = json!({ "text": input.text, "user": input.user_id });
     if let (Value::Object(said), true) = (&mut said, input.parts.as_array().is_some_and(|parts| !parts.is_empty())) {
         said.insert("parts".to_owned(), input.parts);
     }
-    ThreadEvent {
+    ThreadEventRow {
         sequence: input.sequence,
         position: input.position,
         event_id: input.event_id,
@@ -168,17 +145,17 @@ fn heard(input: Input) -> ThreadEvent {
         event: "user.input".to_owned(),
         params: None,
         status: None,
-        result: Some(said),
+        result: Some(Json::from(&said)),
         timestamp: input.ts,
     }
 }
 
 /// An event in seed 002's form as seed 000 writes it.
-fn told(event: EventJson) -> ThreadEvent {
+fn told(event: EventJson) -> ThreadEventRow {
     let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
     let (name, params) = match event.type_name.as_str() {
         v1::AgentAction::TYPE if text("type") == "tool_call" => {
-            (text("tool").to_owned(), Some(event.payload.get("args").cloned().unwrap_or_default()))
+            (text("tool").to_owned(), Some(Json::from(event.payload.get("args").unwrap_or(&Value::Null))))
         }
         v1::AgentAction::TYPE => ("agent.reply".to_owned(), None),
         v1::AgentThought::TYPE => ("agent.think".to_owned(), None),
@@ -192,17 +169,17 @@ fn told(event: EventJson) -> ThreadEvent {
         v1::MemoryAppended::TYPE => ("memory.append".to_owned(), None),
         other => (short(other).to_owned(), None),
     };
-    let result = params.is_none().then(|| without_form(&event.payload));
-    ThreadEvent {
+    let result = params.is_none().then(|| Json::from(&without_form(&event.payload)));
+    ThreadEventRow {
         sequence: event.sequence,
         position: event.position,
-        event_id: event.event_id,
-        correlation_id: event.correlation_id,
+        event_id: event.event_id.to_string(),
+        correlation_id: event.correlation_id.to_string(),
         event: name,
         params,
         status: None,
         result,
-        timestamp: Time(event.ts),
+        timestamp: Some(Time(event.ts).into()),
     }
 }
 
@@ -223,7 +200,7 @@ fn without_form(payload: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn event(type_name: &str, payload: Value) -> ThreadEvent {
+    fn event(type_name: &str, payload: Value) -> ThreadEventRow {
         told(
             serde_json::from_value(json!({
                 "event_id": Uuid::nil(), "ts": "2026-01-01T00:00:00Z", "source": "internal", "modality": "text",
@@ -243,10 +220,10 @@ mod tests {
         );
         assert_eq!(
             (call.event.as_str(), call.params, call.result),
-            ("email.search", Some(json!({"from": "Sarah"})), None)
+            ("email.search", Some(Json::from(&json!({"from": "Sarah"}))), None)
         );
         let said = event(v1::AgentAction::TYPE, json!({"type": "say", "text": "hello"}));
-        assert_eq!((said.event.as_str(), said.result), ("agent.reply", Some(json!({"text": "hello"}))));
+        assert_eq!((said.event.as_str(), said.result), ("agent.reply", Some(Json::from(&json!({"text": "hello"})))));
         assert_eq!(event(v1::ThreadMatched::TYPE, json!({})).event, "thread.match");
         assert_eq!(event(v1::ChainStepEnded::TYPE, json!({})).event, "chain.step_ended");
     }

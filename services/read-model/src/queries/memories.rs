@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use jiff::civil::Date;
-use serde::{Deserialize, Serialize};
+use kairo_proto::v1::{MemoryRow, SealedSecret};
 use sqlx::{query_as, types::Json};
 use uuid::Uuid;
 
 use super::rows;
 use crate::{
     ReadError, Snapshot,
-    stored::{Key, Text, Time, U64},
+    shown::{At, Id},
+    stored::{Key, Text, U64},
 };
 
 /// Words of a query that are looked for, and the letters of one.
@@ -18,41 +19,6 @@ const WORDS: usize = 16;
 const LETTERS: usize = 64;
 /// How alike a misspelt word must be, 0 to 1, to one of the subject or the keywords.
 pub(crate) const ALIKE: f32 = 0.45;
-
-/// A memory.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Memory {
-    pub agent: String,
-    pub memory_id: Uuid,
-    /// Whom it was written for; none for all.
-    pub user: Option<String>,
-    /// journal, person, project, preference, decision, insight, fact, state or secret
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Whom or what it is about; empty for a journal entry.
-    pub subject: String,
-    /// With `[secret <name>]` in the place of what was sealed.
-    pub content: String,
-    pub keywords: Vec<String>,
-    /// YYYY-MM-DD, in the agent's time zone.
-    pub day: Option<String>,
-    pub thread_id: Option<String>,
-    pub source_event_ids: Vec<String>,
-    pub secrets: Vec<Sealed>,
-    /// Of the event that says it.
-    pub sequence: u64,
-    pub updated_at: Time,
-    /// How well it fits the words; 0 where none were asked for.
-    pub score: f64,
-}
-
-/// What only the holder of the key can read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sealed {
-    pub name: String,
-    /// In base64.
-    pub sealed: String,
-}
 
 /// Which memories; all conditions must hold.
 #[derive(Clone, Debug, Default)]
@@ -78,9 +44,9 @@ pub struct MemoriesQuery {
 /// The column that they are kept in.
 #[derive(sqlx::Type)]
 #[sqlx(transparent)]
-struct Secrets(Json<Vec<Sealed>>);
+struct Secrets(Json<Vec<SealedSecret>>);
 
-impl From<Secrets> for Vec<Sealed> {
+impl From<Secrets> for Vec<SealedSecret> {
     fn from(secrets: Secrets) -> Self {
         secrets.0.0
     }
@@ -90,10 +56,10 @@ impl From<Secrets> for Vec<Sealed> {
 macro_rules! memories {
     ($query:ident, $score:literal, $from:literal, $order:literal $(, $parameters:expr)*) => {
         query_as!(
-            Memory,
-            r#"SELECT agent, memory_id, user_id AS user, kind, subject, content, keywords, day::text AS day, thread_id,
+            MemoryRow,
+            r#"SELECT agent, memory_id AS "memory_id: Id", user_id AS user, kind AS "type", subject, content, keywords, day::text AS day, thread_id,
                       source_event_ids, secrets AS "secrets: Secrets", sequence AS "sequence: U64",
-                      updated_at AS "updated_at: Time", "# + $score + r#" AS "score!"
+                      updated_at AS "updated_at: At", "# + $score + r#" AS "score!"
                FROM memories"# + $from + "
                WHERE ($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id IS NULL OR user_id = $2)
                    AND ($3::text IS NULL OR user_id IS NULL OR user_id = (
@@ -131,7 +97,7 @@ fn words(query: &str) -> Vec<String> {
 impl Snapshot {
     /// The memories that fit, best first, and without words, the newest day first. By index `memories_by_word` or
     /// `memories_by_name`, and without words by `memories_of_agent` or `memories_by_place`.
-    pub async fn memories(&self, query: &MemoriesQuery) -> Result<Vec<Memory>, ReadError> {
+    pub async fn memories(&self, query: &MemoriesQuery) -> Result<Vec<MemoryRow>, ReadError> {
         let words = words(&query.words);
         let connection = &mut **self.connection().await;
         if words.is_empty() {

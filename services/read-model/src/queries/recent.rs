@@ -1,56 +1,15 @@
 //! Actions and processes of any state, page by page, and one by its id.
 
-use serde::Serialize;
-use serde_json::Value;
+use kairo_proto::v1::{ActionRow, ProcessRow};
 use sqlx::query_as;
 use uuid::Uuid;
 
-use super::{
-    number,
-    processes::{Process, processes},
-    rows,
-};
+use super::{number, processes::processes, rows};
 use crate::{
     ReadError, Snapshot,
-    stored::{Key, Time, U64},
+    shown::{At, Id, Object},
+    stored::{Key, U64},
 };
-
-/// A tool call.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Action {
-    pub action_id: Uuid,
-    /// Of the decision that asked for it.
-    pub sequence: u64,
-    pub agent: String,
-    pub thread_id: Option<String>,
-    pub correlation_id: Uuid,
-    pub tool: String,
-    pub arguments: Value,
-    /// `asked`, `running`, `done`, or how it failed: `in_doubt`, `timed_out` and so on.
-    pub status: String,
-    pub decided_at: Time,
-    pub invoked_at: Option<Time>,
-    /// The replica that runs it.
-    pub runner: Option<String>,
-    /// The process it became.
-    pub process_id: Option<Uuid>,
-    /// How far it says it is: 0 to 1, where it said.
-    pub fraction: Option<f64>,
-    pub progress_message: Option<String>,
-    pub progress_at: Option<Time>,
-    /// When it was first asked to end.
-    pub cancel_requested_at: Option<Time>,
-    /// When it ended, what came of it, or why nothing did.
-    pub ended_at: Option<Time>,
-    pub result: Option<Value>,
-    pub error_message: Option<String>,
-    pub duration_ms: Option<i64>,
-    /// What a human found out of one in doubt: `happened` or `did_not_happen`; by whom, with which words, and when.
-    pub verdict: Option<String>,
-    pub resolved_by: Option<String>,
-    pub resolution_note: Option<String>,
-    pub resolved_at: Option<Time>,
-}
 
 /// Which actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,13 +76,15 @@ pub struct ProcessesQuery {
 macro_rules! actions {
     ($conditions:literal, $($parameters:tt)*) => {
         query_as!(
-            Action,
+            ActionRow,
             r#"
-            SELECT action_id, sequence AS "sequence: U64", agent, thread_id, correlation_id, tool, arguments, status,
-                   decided_at AS "decided_at: Time", invoked_at AS "invoked_at: Time", runner, process_id, fraction,
-                   progress_message, progress_at AS "progress_at: Time",
-                   cancel_requested_at AS "cancel_requested_at: Time", ended_at AS "ended_at: Time", result,
-                   error_message, duration_ms, verdict, resolved_by, resolution_note, resolved_at AS "resolved_at: Time"
+            SELECT action_id AS "action_id: Id", sequence AS "sequence: U64", agent, thread_id,
+                   correlation_id AS "correlation_id: Id", tool, arguments AS "arguments: Object", status,
+                   decided_at AS "decided_at: At", invoked_at AS "invoked_at!: At", runner,
+                   process_id AS "process_id!: Id", fraction,
+                   progress_message, progress_at AS "progress_at!: At",
+                   cancel_requested_at AS "cancel_requested_at!: At", ended_at AS "ended_at!: At", result AS "result!: Object",
+                   error_message, duration_ms, verdict, resolved_by, resolution_note, resolved_at AS "resolved_at!: At"
             FROM actions WHERE "# + $conditions,
             $($parameters)*
         )
@@ -133,7 +94,7 @@ macro_rules! actions {
 impl Snapshot {
     /// The newest first. By index `actions_by_age` or `actions_of_agent`, whose order is the order asked for; those in
     /// flight by `actions_in_flight`, those in doubt by `actions_in_doubt`.
-    pub async fn recent_actions(&self, wanted: &ActionsQuery) -> Result<Vec<Action>, ReadError> {
+    pub async fn recent_actions(&self, wanted: &ActionsQuery) -> Result<Vec<ActionRow>, ReadError> {
         let actions = actions!(
             "($1 <> 'open' OR ended_at IS NULL OR (error_kind = 'in_doubt' AND verdict IS NULL))
                 AND ($1 NOT IN ('in_flight', 'asked', 'running') OR ended_at IS NULL)
@@ -153,13 +114,13 @@ impl Snapshot {
     }
 
     /// By the primary key.
-    pub async fn action(&self, action: Uuid) -> Result<Option<Action>, ReadError> {
+    pub async fn action(&self, action: Uuid) -> Result<Option<ActionRow>, ReadError> {
         Ok(actions!("action_id = $1", action).fetch_optional(&mut **self.connection().await).await?)
     }
 
     /// The newest first. By index `processes_by_age` or `processes_of_agent`, whose order is the order asked for; those
     /// that run by `processes_running`.
-    pub async fn recent_processes(&self, wanted: &ProcessesQuery) -> Result<Vec<Process>, ReadError> {
+    pub async fn recent_processes(&self, wanted: &ProcessesQuery) -> Result<Vec<ProcessRow>, ReadError> {
         // One that was asked to end before it began is not running.
         let processes = processes!(
             "($1::boolean IS NOT TRUE OR (ended_at IS NULL AND started_at IS NOT NULL))
@@ -176,7 +137,7 @@ impl Snapshot {
     }
 
     /// By the primary key.
-    pub async fn process(&self, process: Uuid) -> Result<Option<Process>, ReadError> {
+    pub async fn process(&self, process: Uuid) -> Result<Option<ProcessRow>, ReadError> {
         Ok(processes!("process_id = $1", process).fetch_optional(&mut **self.connection().await).await?)
     }
 }

@@ -1,73 +1,15 @@
 //! Tasks, and when they fired.
 
-use serde::Serialize;
-use serde_json::Value;
+use kairo_proto::v1::{FiringRow, TaskRow};
 use sqlx::query_as;
 use uuid::Uuid;
 
 use super::{number, rows};
 use crate::{
     MAX_ROWS, ReadError, Snapshot,
-    stored::{Key, Time, U64},
+    shown::{At, Id, Object},
+    stored::{Key, U64},
 };
-
-/// A task.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Task {
-    pub task_id: Uuid,
-    /// Of the event that made it.
-    pub sequence: u64,
-    pub agent: String,
-    pub user: Option<String>,
-    pub thread_id: Option<String>,
-    /// `scheduled` or `hook`.
-    pub kind: String,
-    pub title: String,
-    /// `once`, `delay` or `repeat`; none for a hook.
-    #[serde(rename = "type")]
-    pub type_name: Option<String>,
-    /// When it is due, in the words it was asked for.
-    pub at: Option<String>,
-    pub interval: Option<String>,
-    pub cron: Option<String>,
-    pub rrule: Option<String>,
-    pub time_zone: Option<String>,
-    /// What a hook waits for.
-    pub trigger: Option<String>,
-    pub condition: Option<String>,
-    /// The steps it runs.
-    pub action: Value,
-    pub source: String,
-    /// pending, active, paused, completed, canceled, archived or failed.
-    pub status: String,
-    pub reason: Option<String>,
-    pub created_at: Time,
-    /// When it came to be as it is.
-    pub changed_at: Time,
-    /// When it is due next, and which time that will be.
-    pub next_at: Option<Time>,
-    pub occurrence: Option<i64>,
-    /// How often it fired.
-    pub fired: u64,
-    /// When it fired last, and whether it was late then.
-    pub last_fired_at: Option<Time>,
-    pub last_late: Option<bool>,
-    /// When it was over.
-    pub ended_at: Option<Time>,
-}
-
-/// A time a task fired.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Firing {
-    pub event_id: Uuid,
-    pub sequence: u64,
-    pub fired_at: Time,
-    /// Which time; none of a hook.
-    pub occurrence: Option<i64>,
-    pub due_at: Option<Time>,
-    pub late: bool,
-    pub trigger_event_id: Option<Uuid>,
-}
 
 /// Which state a task is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,15 +52,15 @@ impl TaskStatus {
 macro_rules! tasks {
     ($conditions:literal, $($parameters:tt)*) => {
         query_as!(
-            Task,
+            TaskRow,
             r#"
-            SELECT tasks.task_id, tasks.sequence AS "sequence: U64", agent, user_id AS user, thread_id, kind, title,
-                   type AS type_name, at, "interval", cron, rrule, time_zone, trigger, condition, action, source, status,
-                   reason, created_at AS "created_at: Time", changed_at AS "changed_at: Time", next_at AS "next_at: Time",
-                   tasks.occurrence, fired AS "fired: U64", last.fired_at AS "last_fired_at?: Time",
+            SELECT tasks.task_id AS "task_id: Id", tasks.sequence AS "sequence: U64", agent, user_id AS user, thread_id, kind, title,
+                   type AS "type", at, "interval", cron, rrule, time_zone, trigger, condition, action AS "action: Object", source, status,
+                   reason, created_at AS "created_at: At", changed_at AS "changed_at: At", next_at AS "next_at!: At",
+                   tasks.occurrence, fired AS "fired: U64", last.fired_at AS "last_fired_at!: At",
                    last.late AS "last_late?",
                    CASE WHEN status IN ('completed', 'canceled', 'archived', 'failed') THEN changed_at
-                   END AS "ended_at?: Time"
+                   END AS "ended_at!: At"
             FROM tasks LEFT JOIN LATERAL (
                 SELECT fired_at, late FROM task_firings WHERE task_id = tasks.task_id
                 ORDER BY sequence DESC, position DESC LIMIT 1
@@ -132,7 +74,7 @@ macro_rules! tasks {
 impl Snapshot {
     /// The newest first. By index `tasks_by_age`, `tasks_of_agent` or `tasks_of_user`, whose order is the order asked
     /// for.
-    pub async fn tasks(&self, query: &TasksQuery) -> Result<Vec<Task>, ReadError> {
+    pub async fn tasks(&self, query: &TasksQuery) -> Result<Vec<TaskRow>, ReadError> {
         let tasks = tasks!(
             "($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2)
                 AND ($3::text[] IS NULL OR status = ANY($3)) AND ($4::text IS NULL OR kind = $4) AND tasks.sequence < $5
@@ -148,17 +90,17 @@ impl Snapshot {
     }
 
     /// By the primary key.
-    pub async fn task(&self, task: Uuid) -> Result<Option<Task>, ReadError> {
+    pub async fn task(&self, task: Uuid) -> Result<Option<TaskRow>, ReadError> {
         Ok(tasks!("tasks.task_id = $1", task).fetch_optional(&mut **self.connection().await).await?)
     }
 
     /// The last times a task fired, the last first. By index `firings_of_task`.
-    pub async fn firings(&self, task: Uuid, limit: u32) -> Result<Vec<Firing>, ReadError> {
+    pub async fn firings(&self, task: Uuid, limit: u32) -> Result<Vec<FiringRow>, ReadError> {
         let firings = query_as!(
-            Firing,
+            FiringRow,
             r#"
-            SELECT event_id, sequence AS "sequence: U64", fired_at AS "fired_at: Time", occurrence,
-                   due_at AS "due_at: Time", late, trigger_event_id
+            SELECT event_id AS "event_id: Id", sequence AS "sequence: U64", fired_at AS "fired_at: At", occurrence,
+                   due_at AS "due_at!: At", late, trigger_event_id AS "trigger_event_id!: Id"
             FROM task_firings WHERE task_id = $1 ORDER BY sequence DESC, position DESC LIMIT $2"#,
             task,
             rows(limit),

@@ -1,32 +1,14 @@
 //! Threads, and what they are about.
 
-use serde::Serialize;
+use kairo_proto::v1::ThreadRow;
 use sqlx::query_as;
 
 use super::{number, rows};
 use crate::{
     MAX_ROWS, ReadError, Snapshot,
-    stored::{Key, Time, U64},
+    shown::At,
+    stored::{Key, U64},
 };
-
-/// A thread.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Thread {
-    pub agent: String,
-    pub thread_id: String,
-    pub user: String,
-    /// `topic` or `work`.
-    pub kind: String,
-    /// `active` or `archived`.
-    pub status: String,
-    pub title: String,
-    pub summary: String,
-    pub created_at: Time,
-    /// When its last event happened.
-    pub updated_at: Time,
-    /// Sequence of its last event.
-    pub last_sequence: u64,
-}
 
 /// Whether a thread was put away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +47,10 @@ impl Default for ThreadsQuery {
 macro_rules! threads {
     ($conditions:literal, $($parameters:tt)*) => {
         query_as!(
-            Thread,
+            ThreadRow,
             r#"
-            SELECT agent, thread_id, user_id AS user, kind, status, title, summary, created_at AS "created_at: Time",
-                   updated_at AS "updated_at: Time", last_sequence AS "last_sequence: U64"
+            SELECT agent, thread_id, user_id AS user, kind, status, title, summary, created_at AS "created_at: At",
+                   updated_at AS "updated_at: At", last_sequence AS "last_sequence: U64"
             FROM threads WHERE "# + $conditions,
             $($parameters)*
         )
@@ -78,7 +60,7 @@ macro_rules! threads {
 impl Snapshot {
     /// The one where something happened last first. By index `threads_by_age`, `threads_of_user` or
     /// `threads_by_last_event`, whose order is the order asked for.
-    pub async fn threads(&self, query: &ThreadsQuery) -> Result<Vec<Thread>, ReadError> {
+    pub async fn threads(&self, query: &ThreadsQuery) -> Result<Vec<ThreadRow>, ReadError> {
         let threads = threads!(
             "($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2)
                 AND ($3::text IS NULL OR status = $3) AND last_sequence < $4
@@ -94,7 +76,7 @@ impl Snapshot {
 
     /// The threads of this id, of one agent or of all: an id is an agent's own. By the primary key where the agent is
     /// given, else by index `threads_by_id`.
-    pub async fn threads_named(&self, thread: &str, agent: Option<&str>) -> Result<Vec<Thread>, ReadError> {
+    pub async fn threads_named(&self, thread: &str, agent: Option<&str>) -> Result<Vec<ThreadRow>, ReadError> {
         let threads = threads!(
             "thread_id = $1 AND ($2::text IS NULL OR agent = $2) ORDER BY agent LIMIT $3",
             Key::from(thread) as _,

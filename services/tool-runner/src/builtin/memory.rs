@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::{Span, Zoned};
-use kairo_read_model::{MemoriesQuery, Memory, NotFresh, PostgresConfig, ReadError, ReadErrorKind, ReadModel};
+use kairo_proto::v1::MemoryRow;
+use kairo_read_model::{MemoriesQuery, NotFresh, PostgresConfig, ReadError, ReadErrorKind, ReadModel};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -193,12 +194,12 @@ fn recent(now: &Zoned) -> Result<jiff::civil::Date, ToolError> {
 }
 
 /// A memory as an agent is told it: without what is sealed.
-fn show(memory: &Memory) -> Value {
+fn show(memory: &MemoryRow) -> Value {
     let (content, cut) = beginning(&memory.content, CONTENT_BYTES);
     let sources: Vec<&String> = memory.source_event_ids.iter().take(SOURCES).collect();
     let mut shown = json!({
         "memory_id": memory.memory_id,
-        "type": memory.kind,
+        "type": memory.r#type,
         "subject": memory.subject,
         "content": content,
         "day": memory.day,

@@ -4,7 +4,6 @@ use axum::{
     Extension, Json,
     extract::{Path, State, rejection::PathRejection},
 };
-use jiff::Timestamp;
 use kairo_core::ids::Name;
 use serde_json::{Value, json};
 
@@ -22,7 +21,8 @@ pub async fn all(
     let snapshot = asked.snapshot(&gateway).await?;
     let agents = query::answered(&gateway, snapshot.agents()).await?;
     let seen = agents.iter().filter(|agent| caller.act_on_agent(Some(&agent.agent)).is_ok());
-    let models: Vec<Value> = seen.map(|agent| shown(&agent.agent, agent.defined_at.0)).collect();
+    let models: Vec<Value> =
+        seen.map(|agent| shown(&agent.agent, agent.defined_at.map_or(0, |at| at.seconds))).collect();
     Ok(Json(json!({ "object": "list", "data": models })))
 }
 
@@ -34,7 +34,7 @@ pub async fn one(
     let named = path.map(|Path(named)| named).unwrap_or_default();
     caller.act_on_agent(Some(&named))?;
     let (name, agent) = find(&gateway, &named).await?;
-    Ok(Json(shown(name.as_str(), agent.defined_at)))
+    Ok(Json(shown(name.as_str(), agent.defined_at.as_second())))
 }
 
 /// The agent of this name: one that was just defined can be talked to.
@@ -49,6 +49,7 @@ pub async fn find(gateway: &Gateway, named: &str) -> Result<(Name, Agent), Error
     Ok((name, agent))
 }
 
-fn shown(agent: &str, defined_at: Timestamp) -> Value {
-    json!({ "id": agent, "object": "model", "created": defined_at.as_second(), "owned_by": "kairo" })
+/// When it was defined, in seconds since 1970.
+fn shown(agent: &str, created: i64) -> Value {
+    json!({ "id": agent, "object": "model", "created": created, "owned_by": "kairo" })
 }
