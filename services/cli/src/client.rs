@@ -136,8 +136,7 @@ impl Client {
         let request = request.header(header::ACCEPT, "application/json");
         let response = self.accepted(request).await?;
         let body = response.bytes().await.map_err(|source| self.unreachable(source))?;
-        serde_json::from_slice(&body)
-            .map_err(|error| ClientError::Answer { url: self.url().to_owned(), reason: error.to_string() })
+        serde_json::from_slice(&body).map_err(|error| self.unreadable(error))
     }
 
     /// The response, if it is not an error.
@@ -149,6 +148,11 @@ impl Client {
         }
         let body = response.bytes().await.unwrap_or_default();
         Err(ClientError::Refused { status: status.as_u16(), problem: Box::new(Problem::read(status, &body)) })
+    }
+
+    /// An answer of this gateway is not what was expected.
+    pub(crate) fn unreadable(&self, reason: impl ToString) -> ClientError {
+        ClientError::Answer { url: self.url().to_owned(), reason: reason.to_string() }
     }
 
     fn unreachable(&self, source: reqwest::Error) -> ClientError {

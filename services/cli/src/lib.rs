@@ -17,6 +17,7 @@ pub mod exchange;
 mod lapse;
 pub mod order;
 pub mod question;
+mod rows;
 mod secret_key;
 pub mod steps;
 mod table;

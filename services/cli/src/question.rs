@@ -4,7 +4,6 @@ use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
-use uuid::Uuid;
 
 /// Characters of a call's arguments that are shown to who is to allow it.
 const ARGUMENTS_CHARS: usize = 2_000;
@@ -13,7 +12,7 @@ const ARGUMENTS_CHARS: usize = 2_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Question {
     /// What an answer names: the id of the event that asks.
-    pub id: Uuid,
+    pub id: String,
     /// Who asks.
     pub agent: String,
     #[serde(flatten)]
@@ -46,7 +45,7 @@ impl Question {
         };
         // kairo.agent.<agent>.decision
         let agent = event.subject.split('.').nth(2).unwrap_or_default().to_owned();
-        Some(Self { id: event.event_id, agent, about })
+        Some(Self { id: event.event_id.to_string(), agent, about })
     }
 
     /// What is asked, for people.
@@ -86,8 +85,8 @@ impl Question {
             About::Thread { .. } => (v1::AgentChoice::TYPE, "offer_id"),
             About::Consent { .. } => (v1::AgentApproval::TYPE, "action_id"),
         };
-        let named = event.payload.get(field).and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok());
-        event.type_name == type_name && named == Some(self.id)
+        let named = event.payload.get(field).and_then(Value::as_str);
+        event.type_name == type_name && named == Some(&self.id)
     }
 }
 
@@ -99,6 +98,7 @@ fn because(reason: &str) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use uuid::Uuid;
 
     use super::*;
 

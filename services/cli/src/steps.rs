@@ -2,11 +2,9 @@
 
 use console::truncate_str;
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::Value;
-use uuid::Uuid;
+use kairo_proto::v1::{ChainRow, ChainStepRow};
 
-use crate::{chain::printable, lapse, watch::short};
+use crate::{chain::printable, rows, watch::short};
 
 /// Columns of what a step was given and of what came of it; lines are cut to the screen besides.
 const PARAMS: usize = 60;
@@ -14,38 +12,8 @@ const SAYS: usize = 100;
 /// Lines of a plan.
 const PLAN: usize = 20;
 
-/// A chain, as the gateway tells it.
-#[derive(Debug, Deserialize)]
-pub struct Chain {
-    pub chain_id: Uuid,
-    pub origin: String,
-    pub plan: String,
-    pub started_at: Timestamp,
-    pub ended_at: Option<Timestamp>,
-    pub outcome: Option<String>,
-    pub reason: Option<String>,
-    pub steps: Vec<Step>,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Step {
-    pub step: u32,
-    /// Steps of a group run at once.
-    pub group: u32,
-    pub event: String,
-    pub params: Value,
-    /// The same with references filled in, where that was done.
-    pub filled: Option<Value>,
-    pub decide: Option<String>,
-    pub state: String,
-    pub begun_at: Option<Timestamp>,
-    pub ended_at: Option<Timestamp>,
-    pub result: Option<String>,
-    pub reason: Option<String>,
-}
-
 /// The chain's head, its plan, and a line for each step; those of a group stand on a branch of their own.
-pub fn tree(chain: &Chain, now: Timestamp) -> Vec<String> {
+pub fn tree(chain: &ChainRow, now: Timestamp) -> Vec<String> {
     let mut lines = vec![head(chain, now)];
     let plan = printable(&chain.plan);
     let plan: Vec<&str> = plan.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
@@ -53,7 +21,7 @@ pub fn tree(chain: &Chain, now: Timestamp) -> Vec<String> {
     if plan.len() > PLAN {
         lines.push(format!("│  … and {} more lines", plan.len() - PLAN));
     }
-    let groups: Vec<&[Step]> = chain.steps.chunk_by(|one, other| one.group == other.group).collect();
+    let groups: Vec<&[ChainStepRow]> = chain.steps.chunk_by(|one, other| one.group == other.group).collect();
     for (index, group) in groups.iter().enumerate() {
         let (branch, trunk) = if index + 1 == groups.len() { ("└─", "   ") } else { ("├─", "│  ") };
         match group {
@@ -70,14 +38,14 @@ pub fn tree(chain: &Chain, now: Timestamp) -> Vec<String> {
     lines
 }
 
-fn head(chain: &Chain, now: Timestamp) -> String {
-    let took = lapse::between(chain.started_at, chain.ended_at.unwrap_or(now));
+fn head(chain: &ChainRow, now: Timestamp) -> String {
+    let took = rows::took(chain.started_at, chain.ended_at, now).unwrap_or_default();
     let how = match (&chain.outcome, chain.reason.as_deref().unwrap_or_default()) {
         (None, _) => format!("runs for {took}"),
         (Some(outcome), "") => format!("{outcome} after {took}"),
         (Some(outcome), reason) => format!("{outcome} after {took}: {}", one_line(reason)),
     };
-    format!("chain {} (of a {}) {how}", short(&chain.chain_id.to_string()), of(&chain.origin))
+    format!("chain {} (of a {}) {how}", short(&chain.chain_id), of(&chain.origin))
 }
 
 /// What a chain comes from, in words.
@@ -88,12 +56,11 @@ fn of(origin: &str) -> &str {
     }
 }
 
-fn line(step: &Step, now: Timestamp) -> String {
-    let took = step.begun_at.map(|begun| format!(" {}", lapse::between(begun, step.ended_at.unwrap_or(now))));
-    let params = match step.filled.as_ref().unwrap_or(&step.params) {
-        Value::Object(fields) if fields.is_empty() => String::new(),
-        Value::Null => String::new(),
-        params => format!(" {}", truncate_str(&one_line(&params.to_string()), PARAMS, "…")),
+fn line(step: &ChainStepRow, now: Timestamp) -> String {
+    let took = rows::took(step.begun_at, step.ended_at, now).map(|took| format!(" {took}"));
+    let params = match rows::text(step.filled.as_ref().or(step.params.as_ref())) {
+        "{}" | "null" => String::new(),
+        params => format!(" {}", truncate_str(&one_line(params), PARAMS, "…")),
     };
     let decide = step.decide.as_deref().map(|decide| format!(" if {:?}", one_line(decide))).unwrap_or_default();
     let says = step.reason.as_deref().or(step.result.as_deref()).map(one_line).unwrap_or_default();
@@ -131,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    fn chain() -> Chain {
+    fn chain() -> ChainRow {
         let step = |step: u32, group: u32, event: &str, state: &str| json!({"step": step, "group": group, "event": event, "params": {}, "state": state});
         let mut steps = vec![
             step(0, 0, "tools.now", "done"),
@@ -173,7 +140,7 @@ mod tests {
     #[test]
     fn a_chain_that_is_over_says_how_it_ended() {
         let mut chain = chain();
-        chain.ended_at = Some("2026-01-01T00:00:09Z".parse().unwrap());
+        chain.ended_at = chain.started_at.map(|time| prost_types::Timestamp { seconds: time.seconds + 9, ..time });
         (chain.outcome, chain.reason) = (Some("broken".into()), Some("nothing\nis urgent".into()));
         chain.plan = "x\n".repeat(30);
         let lines = tree(&chain, "2026-01-01T00:01:05Z".parse().unwrap());

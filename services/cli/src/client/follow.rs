@@ -108,10 +108,7 @@ impl Follow {
         if !event.id.is_empty() {
             self.last_id = event.id;
         }
-        let unreadable = |error: serde_json::Error| ClientError::Answer {
-            url: self.client.url().to_owned(),
-            reason: error.to_string(),
-        };
+        let unreadable = |error: serde_json::Error| self.client.unreadable(error);
         Ok(match event.event.as_str() {
             "message" | "event" | "" => Some(Told::Event(serde_json::from_str(&event.data).map_err(unreadable)?)),
             name @ ("token" | "output") => {

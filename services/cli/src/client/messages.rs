@@ -53,7 +53,7 @@ pub struct Accepted {
 pub struct NewChoice {
     pub user: String,
     pub agent: String,
-    pub offer_id: Uuid,
+    pub offer_id: String,
     /// `accept` or `decline`.
     pub option: String,
 }
@@ -63,7 +63,7 @@ pub struct NewChoice {
 pub struct NewApproval {
     pub user: String,
     pub agent: String,
-    pub action_id: Uuid,
+    pub action_id: String,
     /// Of one in doubt, `happened` or `did_not_happen`; of one that waits for consent, `approved` or `rejected`.
     pub verdict: String,
     /// For the agent.
@@ -79,13 +79,13 @@ pub struct NewCommand {
     /// `cancel`, `pause`, `resume`, `run`, `archive` or `unarchive`.
     pub command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub action_id: Option<Uuid>,
+    pub action_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub process_id: Option<Uuid>,
+    pub process_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub chain_id: Option<Uuid>,
+    pub chain_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<Uuid>,
+    pub task_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
 }

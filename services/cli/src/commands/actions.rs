@@ -5,9 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use kairo_core::ids::Name;
-use serde::Deserialize;
-use serde_json::Value;
-use uuid::Uuid;
+use kairo_proto::v1::{ActionRow, ListActionsResponse};
 
 use super::{
     Session,
@@ -21,6 +19,7 @@ use crate::{
     client::{NewApproval, NewCommand},
     lapse,
     order::Awaited,
+    rows,
     table::table,
     terminal,
 };
@@ -100,27 +99,6 @@ struct Chosen {
     agent: Option<Name>,
 }
 
-#[derive(Deserialize)]
-struct Actions {
-    actions: Vec<Action>,
-}
-
-#[derive(Deserialize)]
-struct Action {
-    action_id: Uuid,
-    agent: String,
-    tool: String,
-    arguments: Value,
-    status: String,
-    decided_at: Timestamp,
-    fraction: Option<f64>,
-    progress_message: Option<String>,
-    cancel_requested_at: Option<Timestamp>,
-    verdict: Option<String>,
-    resolved_by: Option<String>,
-    resolution_note: Option<String>,
-}
-
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     match arguments.command {
         None => list(arguments.agent, arguments.in_doubt, session).await,
@@ -144,7 +122,7 @@ async fn list(agent: Option<Name>, in_doubt: bool, session: &Session) -> Result<
     let mut query = vec![("limit", LISTED.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend(in_doubt.then(|| ("in_doubt", true.to_string())));
-    if let Some(Actions { actions }) = session.ask("v1/actions", &query).await? {
+    if let Some(ListActionsResponse { actions, .. }) = session.ask("v1/actions", &query).await? {
         if actions.is_empty() && !in_doubt {
             terminal::line("no action is in flight or in doubt; see kairo processes for what runs in the background")?;
             return Ok(ExitCode::SUCCESS);
@@ -155,32 +133,32 @@ async fn list(agent: Option<Name>, in_doubt: bool, session: &Session) -> Result<
 }
 
 /// The action that is meant, and whose it is.
-async fn find(chosen: &Chosen, session: &Session) -> Result<(String, Uuid), Error> {
+async fn find(chosen: &Chosen, session: &Session) -> Result<(String, String), Error> {
     if let (Some(agent), Some(id)) = (&chosen.agent, chosen.id.whole()) {
         return Ok((agent.to_string(), id));
     }
     let mut query = vec![("limit", LISTED.to_string())];
     query.extend(chosen.agent.iter().map(|agent| ("agent", agent.to_string())));
-    let Actions { actions } = session.client.get("v1/actions", &query).await?;
-    let action = chosen.id.find(actions, |action| action.action_id, "action", "kairo actions")?;
+    let ListActionsResponse { actions, .. } = session.client.get("v1/actions", &query).await?;
+    let action = chosen.id.find(actions, |action| &action.action_id, "action", "kairo actions")?;
     Ok((action.agent, action.action_id))
 }
 
-fn lines(actions: &[Action], now: Timestamp) -> Vec<String> {
+fn lines(actions: &[ActionRow], now: Timestamp) -> Vec<String> {
     let rows = actions.iter().map(|action| {
         [
             action.agent.clone(),
             printable(&action.tool),
             status(action).to_owned(),
-            lapse::between(action.decided_at, now),
+            rows::took(action.decided_at, None, now).unwrap_or_default(),
             progress(action),
-            short(action.action_id),
-            printable(&action.arguments.to_string()),
+            short(&action.action_id),
+            printable(rows::text(action.arguments.as_ref())),
         ]
     });
     let mut lines = table(["agent", "tool", "status", "age", "progress", "action", "arguments"], rows);
     let open = actions.iter().filter(|action| action.status == "in_doubt" && action.verdict.is_none());
-    let open: Vec<String> = open.map(|action| short(action.action_id)).collect();
+    let open: Vec<String> = open.map(|action| short(&action.action_id)).collect();
     if !open.is_empty() {
         let advice = ["", "Nobody knows whether an action in doubt happened: its runner is gone. Find out, and say:"];
         lines.extend(advice.map(str::to_owned));
@@ -191,7 +169,7 @@ fn lines(actions: &[Action], now: Timestamp) -> Vec<String> {
     lines
 }
 
-fn status(action: &Action) -> &str {
+fn status(action: &ActionRow) -> &str {
     match (&action.verdict, action.cancel_requested_at) {
         (Some(verdict), _) => verdict,
         (None, Some(_)) if action.status != "in_doubt" => "stopping",
@@ -199,7 +177,7 @@ fn status(action: &Action) -> &str {
     }
 }
 
-fn progress(action: &Action) -> String {
+fn progress(action: &ActionRow) -> String {
     if let Some(by) = &action.resolved_by {
         let note = action.resolution_note.as_deref().unwrap_or_default();
         return printable(format!("said {by} {note}").trim_end());
@@ -209,11 +187,11 @@ fn progress(action: &Action) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn action(status: &str, more: Value) -> Action {
+    fn action(status: &str, more: Value) -> ActionRow {
         let mut action = json!({
             "action_id": "1f0c2ab4-0000-0000-0000-000000000001", "agent": "ops", "tool": "mail.send", "arguments": {"to": "a"},
             "status": status, "decided_at": "2026-01-01T00:00:00Z",

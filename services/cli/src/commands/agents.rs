@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use kairo_core::ids::Name;
-use serde::Deserialize;
+use kairo_proto::v1::{AgentRow, ListAgentsResponse};
 use serde_json::Value;
 
 use super::{Session, name};
@@ -81,28 +81,10 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-#[derive(Deserialize)]
-struct Agents {
-    agents: Vec<Agent>,
-}
-
-#[derive(Deserialize)]
-struct Agent {
-    agent: String,
-    #[serde(default)]
-    profile: Described,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Described {
-    description: String,
-    tools: Vec<String>,
-}
-
 async fn list(session: &Session) -> Result<(), Error> {
-    let Some(Agents { agents }) = session.ask("v1/agents", &[]).await? else { return Ok(()) };
-    let rows = agents.into_iter().map(|Agent { agent, profile }| {
+    let Some(ListAgentsResponse { agents, .. }) = session.ask("v1/agents", &[]).await? else { return Ok(()) };
+    let rows = agents.into_iter().map(|AgentRow { agent, profile, .. }| {
+        let profile = profile.unwrap_or_default();
         let tools = if profile.tools.is_empty() { "all".to_owned() } else { profile.tools.join(" ") };
         [agent, tools, printable(&profile.description)]
     });

@@ -3,14 +3,11 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use jiff::Timestamp;
 use kairo_core::ids::Name;
-use serde::Deserialize;
-use serde_json::Value;
-use uuid::Uuid;
+use kairo_proto::v1::ListApprovalsResponse;
 
 use super::{Session, id::short, name};
-use crate::{Error, chain::printable, steps::one_line, table::table, terminal};
+use crate::{Error, chain::printable, rows, steps::one_line, table::table, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,25 +57,6 @@ impl Status {
     }
 }
 
-#[derive(Deserialize)]
-struct Approvals {
-    approvals: Vec<Approval>,
-    next_before: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Approval {
-    action_id: Uuid,
-    agent: String,
-    user: String,
-    tool: String,
-    arguments: Value,
-    requested_at: Timestamp,
-    status: String,
-    decided_by: Option<String>,
-    note: Option<String>,
-}
-
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let Arguments { agent, user, status, limit, before } = arguments;
     let mut query = vec![("status", status.as_str().to_owned()), ("limit", limit.to_string())];
@@ -91,18 +69,18 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(answer: &Approvals) -> Vec<String> {
+fn lines(answer: &ListApprovalsResponse) -> Vec<String> {
     let rows = answer.approvals.iter().map(|approval| {
         let said = [approval.decided_by.as_deref(), approval.note.as_deref().filter(|note| !note.is_empty())];
         [
-            approval.requested_at.to_string(),
+            rows::time(approval.requested_at).map(|time| time.to_string()).unwrap_or_default(),
             approval.agent.clone(),
             approval.user.clone(),
             printable(&approval.tool),
             approval.status.clone(),
             one_line(&said.into_iter().flatten().collect::<Vec<_>>().join(": ")),
-            short(approval.action_id),
-            one_line(&approval.arguments.to_string()),
+            short(&approval.action_id),
+            one_line(rows::text(approval.arguments.as_ref())),
         ]
     });
     let mut lines = table(["asked", "agent", "user", "tool", "status", "by", "action", "arguments"], rows);
@@ -118,7 +96,7 @@ mod tests {
 
     #[test]
     fn an_approval_says_who_said_what() {
-        let answer: Approvals = serde_json::from_value(json!({
+        let answer: ListApprovalsResponse = serde_json::from_value(json!({
             "approvals": [{
                 "action_id": "1f0c2ab4-0000-0000-0000-000000000001", "agent": "ops", "user": "ann", "tool": "email.send",
                 "arguments": {"to": "x"}, "requested_at": "2026-01-01T00:00:00Z", "status": "rejected",

@@ -47,13 +47,12 @@ pub(super) async fn answer(client: &Client, user: &Name, question: &Question, ye
     Ok(match question.about {
         About::Thread { .. } => {
             let option = if yes { "accept" } else { "decline" }.to_owned();
-            client.post("v1/choices", &NewChoice { user, agent, offer_id: question.id, option }).await?
+            client.post("v1/choices", &NewChoice { user, agent, offer_id: question.id.clone(), option }).await?
         }
         About::Consent { .. } => {
             let verdict = if yes { "approved" } else { "rejected" }.to_owned();
-            client
-                .post("v1/approvals", &NewApproval { user, agent, action_id: question.id, verdict, note: None })
-                .await?
+            let action_id = question.id.clone();
+            client.post("v1/approvals", &NewApproval { user, agent, action_id, verdict, note: None }).await?
         }
     })
 }

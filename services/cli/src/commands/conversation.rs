@@ -3,14 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 use kairo_core::{ids::Name, media};
-use kairo_proto::v1::Part;
-use serde::Deserialize;
+use kairo_proto::v1::{GetConversationResponse, MessageRow};
 use serde_json::Value;
 
 use super::{Session, name};
-use crate::{Error, chain::printable, terminal};
+use crate::{Error, chain::printable, rows, terminal};
 
 /// Show what an agent and its users said to each other
 #[derive(Debug, Args)]
@@ -27,25 +26,6 @@ pub(super) struct Arguments {
     latest: Option<u64>,
 }
 
-#[derive(Deserialize)]
-struct Page {
-    messages: Vec<Value>,
-    /// Where to go on; none at the end.
-    #[serde(default)]
-    next_after: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Said {
-    ts: Timestamp,
-    role: String,
-    agent: Option<String>,
-    user: Option<String>,
-    text: String,
-    #[serde(default)]
-    parts: Vec<Part>,
-}
-
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let path = format!("v1/conversations/{}", arguments.agent);
     let mut query: Vec<(&str, String)> = Vec::new();
@@ -55,26 +35,28 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     loop {
         let mut query = query.clone();
         query.extend(after.map(|after: u64| ("after", after.to_string())));
-        let page: Page = session.client.get(&path, &query).await?;
-        for message in page.messages {
-            match session.json {
-                true => terminal::json(&message)?,
-                false => terminal::line(line(&session.read(message)?))?,
-            }
+        let answer: Value = session.client.get(&path, &query).await?;
+        if session.json {
+            let messages = answer.get("messages").and_then(Value::as_array);
+            messages.into_iter().flatten().try_for_each(terminal::json)?;
         }
-        after = page.next_after;
+        let page: GetConversationResponse = session.read(answer)?;
+        if !session.json {
+            page.messages.iter().map(line).try_for_each(terminal::line)?;
+        }
+        after = page.next_after.map(|place| place.sequence);
         if after.is_none() {
             return Ok(ExitCode::SUCCESS);
         }
     }
 }
 
-fn line(said: &Said) -> String {
+fn line(said: &MessageRow) -> String {
     let who = match said.role.as_str() {
         "user" => said.user.as_deref(),
         "agent" => said.agent.as_deref(),
         role => Some(role),
     };
-    let time = said.ts.to_zoned(TimeZone::system()).strftime("%F %T");
+    let time = rows::at(said.ts, &TimeZone::system());
     format!("{time}  {:<12}  {}", who.unwrap_or_default(), printable(&media::in_words(&said.text, &said.parts)))
 }

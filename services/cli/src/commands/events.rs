@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use kairo_core::{event_json::EventJson, ids::Name};
 use uuid::Uuid;
 
-use super::{Session, name, status::Status};
+use super::{Session, name, status::end_of_log};
 use crate::{
     Error,
     chain::Chain,
@@ -80,8 +80,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     }
     if filter.after.is_none() {
         // Said, so that a connection lost before the first event is taken up here and not where it came back.
-        let status: Status = session.client.get("v1/status", &[]).await?;
-        filter.after = Some(status.stream.last_sequence);
+        filter.after = Some(end_of_log(session).await?);
     }
     let mut follow = session.client.follow(EventFilter { since: None, latest: None, ..filter }, false);
     loop {

@@ -19,7 +19,7 @@ impl FromStr for IdPrefix {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let digits: String = text.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect();
+        let digits: String = digits(text).collect();
         let fits = (SHORTEST..=32).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         fits.then_some(Self(digits))
             .ok_or_else(|| format!("expected an id, or at least the first {SHORTEST} digits of one"))
@@ -28,20 +28,20 @@ impl FromStr for IdPrefix {
 
 impl IdPrefix {
     /// The id, if it is written in full.
-    pub(super) fn whole(&self) -> Option<Uuid> {
-        Uuid::parse_str(&self.0).ok()
+    pub(super) fn whole(&self) -> Option<String> {
+        Uuid::parse_str(&self.0).ok().map(|id| id.to_string())
     }
 
     /// The one of these whose id begins so; `what` they are, and where they are `listed`, is for people.
     pub(super) fn find<T>(
         &self,
         all: impl IntoIterator<Item = T>,
-        id: impl Fn(&T) -> Uuid,
+        id: impl Fn(&T) -> &str,
         what: &str,
         listed: &str,
     ) -> Result<T, Error> {
-        let mut fitting: Vec<T> =
-            all.into_iter().filter(|each| id(each).simple().to_string().starts_with(&self.0)).collect();
+        let begins = |each: &T| digits(id(each)).collect::<String>().starts_with(&self.0);
+        let mut fitting: Vec<T> = all.into_iter().filter(begins).collect();
         match (fitting.pop(), fitting.len()) {
             (Some(one), 0) => Ok(one),
             (None, _) => Err(Error::Advice(format!("no {what} has an id that begins with {}; see {listed}", self.0))),
@@ -55,28 +55,34 @@ impl IdPrefix {
 }
 
 /// The id as it is shown, long enough to be written back.
-pub(super) fn short(id: Uuid) -> String {
-    id.simple().to_string().chars().take(SHOWN).collect()
+pub(super) fn short(id: &str) -> String {
+    digits(id).take(SHOWN).collect()
+}
+
+/// The digits of an id, however it is written.
+fn digits(id: &str) -> impl Iterator<Item = char> {
+    id.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(prefix: &str) -> Result<Uuid, Error> {
+    fn found(prefix: &str) -> Result<&'static str, Error> {
         let ids = ["abcdef00-0000-0000-0000-000000000001", "abcdef00-0000-0000-0000-000000000002"];
-        let ids =
-            ids.into_iter().chain(["12345678-0000-0000-0000-000000000000"]).map(|id| Uuid::parse_str(id).unwrap());
+        let ids = ids.into_iter().chain(["12345678-0000-0000-0000-000000000000"]);
         prefix.parse::<IdPrefix>().unwrap().find(ids, |id| *id, "action", "kairo actions")
     }
 
     #[test]
     fn an_id_may_be_shortened_as_long_as_it_names_one() {
-        let id = Uuid::parse_str("12345678-0000-0000-0000-000000000000").unwrap();
-        for prefix in [&short(id), "123456", "12345678-00", "12345678-0000-0000-0000-000000000000"] {
+        let id = "12345678-0000-0000-0000-000000000000";
+        for prefix in [&short(id), "123456", "12345678-00", id] {
             assert_eq!(found(prefix).unwrap(), id, "{prefix}");
         }
-        assert_eq!(found("ABCDEF00-0000-0000-0000-000000000002").unwrap().as_u128() & 0xf, 2);
+        let whole = "ABCDEF00-0000-0000-0000-000000000002";
+        assert_eq!(found(whole).unwrap(), whole.to_lowercase());
+        assert_eq!(whole.parse::<IdPrefix>().unwrap().whole(), Some(whole.to_lowercase()));
         assert!(found("abcdef").unwrap_err().to_string().starts_with("2 actions have ids that begin with abcdef"));
         assert!(found("fedcba").unwrap_err().to_string().starts_with("no action has an id that begins with fedcba"));
     }

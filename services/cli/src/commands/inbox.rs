@@ -5,14 +5,13 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::Timestamp;
 use kairo_core::ids::Name;
-use serde::Deserialize;
-use serde_json::Value;
-use uuid::Uuid;
+use kairo_proto::v1::{ApprovalRow, GetInboxResponse, OfferRow};
 
 use super::{Session, name};
 use crate::{
     Error, lapse,
     question::{About, Question},
+    rows,
     steps::one_line,
     terminal,
 };
@@ -26,34 +25,6 @@ pub(super) struct Arguments {
     user: Name,
 }
 
-#[derive(Deserialize)]
-struct Inbox {
-    offers: Vec<Offer>,
-    approvals: Vec<Approval>,
-}
-
-#[derive(Deserialize)]
-struct Offer {
-    offer_id: Uuid,
-    agent: String,
-    action: String,
-    message: Option<String>,
-    thread_id: Option<String>,
-    current_thread_id: Option<String>,
-    reason: String,
-    summary: String,
-    offered_at: Timestamp,
-}
-
-#[derive(Deserialize)]
-struct Approval {
-    action_id: Uuid,
-    agent: String,
-    tool: String,
-    arguments: Value,
-    requested_at: Timestamp,
-}
-
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let query = [("user", arguments.user.to_string())];
     if let Some(inbox) = session.ask("v1/inbox", &query).await? {
@@ -62,20 +33,22 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(inbox: Inbox, now: Timestamp) -> Vec<String> {
+fn lines(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
     let offers = inbox.offers.into_iter().map(|offer| {
         let said = offer.message.as_deref().map(|message| format!("You said: {}", one_line(message)));
-        (offer.offered_at, said, Question::from(offer))
+        (rows::time(offer.offered_at), said, Question::from(offer))
     });
-    let approvals = inbox.approvals.into_iter().map(|approval| (approval.requested_at, None, Question::from(approval)));
-    let mut asked: Vec<_> = offers.chain(approvals).collect();
+    let consents = inbox.approvals.into_iter();
+    let consents = consents.map(|approval| (rows::time(approval.requested_at), None, Question::from(approval)));
+    let mut asked: Vec<_> = offers.chain(consents).collect();
     asked.sort_by_key(|(at, ..)| *at);
     if asked.is_empty() {
         return vec!["nothing waits for an answer".to_owned()];
     }
-    let lines = |(at, said, question): (Timestamp, Option<String>, Question)| {
+    let lines = |(at, said, question): (Option<Timestamp>, Option<String>, Question)| {
         let [yes, no] = question.commands();
-        let mut lines = vec![format!("{}, {} ago", question.agent, lapse::between(at, now))];
+        let ago = at.map(|at| format!(", {} ago", lapse::between(at, now))).unwrap_or_default();
+        let mut lines = vec![format!("{}{ago}", question.agent)];
         lines.extend(said.map(|said| format!("  {said}")));
         lines.push(format!("  {}", one_line(&question.words())));
         lines.extend([format!("  yes: {yes}"), format!("  no:  {no}")]);
@@ -84,8 +57,8 @@ fn lines(inbox: Inbox, now: Timestamp) -> Vec<String> {
     asked.into_iter().flat_map(lines).collect()
 }
 
-impl From<Offer> for Question {
-    fn from(offer: Offer) -> Self {
+impl From<OfferRow> for Question {
+    fn from(offer: OfferRow) -> Self {
         let about = About::Thread {
             new: offer.action == "suggest_new",
             thread_id: offer.thread_id.unwrap_or_default(),
@@ -97,9 +70,10 @@ impl From<Offer> for Question {
     }
 }
 
-impl From<Approval> for Question {
-    fn from(approval: Approval) -> Self {
-        let about = About::Consent { tool: approval.tool, arguments: approval.arguments.to_string() };
+impl From<ApprovalRow> for Question {
+    fn from(approval: ApprovalRow) -> Self {
+        let arguments = rows::text(approval.arguments.as_ref()).to_owned();
+        let about = About::Consent { tool: approval.tool, arguments };
         Self { id: approval.action_id, agent: approval.agent, about }
     }
 }
@@ -107,12 +81,13 @@ impl From<Approval> for Question {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use uuid::Uuid;
 
     use super::*;
 
     #[test]
     fn what_waits_is_asked_oldest_first_with_how_to_answer() {
-        let inbox: Inbox = serde_json::from_value(json!({
+        let inbox: GetInboxResponse = serde_json::from_value(json!({
             "offers": [{
                 "offer_id": Uuid::from_u128(1), "agent": "bob", "action": "suggest_switch", "message": "Did John\nreply?",
                 "thread_id": "mail", "current_thread_id": null, "reason": "mail", "summary": "Mail from John",
@@ -133,7 +108,6 @@ mod tests {
         for part in parts {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
-        let empty = Inbox { offers: Vec::new(), approvals: Vec::new() };
-        assert_eq!(lines(empty, Timestamp::now()), ["nothing waits for an answer"]);
+        assert_eq!(lines(GetInboxResponse::default(), Timestamp::now()), ["nothing waits for an answer"]);
     }
 }

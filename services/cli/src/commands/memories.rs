@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::{Args, Subcommand};
 use jiff::civil::Date;
 use kairo_core::{ids::Name, sealing};
-use serde::Deserialize;
+use kairo_proto::v1::{ListMemoriesResponse, MemoryRow, SealedSecret};
 use uuid::Uuid;
 
 use super::{
@@ -69,29 +68,6 @@ struct Reveal {
     agent: Option<Name>,
 }
 
-#[derive(Deserialize)]
-struct Memories {
-    memories: Vec<Memory>,
-}
-
-#[derive(Deserialize)]
-struct Memory {
-    memory_id: Uuid,
-    agent: String,
-    #[serde(rename = "type")]
-    kind: String,
-    subject: String,
-    content: String,
-    day: Option<String>,
-    secrets: Vec<Sealed>,
-}
-
-#[derive(Deserialize)]
-struct Sealed {
-    name: String,
-    sealed: String,
-}
-
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     match arguments.command {
         Some(Command::Reveal(wanted)) => reveal(wanted, session).await,
@@ -108,20 +84,20 @@ async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error
     if let Some(day) = arguments.day {
         query.extend([("from", day.to_string()), ("to", day.to_string())]);
     }
-    if let Some(Memories { memories }) = session.ask("v1/memories", &query).await? {
+    if let Some(ListMemoriesResponse { memories, .. }) = session.ask("v1/memories", &query).await? {
         lines(&memories).into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(memories: &[Memory]) -> Vec<String> {
+fn lines(memories: &[MemoryRow]) -> Vec<String> {
     let plain = |text: &str| printable(text).replace(['\n', '\t'], " ");
     let rows = memories.iter().map(|memory| {
         [
             memory.day.clone().unwrap_or_default(),
             memory.agent.clone(),
-            plain(&memory.kind),
-            short(memory.memory_id),
+            plain(&memory.r#type),
+            short(&memory.memory_id),
             match memory.subject.as_str() {
                 "" => plain(&memory.content),
                 subject => format!("{}: {}", plain(subject), plain(&memory.content)),
@@ -135,9 +111,9 @@ async fn reveal(wanted: Reveal, session: &Session) -> Result<ExitCode, Error> {
     let key = secret_key::find()?;
     let mut query = vec![("limit", "1000".to_owned())];
     query.extend(wanted.agent.map(|agent| ("agent", agent.to_string())));
-    query.extend(wanted.id.whole().map(|id| ("memory_id", id.to_string())));
-    let Memories { memories } = session.client.get("v1/memories", &query).await?;
-    let memory = wanted.id.find(memories, |memory| memory.memory_id, "memory", "kairo memories")?;
+    query.extend(wanted.id.whole().map(|id| ("memory_id", id)));
+    let ListMemoriesResponse { memories, .. } = session.client.get("v1/memories", &query).await?;
+    let memory = wanted.id.find(memories, |memory| &memory.memory_id, "memory", "kairo memories")?;
     if memory.secrets.is_empty() {
         return Err(Error::Advice(format!("nothing is sealed in the memory {}", memory.memory_id)));
     }
@@ -155,11 +131,10 @@ async fn reveal(wanted: Reveal, session: &Session) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn open(key: &sealing::Key, memory: &Memory, secret: &Sealed) -> Result<String, Error> {
-    let opened = STANDARD
-        .decode(&secret.sealed)
+fn open(key: &sealing::Key, memory: &MemoryRow, secret: &SealedSecret) -> Result<String, Error> {
+    let opened = Uuid::parse_str(&memory.memory_id)
         .map_err(|_| sealing::SealingError::NotOpened)
-        .and_then(|sealed| sealing::open(key, memory.memory_id, &secret.name, &sealed));
+        .and_then(|id| sealing::open(key, id, &secret.name, &secret.sealed));
     opened.map_err(|error| Error::Advice(format!("cannot open {:?}: {error}", secret.name)))
 }
 
@@ -167,18 +142,20 @@ fn open(key: &sealing::Key, memory: &Memory, secret: &Sealed) -> Result<String, 
 mod tests {
     use super::*;
 
-    fn memory(key: &sealing::Key) -> Memory {
+    fn memory(key: &sealing::Key) -> MemoryRow {
         let id = Uuid::from_u128(1);
-        let sealed = STANDARD.encode(sealing::seal(key, id, "pin", "4711").unwrap());
-        Memory {
-            memory_id: id,
+        let sealed = sealing::seal(key, id, "pin", "4711").unwrap();
+        let memory = MemoryRow {
+            memory_id: id.to_string(),
             agent: "default".into(),
-            kind: "journal".into(),
-            subject: String::new(),
+            r#type: "journal".into(),
             content: "The PIN is [secret pin].\nPeople: Sarah".into(),
             day: Some("2026-11-21".into()),
-            secrets: vec![Sealed { name: "pin".into(), sealed }],
-        }
+            secrets: vec![SealedSecret { name: "pin".into(), sealed }],
+            ..MemoryRow::default()
+        };
+        // As the gateway tells it.
+        serde_json::from_value(serde_json::to_value(memory).unwrap()).unwrap()
     }
 
     #[test]

@@ -41,11 +41,7 @@ use kairo_core::ids::Name;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{
-    Error,
-    client::{Client, ClientError},
-    endpoint, terminal,
-};
+use crate::{Error, client::Client, endpoint, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -181,11 +177,12 @@ impl Session {
     }
 
     fn read<T: DeserializeOwned>(&self, answer: Value) -> Result<T, Error> {
-        let unreadable = |error: serde_json::Error| ClientError::Answer {
-            url: self.client.url().to_owned(),
-            reason: error.to_string(),
-        };
-        Ok(serde_json::from_value(answer).map_err(unreadable)?)
+        Ok(serde_json::from_value(answer).map_err(|error| self.client.unreadable(error))?)
+    }
+
+    /// What an answer says; without this field of it there is nothing to be shown.
+    fn needed<T>(&self, field: &str, value: Option<T>) -> Result<T, Error> {
+        Ok(value.ok_or_else(|| self.client.unreadable(format!("missing field `{field}`")))?)
     }
 }
 

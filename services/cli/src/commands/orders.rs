@@ -7,7 +7,6 @@ use kairo_core::ids::Name;
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::timeout;
-use uuid::Uuid;
 
 use super::{Session, ask, duration, name};
 use crate::{
@@ -54,7 +53,12 @@ impl Manner {
     }
 
     /// Orders an end to a chain.
-    pub(super) async fn cancel_chain(&self, agent: String, chain: Uuid, session: &Session) -> Result<ExitCode, Error> {
+    pub(super) async fn cancel_chain(
+        &self,
+        agent: String,
+        chain: String,
+        session: &Session,
+    ) -> Result<ExitCode, Error> {
         let command = NewCommand { chain_id: Some(chain), ..self.order(agent, "cancel") };
         self.give("v1/commands", &command, &command.agent, Awaited::Effect, session).await
     }
@@ -63,7 +67,7 @@ impl Manner {
     pub(super) async fn task(
         &self,
         agent: String,
-        task: Uuid,
+        task: String,
         order: TaskOrder,
         session: &Session,
     ) -> Result<ExitCode, Error> {

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use kairo_core::ids::Name;
-use serde::Deserialize;
-use uuid::Uuid;
+use kairo_proto::v1::{ListProcessesResponse, ProcessRow};
 
 use super::{
     Session,
@@ -14,7 +13,7 @@ use super::{
     name,
     orders::{Manner, STATUS},
 };
-use crate::{Error, chain::printable, client::NewCommand, lapse, table::table, terminal, watch::program_name};
+use crate::{Error, chain::printable, client::NewCommand, lapse, rows, table::table, terminal, watch::program_name};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,27 +57,6 @@ struct Cancel {
     manner: Manner,
 }
 
-#[derive(Deserialize)]
-struct Processes {
-    processes: Vec<Process>,
-}
-
-#[derive(Deserialize)]
-struct Process {
-    process_id: Uuid,
-    agent: String,
-    program: Option<String>,
-    arguments: Option<Vec<String>>,
-    started_at: Option<Timestamp>,
-    ended_at: Option<Timestamp>,
-    fraction: Option<f64>,
-    progress_message: Option<String>,
-    cancel_requested_at: Option<Timestamp>,
-    outcome: Option<String>,
-    code: Option<i32>,
-    signal: Option<i32>,
-}
-
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     match arguments.command {
         None => list(arguments.agent, arguments.all, session).await,
@@ -95,7 +73,7 @@ async fn list(agent: Option<Name>, all: bool, session: &Session) -> Result<ExitC
     let mut query = vec![("limit", LISTED.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend((!all).then(|| ("running", true.to_string())));
-    if let Some(Processes { processes }) = session.ask("v1/processes", &query).await? {
+    if let Some(ListProcessesResponse { processes, .. }) = session.ask("v1/processes", &query).await? {
         if processes.is_empty() && !all {
             terminal::line("no process runs; see kairo processes --all for those that have ended")?;
             return Ok(ExitCode::SUCCESS);
@@ -106,34 +84,39 @@ async fn list(agent: Option<Name>, all: bool, session: &Session) -> Result<ExitC
 }
 
 /// The process that is meant, and whose it is.
-async fn find(id: &IdPrefix, agent: Option<Name>, session: &Session) -> Result<(String, Uuid), Error> {
+async fn find(id: &IdPrefix, agent: Option<Name>, session: &Session) -> Result<(String, String), Error> {
     if let (Some(agent), Some(id)) = (&agent, id.whole()) {
         return Ok((agent.to_string(), id));
     }
     let mut query = vec![("running", true.to_string()), ("limit", LISTED.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
-    let Processes { processes } = session.client.get("v1/processes", &query).await?;
-    let process = id.find(processes, |process| process.process_id, "running process", "kairo processes")?;
+    let ListProcessesResponse { processes, .. } = session.client.get("v1/processes", &query).await?;
+    let process = id.find(processes, |process| &process.process_id, "running process", "kairo processes")?;
     Ok((process.agent, process.process_id))
 }
 
-fn lines(processes: &[Process], now: Timestamp) -> Vec<String> {
+fn lines(processes: &[ProcessRow], now: Timestamp) -> Vec<String> {
     let rows = processes.iter().map(|process| {
-        let ran = process.started_at.map(|started| lapse::between(started, process.ended_at.unwrap_or(now)));
         [
             process.agent.clone(),
             printable(program_name(process.program.as_deref().unwrap_or_default())),
             state(process),
-            ran.unwrap_or_default(),
+            rows::took(process.started_at, process.ended_at, now).unwrap_or_default(),
             lapse::progress(process.fraction, process.progress_message.as_deref().unwrap_or_default()),
-            short(process.process_id),
-            printable(&process.arguments.as_deref().unwrap_or_default().join(" ")).replace(['\n', '\t'], " "),
+            short(&process.process_id),
+            printable(&arguments(process)).replace(['\n', '\t'], " "),
         ]
     });
     table(["agent", "program", "state", "time", "progress", "process", "arguments"], rows)
 }
 
-fn state(process: &Process) -> String {
+/// What the program was given; what is no list of words is shown as it is.
+fn arguments(process: &ProcessRow) -> String {
+    let Some(json) = &process.arguments else { return String::new() };
+    serde_json::from_str::<Vec<String>>(&json.text).map_or_else(|_| json.text.clone(), |words| words.join(" "))
+}
+
+fn state(process: &ProcessRow) -> String {
     match (&process.outcome, process.code, process.signal) {
         (None, ..) if process.cancel_requested_at.is_some() => "stopping".to_owned(),
         (None, ..) => "running".to_owned(),
@@ -151,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_process_runs_is_stopped_or_has_ended_somehow() {
-        let process = |more: Value| -> Process {
+        let process = |more: Value| -> ProcessRow {
             let mut process = json!({
                 "process_id": "1f0c2ab4-0000-0000-0000-000000000001", "agent": "ops", "program": "/bin/tar",
                 "arguments": ["-x", "a\nb"], "started_at": "2026-01-01T00:00:00Z",

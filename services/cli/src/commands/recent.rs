@@ -31,13 +31,14 @@ impl Chosen {
         id: impl Fn(&EventJson) -> Option<Uuid>,
         what: &str,
         session: &Session,
-    ) -> Result<(String, Uuid), Error> {
+    ) -> Result<(String, String), Error> {
         if let (Some(agent), Some(id)) = (&self.agent, self.id.whole()) {
             return Ok((agent.to_string(), id));
         }
         let filter = EventFilter { agent: self.agent.clone(), latest: Some(LOOKED_THROUGH), ..EventFilter::default() };
         let page = session.client.events(&filter).await?;
-        let (id, agent) = self.id.find(told_of(&page.events, id), |(id, _)| *id, what, "kairo events")?;
+        let told_of = told_of(&page.events, id).into_iter().map(|(id, agent)| (id.to_string(), agent));
+        let (id, agent) = self.id.find(told_of, |(id, _)| id.as_str(), what, "kairo events")?;
         Ok((agent, id))
     }
 }

@@ -1,12 +1,14 @@
 //! `kairo search`
 
-use std::process::ExitCode;
+use std::{
+    collections::{BTreeMap, HashMap},
+    process::ExitCode,
+};
 
 use clap::Args;
 use jiff::civil::Date;
 use kairo_core::ids::Name;
-use serde::Deserialize;
-use serde_json::Value;
+use kairo_proto::v1::{SearchFacets, SearchResponse};
 
 use super::{Session, name};
 use crate::{Error, chain::printable, table::table, terminal};
@@ -54,28 +56,6 @@ pub(super) struct Arguments {
     limit: u32,
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    hits: Vec<Hit>,
-    total: u64,
-    /// By facet and value.
-    #[serde(default)]
-    facets: serde_json::Map<String, Value>,
-    backend: String,
-}
-
-#[derive(Deserialize)]
-struct Hit {
-    kind: String,
-    id: String,
-    agent: String,
-    title: String,
-    snippet: String,
-    #[serde(rename = "type")]
-    kind_of: String,
-    status: Option<String>,
-}
-
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let singular = |kind: &String| if kind == "memories" { "memory" } else { kind.trim_end_matches('s') }.to_owned();
     let kinds: Vec<String> = arguments.kinds.iter().map(singular).collect();
@@ -95,24 +75,33 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(answer: &Answer) -> Vec<String> {
+fn lines(answer: &SearchResponse) -> Vec<String> {
     let rows = answer.hits.iter().map(|hit| {
         let snippet = plain(&hit.snippet);
         let text = match hit.title.as_str() {
             "" => snippet,
             title => format!("{}: {snippet}", line(title)),
         };
-        let kind = format!("{} {}", hit.kind, line(&hit.kind_of));
+        let kind = format!("{} {}", hit.kind, line(&hit.r#type));
         [kind, hit.status.as_deref().map(line).unwrap_or_default(), hit.agent.clone(), line(&hit.id), text]
     });
     let mut lines = table(["kind", "status", "agent", "id", "found"], rows);
     lines.push(format!("{} found by {}", answer.total, answer.backend));
-    for (facet, counts) in &answer.facets {
-        let Some(counts) = counts.as_object().filter(|counts| !counts.is_empty()) else { continue };
-        let counts: Vec<String> = counts.iter().map(|(value, count)| format!("{} {count}", line(value))).collect();
-        lines.push(format!("{facet}: {}", counts.join(", ")));
-    }
+    lines.extend(answer.facets.iter().flat_map(counts));
     lines
+}
+
+/// How many there are by facet and value.
+fn counts(facets: &SearchFacets) -> Vec<String> {
+    let SearchFacets { agent, kind, status, r#type } = facets;
+    let given = [("agent", agent), ("kind", kind), ("status", status), ("type", r#type)];
+    let given = given.into_iter().filter(|(_, counts)| !counts.is_empty());
+    let line = |(facet, counts): (&str, &HashMap<String, u64>)| {
+        let counts: BTreeMap<_, _> = counts.iter().collect();
+        let counts: Vec<String> = counts.iter().map(|(value, count)| format!("{} {count}", line(value))).collect();
+        format!("{facet}: {}", counts.join(", "))
+    };
+    given.map(line).collect()
 }
 
 fn line(text: &str) -> String {
@@ -137,12 +126,12 @@ mod tests {
             "hits": [{ "kind": "thread", "id": "t", "agent": "bob", "title": "Plans", "type": "topic", "status": "active",
                        "snippet": "the <mark>budget</mark> &amp;lt; 5\u{1b}[31m" }],
             "total": 3,
-            "facets": { "kind": { "thread": 2, "task": 1 }, "status": {} },
+            "facets": { "type": { "topic": 3 }, "kind": { "thread": 2, "task": 1 }, "status": {} },
             "backend": "postgres",
         });
         let lines = lines(&serde_json::from_value(answer).unwrap());
         assert!(lines[1].contains("thread topic  active  bob    t   Plans: the [budget] &lt; 5"), "{lines:?}");
         assert!(!lines.concat().contains('\u{1b}'));
-        assert_eq!(lines[2..], ["3 found by postgres", "kind: task 1, thread 2"]);
+        assert_eq!(lines[2..], ["3 found by postgres", "kind: task 1, thread 2", "type: topic 3"]);
     }
 }

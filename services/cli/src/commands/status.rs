@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, process::ExitCode};
 
 use clap::Args;
 use kairo_core::subjects;
-use serde::Deserialize;
+use kairo_proto::v1::{GetStatusResponse, LogRow, ParkedAgent, ProjectionRow, ReplicaRow};
 use serde_json::Value;
 
 use super::Session;
@@ -22,96 +22,32 @@ Exit status: 0 if every service has a replica that is ready, else 1.";
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {}
 
-/// What the gateway answers.
-#[derive(Debug, Deserialize)]
-pub(super) struct Status {
-    services: Vec<Replica>,
-    consumers: Vec<Consumer>,
-    pub(super) stream: Stream,
-    /// None while the read model is away.
-    pub(super) projection: Option<Projection>,
-    dead_letters: u64,
-    #[serde(default)]
-    epoch: u32,
-}
-
-#[derive(Debug, Deserialize)]
-struct Replica {
-    service: String,
-    instance: String,
-    version: String,
-    uptime_s: u64,
-    ready: bool,
-    #[serde(default)]
-    not_ready_because: String,
-    #[serde(default)]
-    partitions: Vec<OwnedPartition>,
-    #[serde(default)]
-    takeovers: u64,
-    #[serde(default)]
-    handovers: u64,
-    #[serde(default)]
-    decisions: u64,
-    #[serde(default)]
-    model_requests: u64,
-    #[serde(default)]
-    parked: Vec<ParkedAgent>,
-}
-
-#[derive(Debug, Deserialize)]
-struct ParkedAgent {
-    agent: String,
-    sequence: u64,
-    reason: String,
-    waiting: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct OwnedPartition {
-    waiting: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Consumer {
-    name: String,
-    pending: u64,
-    ack_pending: u64,
-    redelivered: u64,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Stream {
-    messages: u64,
-    bytes: u64,
-    pub(super) last_sequence: u64,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Projection {
-    pub(super) position: u64,
-    lag: u64,
-}
-
 pub(super) async fn run(_: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let answer: Value = session.client.get("v1/status", &[]).await?;
     if session.json {
         terminal::json(&answer)?;
     }
-    let status: Status = session.read(answer)?;
+    let status: GetStatusResponse = session.read(answer)?;
     if !session.json {
         lines(&status).into_iter().try_for_each(terminal::line)?;
     }
     Ok(if missing(&status).is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Where the log ends now.
+pub(super) async fn end_of_log(session: &Session) -> Result<u64, Error> {
+    let status: GetStatusResponse = session.client.get("v1/status", &[]).await?;
+    Ok(session.needed("stream", status.stream)?.last_sequence)
+}
+
 /// The services that nobody who is ready is there for.
-fn missing(status: &Status) -> Vec<&'static str> {
+fn missing(status: &GetStatusResponse) -> Vec<&'static str> {
     let ready: BTreeSet<&str> =
         status.services.iter().filter(|replica| replica.ready).map(|replica| replica.service.as_str()).collect();
     subjects::Service::ALL.into_iter().map(subjects::Service::name).filter(|name| !ready.contains(name)).collect()
 }
 
-fn lines(status: &Status) -> Vec<String> {
+fn lines(status: &GetStatusResponse) -> Vec<String> {
     let replicas = status.services.iter().map(|replica| {
         let ready = if replica.ready { "yes" } else { "no" }.to_owned();
         let (uptime, version) = (lapse::short(replica.uptime_s), replica.version.clone());
@@ -132,12 +68,12 @@ fn lines(status: &Status) -> Vec<String> {
     });
     lines.extend(table(["consumer", "behind", "in hand", "redelivered"], consumers));
     lines.push(String::new());
-    let Stream { messages, bytes, last_sequence } = status.stream;
-    let kilobytes = bytes.div_ceil(1_000);
-    let epoch = status.epoch;
-    lines.push(format!("log           {messages} messages, {kilobytes} kB, up to {last_sequence}, epoch {epoch}"));
+    lines.extend(status.stream.map(|LogRow { messages, bytes, last_sequence }| {
+        let (kilobytes, epoch) = (bytes.div_ceil(1_000), status.epoch);
+        format!("log           {messages} messages, {kilobytes} kB, up to {last_sequence}, epoch {epoch}")
+    }));
     lines.push(match &status.projection {
-        Some(Projection { position, lag }) => format!("projection    at {position}, {lag} behind"),
+        Some(ProjectionRow { position, lag }) => format!("projection    at {position}, {lag} behind"),
         None => "projection    the read model does not answer".to_owned(),
     });
     lines.push(match status.dead_letters {
@@ -155,7 +91,7 @@ fn shares(service: &str) -> bool {
     [subjects::Service::Router, subjects::Service::AgentRuntime].map(subjects::Service::name).contains(&service)
 }
 
-fn owner(replica: &Replica) -> [String; 7] {
+fn owner(replica: &ReplicaRow) -> [String; 7] {
     let waiting: u64 = replica.partitions.iter().map(|partition| partition.waiting).sum();
     let per_decision = match replica.decisions {
         0 => "-".to_owned(),
@@ -168,7 +104,7 @@ fn owner(replica: &Replica) -> [String; 7] {
 }
 
 fn parked(parked: &ParkedAgent) -> String {
-    let ParkedAgent { agent, sequence, reason, waiting } = parked;
+    let ParkedAgent { agent, sequence, reason, waiting, .. } = parked;
     format!("{agent} is parked at {sequence}, with {waiting} waiting: {reason}")
 }
 
@@ -178,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    fn status() -> Status {
+    fn status() -> GetStatusResponse {
         serde_json::from_value(json!({
             "services": [
                 {"service": "gateway", "instance": "gateway-1", "version": "0.1.0", "uptime_s": 61, "ready": true},

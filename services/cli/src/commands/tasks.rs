@@ -5,9 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use jiff::{Timestamp, tz::TimeZone};
 use kairo_core::ids::Name;
-use serde::Deserialize;
-use serde_json::Value;
-use uuid::Uuid;
+use kairo_proto::v1::{GetTaskResponse, ListTasksResponse, TaskRow};
 
 use super::{
     Session,
@@ -16,8 +14,8 @@ use super::{
     orders::{Manner, STATUS, TaskOrder},
 };
 use crate::{
-    Error,
-    steps::{self, Chain, one_line},
+    Error, rows,
+    steps::{self, one_line},
     table::table,
     terminal,
 };
@@ -91,56 +89,6 @@ struct Order {
     manner: Manner,
 }
 
-#[derive(Deserialize)]
-struct Tasks {
-    tasks: Vec<Task>,
-}
-
-#[derive(Deserialize)]
-struct Task {
-    task_id: Uuid,
-    agent: String,
-    user: Option<String>,
-    thread_id: Option<String>,
-    kind: String,
-    title: String,
-    #[serde(rename = "type")]
-    type_name: Option<String>,
-    at: Option<String>,
-    interval: Option<String>,
-    cron: Option<String>,
-    rrule: Option<String>,
-    time_zone: Option<String>,
-    trigger: Option<String>,
-    condition: Option<String>,
-    action: Value,
-    source: String,
-    status: String,
-    reason: Option<String>,
-    created_at: Timestamp,
-    next_at: Option<Timestamp>,
-    fired: u64,
-    last_fired_at: Option<Timestamp>,
-    last_late: Option<bool>,
-    ended_at: Option<Timestamp>,
-}
-
-/// A task with what became of it.
-#[derive(Deserialize)]
-struct Shown {
-    task: Task,
-    firings: Vec<Firing>,
-    chains: Vec<Chain>,
-}
-
-#[derive(Deserialize)]
-struct Firing {
-    fired_at: Timestamp,
-    occurrence: Option<i64>,
-    due_at: Option<Timestamp>,
-    late: bool,
-}
-
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     match arguments.command {
         None => list(arguments, session).await,
@@ -159,7 +107,7 @@ async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend(user.map(|user| ("user", user.to_string())));
     query.extend(kind.map(|kind| ("kind", kind)));
-    if let Some(Tasks { tasks }) = session.ask("v1/tasks", &query).await? {
+    if let Some(ListTasksResponse { tasks, .. }) = session.ask("v1/tasks", &query).await? {
         if tasks.is_empty() {
             let hint = if open { "; see kairo tasks --status all for those that are over" } else { "" };
             terminal::line(format!("no task{hint}"))?;
@@ -170,15 +118,15 @@ async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(tasks: &[Task], zone: &TimeZone) -> Vec<String> {
+fn lines(tasks: &[TaskRow], zone: &TimeZone) -> Vec<String> {
     let rows = tasks.iter().map(|task| {
         [
             task.agent.clone(),
-            short(task.task_id),
+            short(&task.task_id),
             task.status.clone(),
             one_line(if task.title.is_empty() { "-" } else { &task.title }),
-            task.when(),
-            task.next_at.map(|time| at(time, zone)).unwrap_or_default(),
+            when(task),
+            rows::at(task.next_at, zone),
             task.fired.to_string(),
         ]
     });
@@ -191,21 +139,22 @@ async fn show(task: Chosen, session: &Session) -> Result<ExitCode, Error> {
         None => task.find(session).await?.1,
     };
     if let Some(shown) = session.ask(&format!("v1/tasks/{id}"), &[]).await? {
-        page(&shown, Timestamp::now(), &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
+        let page = page(&shown, Timestamp::now(), &TimeZone::system());
+        session.needed("task", page)?.into_iter().try_for_each(terminal::row)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl Chosen {
     /// The agent and the id of the task that is meant.
-    async fn find(self, session: &Session) -> Result<(String, Uuid), Error> {
+    async fn find(self, session: &Session) -> Result<(String, String), Error> {
         if let (Some(agent), Some(id)) = (&self.agent, self.id.whole()) {
             return Ok((agent.to_string(), id));
         }
         let mut query = vec![("limit", LOOKED_THROUGH.to_string())];
         query.extend(self.agent.map(|agent| ("agent", agent.to_string())));
-        let Tasks { tasks } = session.client.get("v1/tasks", &query).await?;
-        let task = self.id.find(tasks, |task| task.task_id, "task", "kairo tasks --status all")?;
+        let ListTasksResponse { tasks, .. } = session.client.get("v1/tasks", &query).await?;
+        let task = self.id.find(tasks, |task| &task.task_id, "task", "kairo tasks --status all")?;
         Ok((task.agent, task.task_id))
     }
 }
@@ -217,30 +166,29 @@ impl Order {
     }
 }
 
-impl Task {
-    /// When it is due, or what it waits for, as it was asked for.
-    fn when(&self) -> String {
-        let hook = self.trigger.as_deref().map(|trigger| format!("on {trigger}"));
-        let condition = self.condition.as_deref().map(|condition| format!("if {condition:?}"));
-        // The time that a delay or an interval is counted from says nothing to people.
-        let (delays, counts) = (self.type_name.as_deref() == Some("delay"), self.interval.is_some());
-        let each = if delays { "after" } else { "every" };
-        let words = [
-            self.type_name.clone().filter(|_| !delays && !counts),
-            self.at.as_deref().filter(|_| !counts).map(|at| format!("at {at}")),
-            self.interval.as_deref().map(|interval| format!("{each} {interval}")),
-            self.cron.clone(),
-            self.rrule.clone(),
-            hook,
-            condition,
-        ];
-        one_line(&words.into_iter().flatten().collect::<Vec<_>>().join(" "))
-    }
+/// When it is due, or what it waits for, as it was asked for.
+fn when(task: &TaskRow) -> String {
+    let hook = task.trigger.as_deref().map(|trigger| format!("on {trigger}"));
+    let condition = task.condition.as_deref().map(|condition| format!("if {condition:?}"));
+    // The time that a delay or an interval is counted from says nothing to people.
+    let (delays, counts) = (task.r#type.as_deref() == Some("delay"), task.interval.is_some());
+    let each = if delays { "after" } else { "every" };
+    let words = [
+        task.r#type.clone().filter(|_| !delays && !counts),
+        task.at.as_deref().filter(|_| !counts).map(|at| format!("at {at}")),
+        task.interval.as_deref().map(|interval| format!("{each} {interval}")),
+        task.cron.clone(),
+        task.rrule.clone(),
+        hook,
+        condition,
+    ];
+    one_line(&words.into_iter().flatten().collect::<Vec<_>>().join(" "))
 }
 
-/// A task, when it fired, and what it did then.
-fn page(shown: &Shown, now: Timestamp, zone: &TimeZone) -> Vec<String> {
-    let Shown { task, firings, chains } = shown;
+/// A task, when it fired, and what it did then; none of an answer without a task.
+fn page(shown: &GetTaskResponse, now: Timestamp, zone: &TimeZone) -> Option<Vec<String>> {
+    let GetTaskResponse { task, firings, chains, .. } = shown;
+    let task = task.as_ref()?;
     let title = if task.title.is_empty() { "(no title)" } else { &task.title };
     let reason = task.reason.as_deref().map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
     let of = task.user.as_deref().map(|user| format!(" for {user}")).unwrap_or_default();
@@ -248,25 +196,25 @@ fn page(shown: &Shown, now: Timestamp, zone: &TimeZone) -> Vec<String> {
         one_line(title),
         format!("{} task of {}{of}, {}{reason}", task.kind, task.agent, task.status),
         format!("id {}", task.task_id),
-        task.when() + &task.time_zone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default(),
-        format!("made {} (by {})", at(task.created_at, zone), task.source),
+        when(task) + &task.time_zone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default(),
+        format!("made {} (by {})", rows::at(task.created_at, zone), task.source),
     ];
     lines.extend(task.thread_id.as_deref().map(|thread| format!("in thread {thread}")));
-    lines.extend(task.next_at.map(|next| format!("next {}", at(next, zone))));
-    lines.extend(task.ended_at.map(|ended| format!("over since {}", at(ended, zone))));
+    lines.extend(task.next_at.map(|next| format!("next {}", rows::at(Some(next), zone))));
+    lines.extend(task.ended_at.map(|ended| format!("over since {}", rows::at(Some(ended), zone))));
     lines.push(match task.last_fired_at {
         None => "not fired yet".to_owned(),
-        Some(last) => {
-            format!("fired {} times, last {}{}", task.fired, at(last, zone), late(task.last_late.unwrap_or_default()))
+        last => {
+            let late = late(task.last_late.unwrap_or_default());
+            format!("fired {} times, last {}{late}", task.fired, rows::at(last, zone))
         }
     });
-    lines.push(format!("does {}", one_line(&task.action.to_string())));
+    lines.push(format!("does {}", one_line(rows::text(task.action.as_ref()))));
     if !firings.is_empty() {
         lines.push(String::new());
         let rows = firings.iter().map(|firing| {
             let which = firing.occurrence.map(|occurrence| occurrence.to_string()).unwrap_or_default();
-            let due = firing.due_at.map(|due| at(due, zone)).unwrap_or_default();
-            [at(firing.fired_at, zone), which, due + late(firing.late)]
+            [rows::at(firing.fired_at, zone), which, rows::at(firing.due_at, zone) + late(firing.late)]
         });
         lines.extend(table(["fired", "no.", "due"], rows));
     }
@@ -274,20 +222,16 @@ fn page(shown: &Shown, now: Timestamp, zone: &TimeZone) -> Vec<String> {
         lines.push(String::new());
         lines.extend(steps::tree(chain, now));
     }
-    lines
+    Some(lines)
 }
 
 fn late(late: bool) -> &'static str {
     if late { " (late)" } else { "" }
 }
 
-fn at(time: Timestamp, zone: &TimeZone) -> String {
-    time.to_zoned(zone.clone()).strftime("%F %T").to_string()
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -307,7 +251,7 @@ mod tests {
             task(json!({"type": "repeat", "interval": "1 week", "next_at": "2026-01-15T00:00:00Z"})),
             task(json!({"kind": "hook", "trigger": "post:email.received", "condition": "if urgent", "title": ""})),
         ];
-        let tasks: Vec<Task> = tasks.into_iter().map(|task| serde_json::from_value(task).unwrap()).collect();
+        let tasks: Vec<TaskRow> = tasks.into_iter().map(|task| serde_json::from_value(task).unwrap()).collect();
         let text = lines(&tasks, &TimeZone::UTC).join("\n");
         for part in [
             "bob    1f0c2ab4  active  Report  every 1 week",
@@ -319,8 +263,13 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_without_a_task_shows_nothing() {
+        assert_eq!(page(&GetTaskResponse::default(), Timestamp::now(), &TimeZone::UTC), None);
+    }
+
+    #[test]
     fn a_task_is_shown_with_the_times_it_fired() {
-        let shown: Shown = serde_json::from_value(json!({
+        let shown: GetTaskResponse = serde_json::from_value(json!({
             "task": task(json!({"type": "once", "at": "tomorrow", "time_zone": "Europe/Berlin", "reason": "by ann"})),
             "firings": [{
                 "fired_at": "2026-01-08T00:09:00Z", "occurrence": 1, "due_at": "2026-01-08T00:00:00Z", "late": true,
@@ -331,7 +280,7 @@ mod tests {
             }],
         }))
         .unwrap();
-        let text = page(&shown, Timestamp::now(), &TimeZone::UTC).join("\n");
+        let text = page(&shown, Timestamp::now(), &TimeZone::UTC).unwrap().join("\n");
         for part in [
             "Report\nscheduled task of bob for ann, active: by ann\nid 1f0c2ab4-",
             "once at tomorrow (Europe/Berlin)\nmade 2026-01-01 00:00:00 (by user)",

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use jiff::{Timestamp, tz::TimeZone};
 use kairo_core::{ids::Name, media};
-use kairo_proto::v1::Part;
-use serde::Deserialize;
+use kairo_proto::v1::{GetThreadResponse, ListThreadsResponse, Part, ThreadEventRow, ThreadRow};
 use serde_json::Value;
 
 use super::{
@@ -14,8 +13,8 @@ use super::{
     orders::{Manner, STATUS},
 };
 use crate::{
-    Error, lapse,
-    steps::{self, Chain, one_line},
+    Error, rows,
+    steps::{self, one_line},
     table::table,
     terminal,
     watch::short,
@@ -93,42 +92,6 @@ struct Order {
     manner: Manner,
 }
 
-#[derive(Deserialize)]
-struct Threads {
-    threads: Vec<Thread>,
-}
-
-#[derive(Deserialize)]
-struct Thread {
-    agent: String,
-    thread_id: String,
-    user: String,
-    kind: String,
-    status: String,
-    title: String,
-    summary: String,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-
-/// A thread with what happened in it.
-#[derive(Deserialize)]
-struct Shown {
-    thread: Thread,
-    events: Vec<Happened>,
-    next_before: Option<String>,
-    chains: Vec<Chain>,
-}
-
-#[derive(Deserialize)]
-struct Happened {
-    event: String,
-    params: Option<Value>,
-    status: Option<String>,
-    result: Option<Value>,
-    timestamp: Timestamp,
-}
-
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     match arguments.command {
         None => list(arguments, session).await,
@@ -148,7 +111,7 @@ async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error
     let mut query = vec![("status", status.to_owned()), ("limit", limit.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend(user.map(|user| ("user", user.to_string())));
-    if let Some(Threads { threads }) = session.ask("v1/threads", &query).await? {
+    if let Some(ListThreadsResponse { threads, .. }) = session.ask("v1/threads", &query).await? {
         if threads.is_empty() {
             let hint = if status == "active" { "; see kairo threads --all for those that were put away" } else { "" };
             terminal::line(format!("no thread{hint}"))?;
@@ -159,14 +122,14 @@ async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(threads: &[Thread], now: Timestamp) -> Vec<String> {
+fn lines(threads: &[ThreadRow], now: Timestamp) -> Vec<String> {
     let rows = threads.iter().map(|thread| {
         [
             thread.agent.clone(),
             short(&thread.thread_id),
             thread.user.clone(),
             thread.status.clone(),
-            format!("{} ago", lapse::between(thread.updated_at, now)),
+            rows::took(thread.updated_at, None, now).map(|lapse| format!("{lapse} ago")).unwrap_or_default(),
             one_line(if thread.title.is_empty() { "-" } else { &thread.title }),
             one_line(&thread.summary),
         ]
@@ -179,7 +142,7 @@ impl Chosen {
     async fn find(self, session: &Session) -> Result<(String, Name), Error> {
         let mut query = vec![("status", "all".to_owned()), ("limit", LOOKED_THROUGH.to_string())];
         query.extend(self.agent.as_ref().map(|agent| ("agent", agent.to_string())));
-        let Threads { threads } = session.client.get("v1/threads", &query).await?;
+        let ListThreadsResponse { threads, .. } = session.client.get("v1/threads", &query).await?;
         let (agent, id) = match (meant(&threads, &self.id)?, self.agent) {
             (Some(thread), _) => (thread.agent.clone(), thread.thread_id.clone()),
             // One of long ago, named in full.
@@ -196,10 +159,10 @@ fn unknown(id: &str) -> String {
 }
 
 /// The one whose id this is, or begins so.
-fn meant<'t>(threads: &'t [Thread], id: &str) -> Result<Option<&'t Thread>, Error> {
-    let exact: Vec<&Thread> = threads.iter().filter(|thread| thread.thread_id == id).collect();
+fn meant<'t>(threads: &'t [ThreadRow], id: &str) -> Result<Option<&'t ThreadRow>, Error> {
+    let exact: Vec<&ThreadRow> = threads.iter().filter(|thread| thread.thread_id == id).collect();
     let begins = || threads.iter().filter(|thread| thread.thread_id.starts_with(id)).collect();
-    let fitting: Vec<&Thread> = if exact.is_empty() { begins() } else { exact };
+    let fitting: Vec<&ThreadRow> = if exact.is_empty() { begins() } else { exact };
     match fitting.as_slice() {
         [] => Ok(None),
         [one] => Ok(Some(one)),
@@ -222,55 +185,54 @@ impl Show {
         let (agent, thread) = self.thread.find(session).await?;
         let query = [("agent", agent), ("limit", self.limit.to_string())];
         if let Some(shown) = session.ask(&format!("v1/threads/{thread}"), &query).await? {
-            page(&shown, Timestamp::now(), &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
+            let page = page(&shown, Timestamp::now(), &TimeZone::system());
+            session.needed("thread", page)?.into_iter().try_for_each(terminal::row)?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// What a thread is about, what happened in it, and its chains.
-fn page(shown: &Shown, now: Timestamp, zone: &TimeZone) -> Vec<String> {
-    let Shown { thread, events, next_before, chains } = shown;
-    let at = |time: Timestamp| time.to_zoned(zone.clone()).strftime("%F %T").to_string();
+/// What a thread is about, what happened in it, and its chains; none of an answer without a thread.
+fn page(shown: &GetThreadResponse, now: Timestamp, zone: &TimeZone) -> Option<Vec<String>> {
+    let GetThreadResponse { thread, events, next_before, chains, .. } = shown;
+    let thread = thread.as_ref()?;
     let title = if thread.title.is_empty() { "(no title)" } else { &thread.title };
     let mut lines = vec![
         one_line(title),
         format!("{} of {} with {}, {}", thread.kind, thread.user, thread.agent, thread.status),
         format!("id {}", thread.thread_id),
-        format!("begun {}, last {}", at(thread.created_at), at(thread.updated_at)),
+        format!("begun {}, last {}", rows::at(thread.created_at, zone), rows::at(thread.updated_at, zone)),
     ];
     if !thread.summary.is_empty() {
         lines.push(one_line(&thread.summary));
     }
     lines.push(String::new());
     lines.extend(next_before.iter().map(|_| "… older events: see --limit".to_owned()));
-    let rows = events.iter().map(|event| [at(event.timestamp), one_line(&event.event), event.says()]);
+    let rows = events.iter().map(|event| [rows::at(event.timestamp, zone), one_line(&event.event), says(event)]);
     lines.extend(table(["time", "event", "result"], rows));
     for chain in chains {
         lines.push(String::new());
         lines.extend(steps::tree(chain, now));
     }
-    lines
+    Some(lines)
 }
 
-impl Happened {
-    fn says(&self) -> String {
-        let result = match &self.result {
-            // What it says to people, where it says something.
-            Some(Value::Object(fields)) if self.params.is_none() => {
-                let parts: Option<Vec<Part>> =
-                    fields.get("parts").and_then(|parts| serde_json::from_value(parts.clone()).ok());
-                let text = fields.get("text").and_then(Value::as_str);
-                text.map(|text| media::in_words(text, &parts.unwrap_or_default()))
-            }
-            Some(Value::String(text)) => Some(text.clone()),
-            other => other.as_ref().map(Value::to_string),
-        };
-        let unfinished = self.status.as_deref().filter(|status| *status != "done").map(|status| format!("[{status}]"));
-        let params = self.params.as_ref().map(|params| format!("{params} ->"));
-        let parts = [params, unfinished, result];
-        one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
-    }
+fn says(event: &ThreadEventRow) -> String {
+    let result = match rows::value(event.result.as_ref()) {
+        // What it says to people, where it says something.
+        Value::Object(fields) if event.params.is_none() => {
+            let parts: Option<Vec<Part>> =
+                fields.get("parts").and_then(|parts| serde_json::from_value(parts.clone()).ok());
+            let text = fields.get("text").and_then(Value::as_str);
+            text.map(|text| media::in_words(text, &parts.unwrap_or_default()))
+        }
+        Value::String(text) => Some(text),
+        _ => event.result.as_ref().map(|result| result.text.clone()),
+    };
+    let unfinished = event.status.as_deref().filter(|status| *status != "done").map(|status| format!("[{status}]"));
+    let params = event.params.as_ref().map(|params| format!("{} ->", params.text));
+    let parts = [params, unfinished, result];
+    one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]
@@ -286,7 +248,7 @@ mod tests {
         })
     }
 
-    fn threads(ids: &[(&str, &str)]) -> Vec<Thread> {
+    fn threads(ids: &[(&str, &str)]) -> Vec<ThreadRow> {
         ids.iter().map(|(agent, id)| serde_json::from_value(thread(agent, id)).unwrap()).collect()
     }
 
@@ -313,7 +275,7 @@ mod tests {
             value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             value
         };
-        let shown: Shown = serde_json::from_value(json!({
+        let shown: GetThreadResponse = serde_json::from_value(json!({
             "thread": thread("bob", "t"),
             "events": [
                 event("user.input", json!({"result": {"text": "Check\nmail"}})),
@@ -328,7 +290,7 @@ mod tests {
             }],
         }))
         .unwrap();
-        let text = page(&shown, "2026-01-01T00:00:09Z".parse().unwrap(), &TimeZone::UTC).join("\n");
+        let text = page(&shown, "2026-01-01T00:00:09Z".parse().unwrap(), &TimeZone::UTC).unwrap().join("\n");
         for part in [
             "Budget\ntopic of ann with bob, active\nid t\nbegun 2026-01-01 00:00:00, last 2026-01-01 00:05:00\n",
             "Sarah's numbers\n\n… older events",

@@ -7,7 +7,7 @@ use kairo_core::{event_json::EventJson, ids::Name};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Session, ask, status::Status};
+use super::{Session, ask, status::end_of_log};
 use crate::{
     Error,
     chain::printable,
@@ -33,8 +33,7 @@ pub(super) enum Aside {
 
 impl Unasked {
     pub(super) async fn from_now_on(agent: &Name, user: &Name, session: &Session) -> Result<Self, Error> {
-        let status: Status = session.client.get("v1/status", &[]).await?;
-        let after = Some(status.stream.last_sequence);
+        let after = Some(end_of_log(session).await?);
         let filter = EventFilter { agent: Some(agent.clone()), after, ..EventFilter::default() };
         let follow = session.client.follow(filter, false);
         Ok(Self { follow, user: user.to_string(), json: session.json, followed: BTreeSet::new() })

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::civil::Date;
 use kairo_core::ids::Name;
-use serde::Deserialize;
+use kairo_proto::v1::{GetUsageResponse, UsageRow, UsageSum};
 
 use super::{Session, name};
 use crate::{Error, chain::printable, table::table, terminal};
@@ -49,35 +49,6 @@ pub(super) struct Arguments {
     after: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    usage: Vec<Usage>,
-    total: Sum,
-    currency: String,
-    unpriced: Vec<String>,
-    next_after: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Usage {
-    day: Option<String>,
-    agent: Option<String>,
-    user: Option<String>,
-    thread_id: Option<String>,
-    model: Option<String>,
-    #[serde(flatten)]
-    sum: Sum,
-}
-
-#[derive(Deserialize)]
-struct Sum {
-    calls: u64,
-    failed: u64,
-    input_tokens: u64,
-    output_tokens: u64,
-    cost: Option<String>,
-}
-
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     if let Some(answer) = session.ask("v1/usage", &query(arguments)).await? {
         lines(&answer).into_iter().try_for_each(terminal::row)?;
@@ -100,16 +71,19 @@ fn query(arguments: Arguments) -> Vec<(&'static str, String)> {
     [("by", by), ("limit", limit.to_string())].into_iter().chain(given).collect()
 }
 
-fn lines(answer: &Answer) -> Vec<String> {
+fn lines(answer: &GetUsageResponse) -> Vec<String> {
     let text = |part: &Option<String>| printable(part.as_deref().unwrap_or_default());
-    let row = |usage: &Usage| {
-        let of = [&usage.day, &usage.agent, &usage.user, &usage.thread_id, &usage.model].map(text);
-        cells(of, &usage.sum)
+    let row = |row: &UsageRow| {
+        let of = [&row.day, &row.agent, &row.user, &row.thread_id, &row.model].map(text);
+        cells(of, [row.calls, row.failed, row.input_tokens, row.output_tokens], row.cost.as_deref())
     };
-    let total = cells(["total", "", "", "", ""].map(str::to_owned), &answer.total);
+    let total = |sum: &UsageSum| {
+        let of = ["total", "", "", "", ""].map(str::to_owned);
+        cells(of, [sum.calls, sum.failed, sum.input_tokens, sum.output_tokens], sum.cost.as_deref())
+    };
     let cost = format!("cost {}", printable(&answer.currency));
     let heads = ["day", "agent", "user", "thread", "model", "calls", "failed", "input", "output", cost.as_str()];
-    let mut lines = table(heads, answer.usage.iter().map(row).chain([total]));
+    let mut lines = table(heads, answer.usage.iter().map(row).chain(answer.total.as_ref().map(total)));
     if !answer.unpriced.is_empty() {
         let models = printable(&answer.unpriced.join(", "));
         lines.push(format!("without a price: {models}; gateway.prices says what models cost"));
@@ -118,10 +92,9 @@ fn lines(answer: &Answer) -> Vec<String> {
     lines
 }
 
-fn cells([day, agent, user, thread, model]: [String; 5], sum: &Sum) -> [String; 10] {
-    let [calls, failed, input, output] =
-        [sum.calls, sum.failed, sum.input_tokens, sum.output_tokens].map(|number| number.to_string());
-    let cost = sum.cost.as_deref().map_or_else(|| "?".to_owned(), printable);
+fn cells([day, agent, user, thread, model]: [String; 5], numbers: [u64; 4], cost: Option<&str>) -> [String; 10] {
+    let [calls, failed, input, output] = numbers.map(|number| number.to_string());
+    let cost = cost.map_or_else(|| "?".to_owned(), printable);
     [day, agent, user, thread, model, calls, failed, input, output, cost]
 }
 
@@ -142,7 +115,7 @@ mod tests {
                 .unwrap()
                 .clone(),
         );
-        let answer: Answer = serde_json::from_value(json!({
+        let answer: GetUsageResponse = serde_json::from_value(json!({
             "usage": [row], "total": sum(None), "currency": "EUR", "unpriced": ["odd\u{1b}"], "next_after": "abc",
         }))
         .unwrap();
