@@ -52,6 +52,13 @@ impl v1::DecidedEvent {
     }
 }
 
+/// What a row shows of it is all of it.
+impl From<v1::PartRow> for v1::Part {
+    fn from(v1::PartRow { media_type, digest, size, name }: v1::PartRow) -> Self {
+        Self { media_type, digest, size, name }
+    }
+}
+
 impl v1::AgentDecision {
     /// Stream sequence of the input that was decided on.
     pub fn decided_on(&self) -> u64 {

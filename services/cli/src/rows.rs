@@ -32,7 +32,7 @@ pub fn text(field: Option<&Json>) -> &str {
 
 /// JSON, to be looked into.
 pub fn value(field: Option<&Json>) -> Value {
-    serde_json::from_str(text(field)).unwrap_or_default()
+    field.map(Json::value).unwrap_or_default()
 }
 
 #[cfg(test)]

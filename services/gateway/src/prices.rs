@@ -52,17 +52,10 @@ impl Cost {
     }
 }
 
-/// As a decimal number, without zeros at its end.
+/// As a decimal number, without zeros at its end. In JSON it is a text, whose numbers are read as binary fractions.
 impl fmt::Display for Cost {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         decimal(self.0, COST_PLACES, out)
-    }
-}
-
-/// A text, since JSON's numbers are read as binary fractions.
-impl Serialize for Cost {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

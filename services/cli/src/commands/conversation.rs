@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::tz::TimeZone;
 use kairo_core::{ids::Name, media};
-use kairo_proto::v1::{GetConversationResponse, MessageRow};
+use kairo_proto::v1::{GetConversationResponse, MessageRow, Part};
 use serde_json::Value;
 
 use super::{Session, name};
@@ -58,5 +58,6 @@ fn line(said: &MessageRow) -> String {
         role => Some(role),
     };
     let time = rows::at(said.ts, &TimeZone::system());
-    format!("{time}  {:<12}  {}", who.unwrap_or_default(), printable(&media::in_words(&said.text, &said.parts)))
+    let parts: Vec<Part> = said.parts.iter().cloned().map(Part::from).collect();
+    format!("{time}  {:<12}  {}", who.unwrap_or_default(), printable(&media::in_words(&said.text, &parts)))
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use data_encoding::BASE64URL_NOPAD;
 use jiff::civil::Date;
+use kairo_proto::v1::{UsageRow, UsageSum};
 use kairo_read_model::{ModelUsage, UsageBy, UsageKey, UsageQuery};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
@@ -26,30 +26,16 @@ const DAY: &str = "a day such as 2026-11-21";
 /// Longest name of a model that is asked for, in bytes.
 const MAX_MODEL_BYTES: usize = 200;
 
-/// What calls took that have the same day, agent and so on: null where they are not told apart, or have none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Usage {
-    pub day: Option<String>,
-    pub agent: Option<String>,
-    pub user: Option<String>,
-    pub thread_id: Option<String>,
-    pub model: Option<String>,
-    #[serde(flatten)]
-    pub sum: Sum,
-}
-
-/// What calls took together.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Sum {
-    /// Those that failed included.
-    pub calls: u64,
-    pub failed: u64,
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-    /// How long they took together, in milliseconds.
-    pub latency_ms: u64,
+/// What calls took together, with the cost as a number.
+#[derive(Clone, Copy)]
+struct Sum {
+    calls: u64,
+    failed: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    latency_ms: u64,
     /// None as soon as one of their models has no price.
-    pub cost: Option<Cost>,
+    cost: Option<Cost>,
 }
 
 impl Default for Sum {
@@ -66,6 +52,11 @@ impl Sum {
         self.output_tokens += calls.output_tokens;
         self.latency_ms += calls.latency_ms;
         self.cost = self.cost.zip(cost(calls, prices)).map(|(sum, cost)| sum.plus(cost));
+    }
+
+    fn shown(self) -> UsageSum {
+        let Self { calls, failed, input_tokens, output_tokens, latency_ms, cost } = self;
+        UsageSum { calls, failed, input_tokens, output_tokens, latency_ms, cost: cost.map(|cost| cost.to_string()) }
     }
 }
 
@@ -91,7 +82,7 @@ pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<
     all.iter().for_each(|calls| total.add(calls, prices));
     let answer = json!({
         "usage": usage,
-        "total": total,
+        "total": total.shown(),
         "currency": gateway.config.currency,
         "unpriced": unpriced(&all, prices),
         "next_after": next_after,
@@ -100,31 +91,23 @@ pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<
 }
 
 /// A row for each key, and the last key.
-fn rows(calls: &[ModelUsage], prices: &Prices) -> (Vec<Usage>, Option<UsageKey>) {
-    let (mut rows, mut last) = (Vec::new(), None);
-    for calls in calls {
-        let key = calls.key();
-        if last.as_ref() != Some(&key) {
-            rows.push(begin(&key));
-            last = Some(key);
-        }
-        if let Some(row) = rows.last_mut() {
-            row.sum.add(calls, prices);
-        }
-    }
-    (rows, last)
+fn rows(calls: &[ModelUsage], prices: &Prices) -> (Vec<UsageRow>, Option<UsageKey>) {
+    let of_keys = calls.chunk_by(|one, next| one.key() == next.key());
+    let rows = of_keys.filter_map(|calls| {
+        let mut sum = Sum::default();
+        calls.iter().for_each(|calls| sum.add(calls, prices));
+        Some(row(calls.first()?.key(), sum.shown()))
+    });
+    (rows.collect(), calls.last().map(ModelUsage::key))
 }
 
-fn begin(key: &UsageKey) -> Usage {
-    let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-    Usage {
-        day: some(&key.day),
-        agent: some(&key.agent),
-        user: some(&key.user),
-        thread_id: some(&key.thread),
-        model: some(&key.model),
-        sum: Sum::default(),
-    }
+/// None of what is not told apart, or where there is none.
+fn row(key: UsageKey, sum: UsageSum) -> UsageRow {
+    let some = |text: String| Some(text).filter(|text| !text.is_empty());
+    let UsageSum { calls, failed, input_tokens, output_tokens, latency_ms, cost } = sum;
+    let UsageKey { day, agent, user, thread, model } = key;
+    let (day, agent, user, thread_id, model) = (some(day), some(agent), some(user), some(thread), some(model));
+    UsageRow { day, agent, user, thread_id, model, calls, failed, input_tokens, output_tokens, latency_ms, cost }
 }
 
 /// The models of which tokens were used, and that have no price.
@@ -206,7 +189,7 @@ mod tests {
         let told =
             [calls("2026-11-20", "large", 500_000), calls("2026-11-20", "small", 0), calls("2026-11-21", "x", 1)];
         let (rows, last) = rows(&told, &prices());
-        let of = |row: &Usage| (row.day.clone().unwrap(), row.sum.calls, row.sum.cost.map(|cost| cost.to_string()));
+        let of = |row: &UsageRow| (row.day.clone().unwrap(), row.calls, row.cost.clone());
         assert_eq!(of(&rows[0]), ("2026-11-20".into(), 4, Some("1".into())));
         assert_eq!(of(&rows[1]), ("2026-11-21".into(), 2, None));
         assert_eq!((rows.len(), last.unwrap().day.as_str()), (2, "2026-11-21"));
