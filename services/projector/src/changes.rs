@@ -18,7 +18,7 @@ use uuid::Uuid;
 pub use chains::{Chain, ChainEnd, Step, StepAsked, StepBegun, StepEnd};
 pub use consent::{Approval, Choice, Offer, Settled, Withdrawal};
 pub use memories::Memory;
-pub use tasks::{Firing, Task, TaskState, Timing};
+pub use tasks::{Firing, Task, TaskState};
 pub use usage::ModelCall;
 
 /// Changes of all tables. Maps hold what may be told twice within a batch.

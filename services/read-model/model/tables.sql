@@ -277,19 +277,14 @@ CREATE TABLE tasks (
     correlation_id   uuid NOT NULL,
     kind             text NOT NULL,
     title            text NOT NULL,
-    -- When it is due, in the words it was asked for: of a scheduled task.
-    type             text,
-    at               text,
-    "interval"       text,
-    cron             text,
-    rrule            text,
-    time_zone        text,
+    -- What it was made with and is only shown, by the names that the contract has for it: in the words it was asked for,
+    -- when it is due, of a scheduled task.
+    definition       jsonb NOT NULL,
     -- What it waits for: of a hook.
     trigger          text,
     condition        text,
     -- The steps it runs.
     action           jsonb NOT NULL,
-    source           text NOT NULL,
     created_at       timestamptz NOT NULL,
     -- Of the last event about it, as are the next two.
     changed_sequence bigint NOT NULL,

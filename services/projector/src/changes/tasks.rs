@@ -14,26 +14,14 @@ pub struct Task {
     pub correlation_id: Uuid,
     pub kind: Key,
     pub title: Text,
-    pub type_name: Option<Key>,
-    pub timing: Timing,
+    pub definition: Json,
     pub trigger: Option<Key>,
     pub condition: Option<Text>,
     pub action: Json,
-    pub source: Key,
     pub created_at: Time,
     pub status: &'static str,
     pub next_at: Option<Time>,
     pub occurrence: Option<i64>,
-}
-
-/// When a task is due, in the words it was asked for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Timing {
-    pub at: Option<Text>,
-    pub interval: Option<Text>,
-    pub cron: Option<Text>,
-    pub rrule: Option<Text>,
-    pub time_zone: Option<Key>,
 }
 
 /// A task fired.

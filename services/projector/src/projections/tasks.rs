@@ -7,11 +7,15 @@ use kairo_proto::{
     v1::{self, DecidedEvent, TaskChanged, TaskFired},
 };
 use kairo_read_model::stored::{Json, Key, Time};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Fact, decided, number, some_text, turn};
-use crate::changes::{Changes, Firing, Task, TaskState, Timing};
+use crate::changes::{Changes, Firing, Task, TaskState};
 
+/// What is asked or searched for by more than the task's id.
+const COLUMNS: [&str; 10] =
+    ["task_id", "kind", "title", "user", "thread_id", "next_at", "occurrence", "trigger", "condition", "action"];
 const HOOK: &str = "hook";
 /// Waits for its first time.
 const PENDING: &str = "pending";
@@ -46,23 +50,24 @@ fn schedule(fact: &Fact, position: i32, event: &DecidedEvent, task: &v1::Task, c
         correlation_id: turn(fact, event),
         kind: task.kind.as_str().into(),
         title: task.title.as_str().into(),
-        type_name: Key::some(&task.r#type),
-        timing: Timing {
-            at: some_text(&task.at),
-            interval: some_text(&task.interval),
-            cron: some_text(&task.cron),
-            rrule: some_text(&task.rrule),
-            time_zone: Key::some(&task.time_zone),
-        },
+        definition: definition(task),
         trigger: Key::some(&task.trigger),
         condition: some_text(&task.condition),
         action: Json::nested(&task.action),
-        source: task.source.as_str().into(),
         created_at: fact.at,
         status: if task.kind == HOOK { ACTIVE } else { PENDING },
         next_at: time(&task.next_at),
         occurrence: occurrence(task.occurrence),
     });
+}
+
+/// What is only shown of it: whatever has no column.
+fn definition(task: &v1::Task) -> Json {
+    let mut definition = serde_json::to_value(task).unwrap_or_default();
+    if let Value::Object(fields) = &mut definition {
+        fields.retain(|field, _| !COLUMNS.contains(&field.as_str()));
+    }
+    Json::of(&definition)
 }
 
 fn fire(fact: &Fact, position: i32, event: &DecidedEvent, fired: &TaskFired, changes: &mut Changes) {
@@ -146,6 +151,7 @@ mod tests {
             kind: kind.into(),
             title: "look".into(),
             action: "[\"tools.now\"]".into(),
+            at: "every morning".into(),
             next_at: "2026-11-22T09:00:00Z".into(),
             occurrence: 1,
             ..Default::default()
@@ -171,7 +177,7 @@ mod tests {
             projected([decision(3, "bob", [scheduled("scheduled")]), decision(4, "bob", [scheduled("hook")])]);
         let task = &changes.tasks[&id()];
         assert_eq!((task.status, task.sequence, task.occurrence), ("pending", 3, Some(1)));
-        assert_eq!(task.action.as_str(), "[\"tools.now\"]");
+        assert_eq!((task.action.as_str(), task.definition.as_str()), (r#"["tools.now"]"#, r#"{"at":"every morning"}"#));
         assert_eq!(projected([decision(4, "bob", [scheduled("hook")])]).tasks[&id()].status, "active");
     }
 

@@ -13,18 +13,15 @@ pub async fn schedule(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Task>
         connection,
         rows,
         r#"
-        INSERT INTO tasks (task_id, sequence, position, agent, user_id, thread_id, correlation_id, kind, title, type, at,
-                           "interval", cron, rrule, time_zone, trigger, condition, action, source, created_at, status,
-                           next_at, occurrence, changed_sequence, changed_at)
-        SELECT task_id, sequence, position, agent, user_id, thread_id, correlation_id, kind, title, type, at, every, cron,
-               rrule, time_zone, trigger, condition, action::jsonb, source, created_at, status, next_at, occurrence, sequence,
-               created_at
+        INSERT INTO tasks (task_id, sequence, position, agent, user_id, thread_id, correlation_id, kind, title, definition,
+                           trigger, condition, action, created_at, status, next_at, occurrence, changed_sequence, changed_at)
+        SELECT task_id, sequence, position, agent, user_id, thread_id, correlation_id, kind, title, definition::jsonb,
+               trigger, condition, action::jsonb, created_at, status, next_at, occurrence, sequence, created_at
         FROM UNNEST($1::uuid[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[],
-                    $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[],
-                    $17::text[], $18::text[], $19::text[], $20::timestamptz[], $21::text[], $22::timestamptz[],
-                    $23::bigint[])
-            AS new (task_id, sequence, position, agent, user_id, thread_id, correlation_id, kind, title, type, at, every,
-                    cron, rrule, time_zone, trigger, condition, action, source, created_at, status, next_at, occurrence)
+                    $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::text[],
+                    $16::timestamptz[], $17::bigint[])
+            AS new (task_id, sequence, position, agent, user_id, thread_id, correlation_id, kind, title, definition, trigger,
+                    condition, action, created_at, status, next_at, occurrence)
         ON CONFLICT DO NOTHING"#,
         |(id, row)| (
             *id,
@@ -36,16 +33,10 @@ pub async fn schedule(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Task>
             row.correlation_id,
             &row.kind,
             &row.title,
-            row.type_name.as_ref(),
-            row.timing.at.as_ref(),
-            row.timing.interval.as_ref(),
-            row.timing.cron.as_ref(),
-            row.timing.rrule.as_ref(),
-            row.timing.time_zone.as_ref(),
+            &row.definition,
             row.trigger.as_ref(),
             row.condition.as_ref(),
             &row.action,
-            &row.source,
             row.created_at,
             row.status,
             row.next_at,

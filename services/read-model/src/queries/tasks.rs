@@ -1,7 +1,7 @@
 //! Tasks, and when they fired.
 
 use kairo_proto::v1::{FiringRow, TaskRow};
-use sqlx::query_as;
+use sqlx::{query, query_as, types::Json};
 use uuid::Uuid;
 
 use super::{number, rows};
@@ -51,12 +51,11 @@ impl TaskStatus {
 /// The last firing by index `firings_of_task`.
 macro_rules! tasks {
     ($conditions:literal, $($parameters:tt)*) => {
-        query_as!(
-            TaskRow,
+        query!(
             r#"
-            SELECT tasks.task_id AS "task_id: Id", tasks.sequence AS "sequence: U64", agent, user_id AS user, thread_id, kind, title,
-                   type AS "type", at, "interval", cron, rrule, time_zone, trigger, condition, action AS "action: Object", source, status,
-                   reason, created_at AS "created_at: At", changed_at AS "changed_at: At", next_at AS "next_at!: At",
+            SELECT tasks.task_id, tasks.sequence AS "sequence: U64", agent, user_id, thread_id, kind, title,
+                   definition AS "definition: Definition", trigger, condition, action AS "action: Object", status, reason,
+                   created_at AS "created_at: At", changed_at AS "changed_at: At", next_at AS "next_at!: At",
                    tasks.occurrence, fired AS "fired: U64", last.fired_at AS "last_fired_at!: At",
                    last.late AS "last_late?",
                    CASE WHEN status IN ('completed', 'canceled', 'archived', 'failed') THEN changed_at
@@ -68,8 +67,36 @@ macro_rules! tasks {
             WHERE "# + $conditions,
             $($parameters)*
         )
+        .map(|row| TaskRow {
+            task_id: row.task_id.to_string(),
+            sequence: row.sequence.into(),
+            agent: row.agent,
+            user: row.user_id,
+            thread_id: row.thread_id,
+            kind: row.kind,
+            title: row.title,
+            trigger: row.trigger,
+            condition: row.condition,
+            action: row.action.into(),
+            status: row.status,
+            reason: row.reason,
+            created_at: row.created_at.into(),
+            changed_at: row.changed_at.into(),
+            next_at: row.next_at.into(),
+            occurrence: row.occurrence,
+            fired: row.fired.into(),
+            last_fired_at: row.last_fired_at.into(),
+            last_late: row.last_late,
+            ended_at: row.ended_at.into(),
+            ..row.definition.0.0
+        })
     };
 }
+
+/// The fields of a row that have no columns.
+#[derive(Debug, sqlx::Type)]
+#[sqlx(transparent)]
+struct Definition(Json<TaskRow>);
 
 impl Snapshot {
     /// The newest first. By index `tasks_by_age`, `tasks_of_agent` or `tasks_of_user`, whose order is the order asked
