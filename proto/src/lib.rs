@@ -7,6 +7,7 @@
 mod body;
 pub mod json;
 mod values;
+pub mod words;
 
 use v1::{agent_action::Action, decided_event::Event};
 

@@ -6,6 +6,7 @@ mod messages;
 mod openapi;
 mod rpcs;
 mod types;
+mod vocabularies;
 
 use std::path::PathBuf;
 
@@ -24,6 +25,7 @@ pub fn generate() -> anyhow::Result<Vec<Generated>> {
     let contract = Contract::read()?;
     let mut files = messages::files(&contract)?;
     files.push(types::file(&contract)?);
+    files.push(vocabularies::file(&contract)?);
     files.extend(rpcs::files(&contract)?);
     files.extend(openapi::files(&contract)?);
     Ok(files)

@@ -12,6 +12,7 @@ use crate::{
     Generated,
     contract::{Contract, comment, flag, list, messages as messages_of, text, texts},
     rpcs::Rpc,
+    vocabularies,
 };
 
 /// Messages whose schemas stand elsewhere: those of the WebSocket's document, and those that are any JSON.
@@ -174,7 +175,11 @@ fn schemas(contract: &Contract, mut messages: Vec<MessageDescriptor>) -> anyhow:
 fn schema(contract: &Contract, field: &FieldDescriptor, words: &str) -> anyhow::Result<String> {
     let option = option(contract, field)?;
     let own = |what: &str| option.as_ref().map(|option| text(option, what)).unwrap_or_default();
-    let values = option.as_ref().map(|option| texts(option, "values")).unwrap_or_default();
+    let mut values = match own("vocabulary").as_str() {
+        "" => Vec::new(),
+        vocabulary => vocabularies::words_of(contract, vocabulary)?,
+    };
+    values.extend(option.as_ref().map(|option| texts(option, "values")).unwrap_or_default());
     let asked = field.parent_message().name().ends_with("Request");
     let nullable =
         !asked && field.cardinality() == Cardinality::Optional && field.field_descriptor_proto().proto3_optional();

@@ -4,6 +4,7 @@ use kairo_events::record::Record;
 use kairo_proto::{
     about,
     v1::{AgentApproval, AgentChoice, AgentCommand, ProcessExited, ProcessSpawned},
+    words::OfferAnswer,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -104,10 +105,10 @@ impl AgentState {
                     .as_ref()
                     .is_some_and(|offer| offer.accepted.is_none() && offer.id.to_string() == choice.offer_id)
         };
-        let accepted = match choice.option.as_str() {
-            "accept" => true,
-            "decline" => false,
-            other => {
+        let accepted = match choice.option_word() {
+            OfferAnswer::Accept => true,
+            OfferAnswer::Decline => false,
+            OfferAnswer::Unknown(other) => {
                 let message = format!("the option {other:?} is none; say accept or decline");
                 return self.refuse(record, "unknown_offer", message, &choice.user);
             }

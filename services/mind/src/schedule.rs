@@ -16,7 +16,7 @@ use jiff::{
     civil::{DateTime, Time},
     tz::{AmbiguousOffset, TimeZone},
 };
-use kairo_proto::v1;
+use kairo_proto::{v1, words::TaskTiming};
 use serde::{Deserialize, Serialize};
 
 use self::rule::Rule;
@@ -77,11 +77,12 @@ impl Schedule {
         if !task.rrule.is_empty() {
             return Some(Self::Rule { rule: task.rrule.clone(), start: task.at.parse().ok()?, zone });
         }
-        if task.r#type == "repeat" && !task.interval.is_empty() {
+        let repeats = task.type_word() == TaskTiming::Repeat;
+        if repeats && !task.interval.is_empty() {
             let seconds = task.interval.strip_suffix('s')?.parse().ok()?;
             return Some(Self::Interval { seconds, anchor: task.at.parse().ok()? });
         }
-        if task.r#type == "repeat" {
+        if repeats {
             return Some(Self::DaysAt { at: task.at.parse().ok()?, zone });
         }
         task.next_at.parse().ok().map(Self::Once)

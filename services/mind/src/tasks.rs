@@ -11,7 +11,10 @@ mod trigger;
 use std::collections::{BTreeMap, VecDeque};
 
 use jiff::Timestamp;
-use kairo_proto::v1;
+use kairo_proto::{
+    v1,
+    words::{TaskKind, TaskSource, TaskStatus},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -120,7 +123,7 @@ impl Tasks {
     /// Takes in `task.changed`.
     pub(super) fn change(&mut self, changed: &v1::TaskChanged) {
         let Ok(id) = Uuid::parse_str(&changed.task_id) else { return };
-        let Some(status) = Status::parse(&changed.status) else { return };
+        let Some(status) = Status::of(changed.status_word()) else { return };
         if let Some(over) = self.ended.iter_mut().rev().find(|task| task.id == id) {
             over.status = status;
             return;
@@ -186,7 +189,7 @@ impl Tasks {
         let its = task.action.len() + task.title.len() + task.condition.len();
         let most = match () {
             () if self.open.len() >= MOST_OPEN => format!("{MOST_OPEN} open tasks"),
-            () if task.kind == "hook" && hooks >= MOST_HOOKS => format!("{MOST_HOOKS} hooks"),
+            () if task.kind_word() == TaskKind::Hook && hooks >= MOST_HOOKS => format!("{MOST_HOOKS} hooks"),
             () if bytes + its > MOST_BYTES => format!("{} KB of tasks", MOST_BYTES / 1024),
             () => return Ok(()),
         };
@@ -197,13 +200,13 @@ impl Tasks {
 impl Task {
     /// Whether it is the agent's own, such as the end of its day, and nobody's to change.
     pub fn is_of_system(&self) -> bool {
-        self.source == "system"
+        self.source == TaskSource::System.as_str()
     }
 
     fn read(at: Timestamp, task: &v1::Task) -> Option<Self> {
-        let what = match task.kind.as_str() {
-            "hook" => What::Hook { trigger: task.trigger.clone(), condition: task.condition.clone() },
-            _ => {
+        let what = match task.kind_word() {
+            TaskKind::Hook => What::Hook { trigger: task.trigger.clone(), condition: task.condition.clone() },
+            TaskKind::Scheduled | TaskKind::Unknown(_) => {
                 let next: Timestamp = task.next_at.parse().ok()?;
                 let schedule = Schedule::of(task).unwrap_or(Schedule::Once(next));
                 What::Time { schedule, next: Some((next, task.occurrence)) }
@@ -241,22 +244,30 @@ impl Task {
 }
 
 impl Status {
-    pub fn as_str(self) -> &'static str {
+    pub fn word(self) -> TaskStatus {
         match self {
-            Self::Pending => "pending",
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Completed => "completed",
-            Self::Canceled => "canceled",
-            Self::Archived => "archived",
-            Self::Failed => "failed",
+            Self::Pending => TaskStatus::Pending,
+            Self::Active => TaskStatus::Active,
+            Self::Paused => TaskStatus::Paused,
+            Self::Completed => TaskStatus::Completed,
+            Self::Canceled => TaskStatus::Canceled,
+            Self::Archived => TaskStatus::Archived,
+            Self::Failed => TaskStatus::Failed,
         }
     }
 
-    pub fn parse(text: &str) -> Option<Self> {
-        let all =
-            [Self::Pending, Self::Active, Self::Paused, Self::Completed, Self::Canceled, Self::Archived, Self::Failed];
-        all.into_iter().find(|status| status.as_str() == text)
+    /// None for one that this build does not know.
+    pub fn of(word: TaskStatus) -> Option<Self> {
+        match word {
+            TaskStatus::Pending => Some(Self::Pending),
+            TaskStatus::Active => Some(Self::Active),
+            TaskStatus::Paused => Some(Self::Paused),
+            TaskStatus::Completed => Some(Self::Completed),
+            TaskStatus::Canceled => Some(Self::Canceled),
+            TaskStatus::Archived => Some(Self::Archived),
+            TaskStatus::Failed => Some(Self::Failed),
+            TaskStatus::Unknown(_) => None,
+        }
     }
 
     /// Whether nothing comes of the task any more.

@@ -41,8 +41,8 @@ pub use queries::{
     message::SentMessage,
     owners::{Happened, Kind, Owners},
     recent::{ActionState, ActionsQuery, ProcessesQuery},
-    tasks::{TaskStatus, TasksQuery},
-    threads::{ThreadStatus, ThreadsQuery},
+    tasks::{TaskState, TasksQuery},
+    threads::ThreadsQuery,
     usage::{ModelUsage, UsageBy, UsageKey, UsageQuery},
 };
 pub use snapshot::Snapshot;

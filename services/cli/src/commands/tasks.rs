@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use jiff::{Timestamp, tz::TimeZone};
 use kairo_core::ids::Name;
-use kairo_proto::v1::{GetTaskResponse, ListTasksResponse, TaskRow};
+use kairo_proto::{
+    v1::{GetTaskResponse, ListTasksResponse, TaskRow},
+    words::TaskTiming,
+};
 
 use super::{
     Session,
@@ -171,7 +174,7 @@ fn when(task: &TaskRow) -> String {
     let hook = task.trigger.as_deref().map(|trigger| format!("on {trigger}"));
     let condition = task.condition.as_deref().map(|condition| format!("if {condition:?}"));
     // The time that a delay or an interval is counted from says nothing to people.
-    let (delays, counts) = (task.r#type.as_deref() == Some("delay"), task.interval.is_some());
+    let (delays, counts) = (task.type_word() == Some(TaskTiming::Delay), task.interval.is_some());
     let each = if delays { "after" } else { "every" };
     let words = [
         task.r#type.clone().filter(|_| !delays && !counts),

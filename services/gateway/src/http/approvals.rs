@@ -4,6 +4,7 @@ use kairo_core::{
     ids::Name,
     subjects::{Route, USER_APPROVAL},
 };
+use kairo_proto::words::Verdict;
 use kairo_proto::{Body, v1::UserApproval};
 use kairo_read_model::Kind;
 use serde_json::Value;
@@ -18,7 +19,6 @@ use crate::{
 };
 
 /// What was found out about an action in doubt, and what is said to one that waits for consent.
-const VERDICTS: [&str; 4] = ["happened", "did_not_happen", "approved", "rejected"];
 
 #[derive(Debug)]
 pub struct Approval {
@@ -39,7 +39,8 @@ impl Ingest for Approval {
         let user = fields.required("user", NAME, text(name));
         let agent = fields.required("agent", NAME, text(name));
         let action_id = fields.required("action_id", UUID, text(parsed));
-        let verdict = fields.required("verdict", format!("one of {}", VERDICTS.join(", ")), text(one_of(&VERDICTS)));
+        let verdict =
+            fields.required("verdict", format!("one of {}", Verdict::WORDS.join(", ")), text(one_of(Verdict::WORDS)));
         let longest = limits.max_text_bytes;
         let note = fields.optional("note", format!("text of 1 to {longest} bytes"), text(at_most(longest)));
         let approval_id = fields.optional("approval_id", CLIENT_ID, text(client_id));
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn verdicts_are_about_doubts_and_about_consent() {
-        for verdict in VERDICTS {
+        for verdict in Verdict::WORDS.iter().copied() {
             let body = format!(
                 r#"{{"user": "ann", "agent": "a", "action_id": "{}", "verdict": "{verdict}"}}"#,
                 Uuid::from_u128(7)

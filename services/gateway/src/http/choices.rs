@@ -4,6 +4,7 @@ use kairo_core::{
     ids::Name,
     subjects::{Route, USER_CHOICE},
 };
+use kairo_proto::words::OfferAnswer;
 use kairo_proto::{Body, v1::UserChoice};
 use kairo_read_model::Kind;
 use serde_json::Value;
@@ -18,7 +19,6 @@ use crate::{
 };
 
 /// What can be said to what an agent suggests.
-const OPTIONS: [&str; 2] = ["accept", "decline"];
 
 #[derive(Debug)]
 pub struct Choice {
@@ -38,7 +38,7 @@ impl Ingest for Choice {
         let user = fields.required("user", NAME, text(name));
         let agent = fields.required("agent", NAME, text(name));
         let offer_id = fields.required("offer_id", UUID, text(parsed));
-        let option = fields.required("option", OPTIONS.join(" or "), text(one_of(&OPTIONS)));
+        let option = fields.required("option", OfferAnswer::WORDS.join(" or "), text(one_of(OfferAnswer::WORDS)));
         let choice_id = fields.optional("choice_id", CLIENT_ID, text(client_id));
         fields.complete(|| Some(Self { user: user?, agent: agent?, offer_id: offer_id?, option: option?, choice_id }))
     }

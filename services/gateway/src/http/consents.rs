@@ -4,6 +4,7 @@ use axum::{
     Extension,
     extract::{Path, State, rejection::PathRejection},
 };
+use kairo_proto::words::ConsentStatus;
 use kairo_read_model::ApprovalsQuery;
 use serde_json::{Value, json};
 
@@ -14,11 +15,9 @@ use super::{
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{Fields, NAME, name, one_of, value},
+    fields::{Fields, NAME, name, value},
     problem::Problem,
 };
-
-const STATUSES: [&str; 5] = ["waiting", "approved", "rejected", "withdrawn", "all"];
 
 pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
@@ -33,11 +32,17 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ApprovalsQuer
     let mut fields = Fields::from_query(url_query);
     let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
     let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
-    let status = fields.optional("status", format!("one of {}", STATUSES.join(", ")), value(one_of(&STATUSES)));
+    let expected = format!("one of {}, all", ConsentStatus::WORDS.join(", "));
+    let status = fields.optional("status", expected, value(status)).flatten();
     let before = query::before(&mut fields);
     let limit = query::limit(&mut fields, config);
-    let status = status.filter(|status| *status != "all");
     fields.complete(|| Some(ApprovalsQuery { agent, user, status, before, limit }))
+}
+
+/// `None` within for any status.
+#[allow(clippy::option_option, reason = "the outer one says whether the text can be read")]
+fn status(text: &str) -> Option<Option<ConsentStatus>> {
+    if text == "all" { Some(None) } else { ConsentStatus::known(text).map(Some) }
 }
 
 pub async fn one(
@@ -68,7 +73,7 @@ mod tests {
         assert_eq!(read("").unwrap().status, None);
         assert_eq!(read("status=all").unwrap().status, None);
         let wanted = read("status=rejected&user=ann&before=7&limit=3").unwrap();
-        assert_eq!((wanted.status, wanted.before, wanted.limit), (Some("rejected"), Some(7), 3));
+        assert_eq!((wanted.status, wanted.before, wanted.limit), (Some(ConsentStatus::Rejected), Some(7), 3));
         let wrong = read("agent=A&user=*&status=maybe&before=x&limit=0&colour=red").unwrap_err();
         let fields: Vec<_> = wrong.errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, ["agent", "user", "status", "before", "limit", "colour"]);

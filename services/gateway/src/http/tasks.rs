@@ -4,7 +4,8 @@ use axum::{
     Extension,
     extract::{Path, State, rejection::PathRejection},
 };
-use kairo_read_model::{TaskStatus, TasksQuery};
+use kairo_proto::words::{TaskKind, TaskStatus};
+use kairo_read_model::{TaskState, TasksQuery};
 use serde_json::{Value, json};
 
 use super::{
@@ -14,12 +15,10 @@ use super::{
 use crate::{
     auth::Caller,
     config::GatewayConfig,
-    fields::{Fields, NAME, name, one_of, value},
+    fields::{Fields, NAME, name, value},
     problem::Problem,
 };
 
-const STATUSES: [&str; 7] = ["pending", "active", "paused", "completed", "canceled", "archived", "failed"];
-const KINDS: [&str; 2] = ["scheduled", "hook"];
 /// Times a task fired that are shown, and chains of them: its newest.
 const FIRINGS: u32 = 20;
 
@@ -35,9 +34,9 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<TasksQuery, P
     let mut fields = Fields::from_query(url_query);
     let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
     let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
-    let expected = format!("{}, open (pending, active or paused) or all", STATUSES.join(", "));
+    let expected = format!("{}, open (pending, active or paused) or all", TaskStatus::WORDS.join(", "));
     let status = fields.optional("status", expected, value(status)).flatten();
-    let kind = fields.optional("kind", KINDS.join(" or "), value(one_of(&KINDS))).map(str::to_owned);
+    let kind = fields.optional("kind", TaskKind::WORDS.join(" or "), value(TaskKind::known));
     let before = query::before(&mut fields);
     let limit = query::limit(&mut fields, config);
     fields.complete(|| Some(TasksQuery { agent, user, status, kind, before, limit }))
@@ -45,11 +44,11 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<TasksQuery, P
 
 /// `None` within for tasks of any status.
 #[allow(clippy::option_option, reason = "the outer one says whether the text can be read")]
-fn status(text: &str) -> Option<Option<TaskStatus>> {
+fn status(text: &str) -> Option<Option<TaskState>> {
     match text {
         "all" => Some(None),
-        "open" => Some(Some(TaskStatus::Open)),
-        _ => one_of(&STATUSES)(text).map(|status| Some(TaskStatus::Only(status))),
+        "open" => Some(Some(TaskState::Open)),
+        _ => TaskStatus::known(text).map(|status| Some(TaskState::Only(status))),
     }
 }
 
@@ -83,9 +82,9 @@ mod tests {
         let read = |query| read(query, &GatewayConfig::default()).unwrap();
         assert_eq!(read(None).status, None);
         assert_eq!(read(Some("status=all")).status, None);
-        assert_eq!(read(Some("status=open")).status, Some(TaskStatus::Open));
+        assert_eq!(read(Some("status=open")).status, Some(TaskState::Open));
         let wanted = read(Some("status=paused&kind=hook&user=ann"));
-        assert_eq!((wanted.status, wanted.kind.as_deref()), (Some(TaskStatus::Only("paused")), Some("hook")));
+        assert_eq!((wanted.status, wanted.kind), (Some(TaskState::Only(TaskStatus::Paused)), Some(TaskKind::Hook)));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use axum::{
     Extension,
     extract::{Path, State, rejection::PathRejection},
 };
-use kairo_proto::v1::ThreadRow;
-use kairo_read_model::{ThreadStatus, ThreadsQuery};
+use kairo_proto::{v1::ThreadRow, words::ThreadStatus};
+use kairo_read_model::ThreadsQuery;
 use serde_json::{Value, json};
 
 use super::{
@@ -47,10 +47,8 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ThreadsQuery,
 #[allow(clippy::option_option, reason = "the outer one says whether the text can be read")]
 fn status(text: &str) -> Option<Option<ThreadStatus>> {
     match text {
-        "active" => Some(Some(ThreadStatus::Active)),
-        "archived" => Some(Some(ThreadStatus::Archived)),
         "all" => Some(None),
-        _ => None,
+        _ => ThreadStatus::known(text).map(Some),
     }
 }
 

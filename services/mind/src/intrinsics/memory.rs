@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, civil::Date, tz::TimeZone};
 use kairo_events::sealing;
-use kairo_proto::v1::SealedSecret;
+use kairo_proto::{v1::SealedSecret, words::MemoryKind};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -19,11 +19,11 @@ use super::{Context, Intrinsic};
 use crate::{
     secrets::{self, Cleaned, marker},
     state::{AgentState, Cause},
+    tasks::Task,
 };
 
 /// What can be remembered.
-const KINDS: [&str; 9] =
-    ["journal", "person", "project", "preference", "decision", "insight", "fact", "state", "secret"];
+const KINDS: &[&str] = MemoryKind::WORDS;
 /// Longest content and subject of a memory, in bytes.
 const CONTENT_BYTES: usize = 16 * 1024;
 const SUBJECT_BYTES: usize = 200;
@@ -59,7 +59,7 @@ fn day(context: &Context<'_>, params: &Map<String, Value>) -> Result<Date, Strin
 /// Whether it is the end of the agent's day that is being dealt with.
 fn ends_the_day(state: &AgentState, cause: &Cause) -> bool {
     let Cause::Task(task) = cause else { return false };
-    state.tasks.open.get(task).is_some_and(|task| task.source == "system")
+    state.tasks.open.get(task).is_some_and(Task::is_of_system)
 }
 
 /// A parameter that is a text and not blank.

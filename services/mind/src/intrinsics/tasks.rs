@@ -11,7 +11,10 @@ mod making;
 mod tests;
 
 use jiff::{SignedDuration, Timestamp, civil::Time};
-use kairo_proto::v1;
+use kairo_proto::{
+    v1,
+    words::{TaskKind, TaskSource, TaskTiming},
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -103,7 +106,7 @@ fn action() -> Value {
 
 fn scheduled() -> Value {
     json!({
-        "type": { "enum": ["once", "delay", "repeat"], "description": "Default: what the other parameters mean" },
+        "type": { "enum": TaskTiming::WORDS, "description": "Default: what the other parameters mean" },
         "at": {
             "type": ["string", "object"],
             "maxLength": 500,
@@ -140,8 +143,8 @@ fn listed() -> Value {
             "properties": {
                 "due": { "type": ["string", "object"], "description": "A day or range in which it is due: \"2026-03-05\", \"this week\", or a result of tools.now or tools.date_calc" },
                 "text": text("In the title or the action"),
-                "kind": { "enum": ["scheduled", "hook"] },
-                "source": { "enum": ["user", "system", "self", "delegation"] },
+                "kind": { "enum": TaskKind::WORDS },
+                "source": { "enum": TaskSource::WORDS },
                 "trigger": text("Of hooks, such as email.received"),
             },
             "additionalProperties": false,
@@ -181,11 +184,11 @@ pub fn end_of_day(profile: &Profile, now: Timestamp, id: Uuid) -> v1::Task {
     let schedule = Schedule::DaysAt { at, zone: zone.to_owned() };
     let mut task = v1::Task {
         task_id: id.to_string(),
-        kind: "scheduled".to_owned(),
+        kind: TaskKind::Scheduled.text(),
         title: "End of the day".to_owned(),
-        r#type: "repeat".to_owned(),
+        r#type: TaskTiming::Repeat.text(),
         action: "[]".to_owned(),
-        source: "system".to_owned(),
+        source: TaskSource::System.text(),
         next_at: schedule.next(now).map(|next| next.to_string()).unwrap_or_default(),
         occurrence: 1,
         ..v1::Task::default()

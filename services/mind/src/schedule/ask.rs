@@ -15,7 +15,7 @@ use kairo_events::dates::{
     calendar::{self, Extent},
     grammar,
 };
-use kairo_proto::v1;
+use kairo_proto::{v1, words::TaskTiming};
 use serde_json::{Map, Value};
 
 use super::{DEFAULT_HOUR, MOST_YEARS, Rule, SHORTEST_SECONDS, Schedule, cron, first_moment};
@@ -52,21 +52,21 @@ pub fn task(params: &Map<String, Value>, now: Timestamp, zone: &str) -> Result<v
         rrule: text(params, &["rrule"])?,
     };
     let now = now.to_zoned(zone);
-    let (kind, schedule) = asked.schedule(&now, &name)?;
+    let (timing, schedule) = asked.schedule(&now, &name)?;
     let next =
         schedule.next(now.timestamp()).ok_or("nothing is due: the schedule has no time that is still to come")?;
     if next > latest(&now)? {
         return Err(format!("{next} is more than {MOST_YEARS} years ahead, which is as far as tasks are scheduled"));
     }
     let mut task = v1::Task {
-        r#type: kind.to_owned(),
+        r#type: timing.text(),
         time_zone: name,
         next_at: next.to_string(),
         occurrence: 1,
         ..v1::Task::default()
     };
     schedule.write(&mut task);
-    if kind == "delay" {
+    if timing == TaskTiming::Delay {
         task.interval = asked.delay.or(asked.interval).unwrap_or_default();
     }
     Ok(task)
@@ -99,27 +99,29 @@ fn text(params: &Map<String, Value>, names: &[&str]) -> Result<Option<String>, S
 
 impl Asked {
     /// Its type, and when it is due.
-    fn schedule(&self, now: &Zoned, zone: &str) -> Result<(&'static str, Schedule), String> {
-        let kind = match self.kind.as_deref() {
+    fn schedule(&self, now: &Zoned, zone: &str) -> Result<(TaskTiming, Schedule), String> {
+        let timing = match self.kind.as_deref().map(TaskTiming::from) {
             // Some say "once" of what is due once after a delay.
-            Some("once" | "delay") if self.at.is_none() => "delay",
-            Some("once" | "delay") => "once",
-            Some("repeat") => "repeat",
-            Some(other) => return Err(format!("type: expected once, delay or repeat, found {other:?}")),
-            None if self.every.is_some() || self.interval.is_some() || self.cron.is_some() || self.rrule.is_some() => {
-                "repeat"
+            Some(TaskTiming::Once | TaskTiming::Delay) if self.at.is_none() => TaskTiming::Delay,
+            Some(TaskTiming::Once | TaskTiming::Delay) => TaskTiming::Once,
+            Some(TaskTiming::Repeat) => TaskTiming::Repeat,
+            Some(TaskTiming::Unknown(other)) => {
+                return Err(format!("type: expected once, delay or repeat, found {other:?}"));
             }
-            None if self.at.is_some() => "once",
-            None => "delay",
+            None if self.every.is_some() || self.interval.is_some() || self.cron.is_some() || self.rrule.is_some() => {
+                TaskTiming::Repeat
+            }
+            None if self.at.is_some() => TaskTiming::Once,
+            None => TaskTiming::Delay,
         };
-        match kind {
-            "repeat" => Ok((kind, self.repeated(now, zone)?)),
+        match timing {
+            TaskTiming::Repeat => Ok((timing, self.repeated(now, zone)?)),
             _ if self.cron.is_some() || self.rrule.is_some() || self.every.is_some() => {
                 Err("cron, rrule and every go with type repeat only".to_owned())
             }
-            "once" if self.delay.is_some() => Err("expected at or delay, found both".to_owned()),
-            "once" => Ok((kind, self.once(now)?)),
-            _ => Ok((kind, self.delayed(now)?)),
+            TaskTiming::Once if self.delay.is_some() => Err("expected at or delay, found both".to_owned()),
+            TaskTiming::Once => Ok((timing, self.once(now)?)),
+            TaskTiming::Delay | TaskTiming::Unknown(_) => Ok((timing, self.delayed(now)?)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Which tasks somebody wants to see.
 
 use jiff::Timestamp;
+use kairo_proto::words::TaskKind;
 
 use super::{Status, Task, Tasks, What};
 
@@ -63,23 +64,22 @@ impl Filter {
             task.title.to_lowercase().contains(&text) || task.action.to_string().to_lowercase().contains(&text)
         };
         // The end of the day is nobody's task.
-        let source = self.source.as_ref().map_or(task.source != "system", |source| *source == task.source);
+        let source = self.source.as_ref().map_or(!task.is_of_system(), |source| *source == task.source);
         let trigger = |wanted: &String| matches!(&task.what, What::Hook { trigger, .. } if trigger.contains(wanted));
         status
             && source
             && self.due.as_ref().is_none_or(due)
             && self.text.as_ref().is_none_or(text)
-            && self.kind.as_ref().is_none_or(|kind| kind == task.kind())
+            && self.kind.as_ref().is_none_or(|kind| kind == task.kind().as_str())
             && self.trigger.as_ref().is_none_or(trigger)
     }
 }
 
 impl Task {
-    /// "scheduled" or "hook".
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> TaskKind {
         match self.what {
-            What::Time { .. } => "scheduled",
-            What::Hook { .. } => "hook",
+            What::Time { .. } => TaskKind::Scheduled,
+            What::Hook { .. } => TaskKind::Hook,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Changes of tasks.
 
+use kairo_proto::words::TaskStatus;
 use kairo_read_model::stored::{Json, Key, Text, Time};
 use uuid::Uuid;
 
@@ -19,7 +20,7 @@ pub struct Task {
     pub condition: Option<Text>,
     pub action: Json,
     pub created_at: Time,
-    pub status: &'static str,
+    pub status: TaskStatus,
     pub next_at: Option<Time>,
     pub occurrence: Option<i64>,
 }

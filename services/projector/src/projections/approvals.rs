@@ -4,15 +4,13 @@ use kairo_proto::{
     Body, Decided,
     about::Chain,
     v1::{AgentApproval, ApprovalRequested, DecidedEvent},
+    words,
 };
 use kairo_read_model::stored::{Json, Key};
 use uuid::Uuid;
 
 use super::{Fact, chains::step_of, decided, turn};
 use crate::changes::{Approval, Changes, Verdict, Withdrawal};
-
-/// What a human may say to a tool that waits for consent.
-const VERDICTS: [&str; 2] = ["approved", "rejected"];
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     if let Body::AgentApproval(approval) = &fact.record.body {
@@ -56,7 +54,7 @@ fn request(fact: &Fact, position: i32, event: &DecidedEvent, requested: &Approva
 
 fn decide(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
     let Ok(action_id) = Uuid::parse_str(&approval.action_id) else { return };
-    if VERDICTS.contains(&approval.verdict.as_str()) {
+    if matches!(approval.verdict_word(), words::Verdict::Approved | words::Verdict::Rejected) {
         changes.consents.push(Verdict {
             sequence: fact.sequence,
             action_id,

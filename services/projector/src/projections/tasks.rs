@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use kairo_proto::{
     Decided, about,
     v1::{self, DecidedEvent, TaskChanged, TaskFired},
+    words::{TaskKind, TaskStatus},
 };
 use kairo_read_model::stored::{Json, Key, Time};
 use serde_json::Value;
@@ -16,13 +17,6 @@ use crate::changes::{Changes, Firing, Task, TaskState};
 /// What is asked or searched for by more than the task's id.
 const COLUMNS: [&str; 10] =
     ["task_id", "kind", "title", "user", "thread_id", "next_at", "occurrence", "trigger", "condition", "action"];
-const HOOK: &str = "hook";
-/// Waits for its first time.
-const PENDING: &str = "pending";
-/// A hook that waits, or a task that has fired.
-const ACTIVE: &str = "active";
-const PAUSED: &str = "paused";
-const COMPLETED: &str = "completed";
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     for (position, event, what) in decided(fact) {
@@ -55,7 +49,7 @@ fn schedule(fact: &Fact, position: i32, event: &DecidedEvent, task: &v1::Task, c
         condition: some_text(&task.condition),
         action: Json::nested(&task.action),
         created_at: fact.at,
-        status: if task.kind == HOOK { ACTIVE } else { PENDING },
+        status: if task.kind_word() == TaskKind::Hook { TaskStatus::Active } else { TaskStatus::Pending },
         next_at: time(&task.next_at),
         occurrence: occurrence(task.occurrence),
     });
@@ -100,11 +94,14 @@ fn fire(fact: &Fact, position: i32, event: &DecidedEvent, fired: &TaskFired, cha
 /// again is over. Only hooks fire without having been due.
 fn after_firing(status: Key, fired: &TaskFired) -> Key {
     let hook = fired.due_at.is_empty() && fired.occurrence == 0;
-    match status.as_str() {
-        PENDING | ACTIVE | PAUSED if !hook && time(&fired.next_at).is_none() => COMPLETED.into(),
-        PENDING => ACTIVE.into(),
-        _ => status,
-    }
+    let after = match TaskStatus::from(status.as_str()) {
+        TaskStatus::Pending | TaskStatus::Active | TaskStatus::Paused if !hook && time(&fired.next_at).is_none() => {
+            TaskStatus::Completed
+        }
+        TaskStatus::Pending => TaskStatus::Active,
+        _ => return status,
+    };
+    after.as_str().into()
 }
 
 fn change(fact: &Fact, changed: &TaskChanged, changes: &mut Changes) {
@@ -176,9 +173,9 @@ mod tests {
         let changes =
             projected([decision(3, "bob", [scheduled("scheduled")]), decision(4, "bob", [scheduled("hook")])]);
         let task = &changes.tasks[&id()];
-        assert_eq!((task.status, task.sequence, task.occurrence), ("pending", 3, Some(1)));
+        assert_eq!((&task.status, task.sequence, task.occurrence), (&TaskStatus::Pending, 3, Some(1)));
         assert_eq!((task.action.as_str(), task.definition.as_str()), (r#"["tools.now"]"#, r#"{"at":"every morning"}"#));
-        assert_eq!(projected([decision(4, "bob", [scheduled("hook")])]).tasks[&id()].status, "active");
+        assert_eq!(projected([decision(4, "bob", [scheduled("hook")])]).tasks[&id()].status, TaskStatus::Active);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub async fn schedule(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Task>
             row.condition.as_ref(),
             &row.action,
             row.created_at,
-            row.status,
+            row.status.as_str(),
             row.next_at,
             row.occurrence,
         )

@@ -1,7 +1,10 @@
 //! Threads, chains, tasks and what waits for a human, as they can be asked for.
 
-use kairo_proto::v1::{ChainRow, TaskRow};
-use kairo_read_model::{TaskStatus, TasksQuery, ThreadStatus, ThreadsQuery};
+use kairo_proto::{
+    v1::{ChainRow, TaskRow},
+    words::{TaskStatus, ThreadStatus},
+};
+use kairo_read_model::{TaskState, TasksQuery, ThreadsQuery};
 
 use crate::{
     planned::{Part, Planned},
@@ -151,7 +154,7 @@ async fn a_task_says_when_it_fired_and_what_became_of_it() {
         let model = world.model.clone();
         async move { model.snapshot().await.unwrap().tasks(&query).await.unwrap() }
     };
-    let made = tasks(Some(TaskStatus::Open)).await.remove(0);
+    let made = tasks(Some(TaskState::Open)).await.remove(0);
     assert_eq!((&made.task_id, made.status.as_str(), made.fired), (&planned.id("task").to_string(), "pending", 0));
     assert_eq!((made.occurrence, made.interval.as_deref()), (Some(1), Some("1 day")));
     assert_eq!((made.last_fired_at, made.ended_at), (None, None));
@@ -161,7 +164,7 @@ async fn a_task_says_when_it_fired_and_what_became_of_it() {
         world.publish(&event).await;
     }
     world.caught_up().await;
-    let fired = tasks(Some(TaskStatus::Only("active"))).await.remove(0);
+    let fired = tasks(Some(TaskState::Only(TaskStatus::Active))).await.remove(0);
     assert_eq!((fired.fired, fired.last_late, fired.occurrence), (1, Some(true), Some(2)));
     let next = |task: &TaskRow| task.next_at.map(|at| at.seconds).unwrap();
     assert!(next(&fired) > next(&made));
@@ -169,7 +172,7 @@ async fn a_task_says_when_it_fired_and_what_became_of_it() {
         world.publish(&event).await;
     }
     world.caught_up().await;
-    assert_eq!(tasks(Some(TaskStatus::Open)).await, []);
+    assert_eq!(tasks(Some(TaskState::Open)).await, []);
     let over = world.now().await.task(planned.id("task")).await.unwrap().unwrap();
     assert_eq!((over.status.as_str(), over.reason.as_deref(), over.next_at), ("canceled", Some("by ann"), None));
     assert!(over.ended_at.is_some());

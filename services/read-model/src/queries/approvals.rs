@@ -1,6 +1,6 @@
 //! Calls that a human was asked about, decided or not.
 
-use kairo_proto::v1::ConsentRow;
+use kairo_proto::{v1::ConsentRow, words::ConsentStatus};
 use sqlx::query_as;
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ use crate::{
 pub struct ApprovalsQuery {
     pub agent: Option<String>,
     pub user: Option<String>,
-    pub status: Option<&'static str>,
+    pub status: Option<ConsentStatus>,
     /// Those asked for before this message of the log.
     pub before: Option<u64>,
     /// At most so many, and never more than [`MAX_ROWS`](crate::MAX_ROWS); more only if several were asked for at once.
@@ -47,7 +47,7 @@ impl Snapshot {
              ORDER BY sequence DESC FETCH FIRST ($5) ROWS WITH TIES",
             wanted.agent.as_deref().map(Key::from) as _,
             wanted.user.as_deref().map(Key::from) as _,
-            wanted.status,
+            wanted.status.as_ref().map(ConsentStatus::as_str),
             number(wanted.before.unwrap_or(u64::MAX)),
             rows(wanted.limit)
         );

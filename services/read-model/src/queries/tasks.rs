@@ -1,6 +1,9 @@
 //! Tasks, and when they fired.
 
-use kairo_proto::v1::{FiringRow, TaskRow};
+use kairo_proto::{
+    v1::{FiringRow, TaskRow},
+    words::{TaskKind, TaskStatus},
+};
 use sqlx::{query, query_as, types::Json};
 use uuid::Uuid;
 
@@ -11,10 +14,12 @@ use crate::{
     stored::{Key, U64},
 };
 
-/// Which state a task is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaskStatus {
-    Only(&'static str),
+const OPEN: [TaskStatus; 3] = [TaskStatus::Pending, TaskStatus::Active, TaskStatus::Paused];
+
+/// Tasks in which state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskState {
+    Only(TaskStatus),
     /// Those that are not over.
     Open,
 }
@@ -24,8 +29,8 @@ pub enum TaskStatus {
 pub struct TasksQuery {
     pub agent: Option<String>,
     pub user: Option<String>,
-    pub status: Option<TaskStatus>,
-    pub kind: Option<String>,
+    pub status: Option<TaskState>,
+    pub kind: Option<TaskKind>,
     /// Those made before this message of the log.
     pub before: Option<u64>,
     /// At most so many, and never more than [`MAX_ROWS`]; more only if several were made at once.
@@ -38,12 +43,11 @@ impl Default for TasksQuery {
     }
 }
 
-impl TaskStatus {
-    /// The names of it.
-    fn names(self) -> Vec<Key> {
+impl TaskState {
+    fn words(&self) -> Vec<Key> {
         match self {
-            Self::Only(status) => vec![status.into()],
-            Self::Open => ["pending", "active", "paused"].map(Key::from).into(),
+            Self::Only(status) => vec![status.as_str().into()],
+            Self::Open => OPEN.iter().map(|status| status.as_str().into()).collect(),
         }
     }
 }
@@ -108,8 +112,8 @@ impl Snapshot {
              ORDER BY tasks.sequence DESC FETCH FIRST ($6) ROWS WITH TIES",
             query.agent.as_deref().map(Key::from) as _,
             query.user.as_deref().map(Key::from) as _,
-            query.status.map(TaskStatus::names) as _,
-            query.kind.as_deref().map(Key::from) as _,
+            query.status.as_ref().map(TaskState::words) as _,
+            query.kind.as_ref().map(|kind| Key::from(kind.as_str())) as _,
             number(query.before.unwrap_or(u64::MAX)),
             rows(query.limit)
         );

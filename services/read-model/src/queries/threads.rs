@@ -1,6 +1,6 @@
 //! Threads, and what they are about.
 
-use kairo_proto::v1::ThreadRow;
+use kairo_proto::{v1::ThreadRow, words::ThreadStatus};
 use sqlx::query_as;
 
 use super::{number, rows};
@@ -9,22 +9,6 @@ use crate::{
     shown::At,
     stored::{Key, U64},
 };
-
-/// Whether a thread was put away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThreadStatus {
-    Active,
-    Archived,
-}
-
-impl ThreadStatus {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Archived => "archived",
-        }
-    }
-}
 
 /// Which threads; all conditions must hold.
 #[derive(Clone, Debug)]
@@ -67,7 +51,7 @@ impl Snapshot {
              ORDER BY last_sequence DESC FETCH FIRST ($5) ROWS WITH TIES",
             query.agent.as_deref().map(Key::from) as _,
             query.user.as_deref().map(Key::from) as _,
-            query.status.map(ThreadStatus::as_str),
+            query.status.as_ref().map(ThreadStatus::as_str),
             number(query.before.unwrap_or(u64::MAX)),
             rows(query.limit)
         );

@@ -142,7 +142,7 @@ fn finish(context: &Context<'_>, params: &Map<String, Value>, answer: &str) -> R
 fn memory(context: &Context<'_>, journal: &Journal<'_>, at: usize, item: &Value) -> Result<MemoryAppended, String> {
     let item = item.as_object().ok_or("expected an object")?;
     let kind = text(item, "kind").map(str::to_lowercase).unwrap_or_default();
-    let kinds = KINDS.into_iter().filter(|kind| *kind != "journal");
+    let kinds = KINDS.iter().copied().filter(|kind| *kind != "journal");
     let kind = kinds.clone().find(|known| *known == kind).ok_or_else(|| {
         let kinds: Vec<_> = kinds.collect();
         format!("kind: expected one of {}", kinds.join(", "))

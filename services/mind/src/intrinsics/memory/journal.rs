@@ -167,7 +167,7 @@ fn content(params: &Map<String, Value>) -> Result<Option<&str>, String> {
 
 fn kind(params: &Map<String, Value>) -> Result<&'static str, String> {
     let given = text(params, "kind").unwrap_or("journal");
-    let known = KINDS.into_iter().find(|kind| *kind == given);
+    let known = KINDS.iter().copied().find(|kind| *kind == given);
     known.ok_or_else(|| format!("kind: expected one of {}, found {given:?}", KINDS.join(", ")))
 }
 

@@ -96,13 +96,13 @@ fn changed(task: &Task, status: Status, next: Option<(String, u64)>) -> Done {
     let (next_at, occurrence) = next.unwrap_or_default();
     let task_id = task.id.to_string();
     let reason = "on request".to_owned();
-    let result = json!({ "task_id": task_id, "title": task.title, "status": status.as_str() });
-    let event = TaskChanged { task_id, status: status.as_str().to_owned(), reason, next_at, occurrence };
+    let result = json!({ "task_id": task_id, "title": task.title, "status": status.word().as_str() });
+    let event = TaskChanged { task_id, status: status.word().text(), reason, next_at, occurrence };
     Done { events: vec![Event::TaskChanged(event)], result }
 }
 
 fn refused(task: &Task, status: Status, wanted: &str) -> String {
-    format!("{:?} is {} and cannot be {wanted}", task.title, status.as_str())
+    format!("{:?} is {} and cannot be {wanted}", task.title, status.word())
 }
 
 fn named<'a>(context: &Context<'a>, params: &Map<String, Value>) -> Result<&'a Task, String> {

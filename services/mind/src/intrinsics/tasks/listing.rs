@@ -2,6 +2,7 @@
 
 use jiff::{Timestamp, Zoned};
 use kairo_events::dates;
+use kairo_proto::words::TaskStatus;
 use serde_json::{Map, Value, json};
 
 use super::{Begun, Context, is_his, shown, zone_of};
@@ -45,8 +46,8 @@ fn described(task: &Task, zone: &str, most_steps: usize) -> Value {
     let mut add = |name: &str, value: Value| _ = fields.insert(name.to_owned(), value);
     add("task_id", json!(task.id));
     add("title", json!(task.title));
-    add("status", json!(task.status.as_str()));
-    add("kind", json!(task.kind()));
+    add("status", json!(task.status.word().as_str()));
+    add("kind", json!(task.kind().as_str()));
     add("source", json!(task.source));
     add("action", json!(action));
     match &task.what {
@@ -94,15 +95,13 @@ fn status(params: &Map<String, Value>) -> Result<Wanted, String> {
         Some(found) => found,
     };
     let text = found.as_str().unwrap_or_default();
-    Ok(match (text, Status::parse(text)) {
+    Ok(match (text, Status::of(text.into())) {
         ("all", _) => Wanted::All,
         ("pending", _) => Wanted::Pending,
         ("active", _) => Wanted::Active,
         (_, Some(status)) => Wanted::Exactly(status),
         (_, None) => {
-            return Err(format!(
-                "status: expected pending, active, paused, completed, canceled, archived, failed or all, found {found}"
-            ));
+            return Err(format!("status: expected {} or all, found {found}", TaskStatus::WORDS.join(", ")));
         }
     })
 }

@@ -1,7 +1,10 @@
 //! Tasks with a time, and hooks.
 
 use kairo_events::ids;
-use kairo_proto::v1::{self, TaskScheduled, decided_event::Event};
+use kairo_proto::{
+    v1::{self, TaskScheduled, decided_event::Event},
+    words::{TaskKind, TaskSource, TaskStatus},
+};
 use serde_json::{Map, Value, json};
 
 use super::{Begun, Context, TITLE_CHARS, shown, zone_of};
@@ -23,10 +26,11 @@ pub fn schedule(context: &Context<'_>, params: &Map<String, Value>) -> Result<Be
     let zone = zone_of(context);
     let task = schedule::ask::task(params, context.now, &zone)?;
     let steps = action(context, params, false)?;
-    let task = v1::Task { kind: "scheduled".to_owned(), ..task };
+    let task = v1::Task { kind: TaskKind::Scheduled.text(), ..task };
     let next = task.next_at.parse().map(|next| shown(next, &zone)).unwrap_or_default();
     let (task, title) = finished(context, params, task, &steps)?;
-    let result = json!({ "task_id": task.task_id, "title": title, "status": "pending", "next_at": next });
+    let result =
+        json!({ "task_id": task.task_id, "title": title, "status": TaskStatus::Pending.as_str(), "next_at": next });
     Ok(Done { events: vec![scheduled(task)], result }.into())
 }
 
@@ -41,9 +45,10 @@ pub fn register(context: &Context<'_>, params: &Map<String, Value>) -> Result<Be
         return Err(format!("condition: expected at most {CONDITION_CHARS} characters"));
     }
     let steps = action(context, params, trigger.starts_with("pre:"))?;
-    let task = v1::Task { kind: "hook".to_owned(), trigger: trigger.clone(), condition, ..v1::Task::default() };
+    let task = v1::Task { kind: TaskKind::Hook.text(), trigger: trigger.clone(), condition, ..v1::Task::default() };
     let (task, title) = finished(context, params, task, &steps)?;
-    let result = json!({ "task_id": task.task_id, "title": title, "status": "active", "trigger": trigger });
+    let result =
+        json!({ "task_id": task.task_id, "title": title, "status": TaskStatus::Active.as_str(), "trigger": trigger });
     Ok(Done { events: vec![scheduled(task)], result }.into())
 }
 
@@ -73,7 +78,7 @@ fn finished(
         action,
         thread_id: context.turn.thread_id.clone(),
         user: context.turn.user.clone(),
-        source: "user".to_owned(),
+        source: TaskSource::User.text(),
         ..task
     };
     context.state.tasks.check_room(&task)?;

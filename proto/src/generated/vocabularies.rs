@@ -1,0 +1,244 @@
+// @generated from vocabularies.proto, and the options of fields.
+
+vocabularies! {
+    /// What makes a task run.
+    TaskKind {
+        /// Its time comes.
+        Scheduled = "scheduled",
+        /// Something happens.
+        Hook = "hook",
+    }
+    /// How often a scheduled task runs.
+    TaskTiming {
+        Once = "once",
+        /// Once, after a while.
+        Delay = "delay",
+        Repeat = "repeat",
+    }
+    /// How a task stands.
+    TaskStatus {
+        /// Its time has not come yet.
+        Pending = "pending",
+        /// A hook that waits, or a repeated task that has fired before.
+        Active = "active",
+        /// It rests until it is resumed.
+        Paused = "paused",
+        Completed = "completed",
+        Canceled = "canceled",
+        Archived = "archived",
+        Failed = "failed",
+    }
+    /// Who made a task.
+    TaskSource {
+        User = "user",
+        System = "system",
+        Itself = "self",
+        Delegation = "delegation",
+    }
+    /// What a thread is for.
+    ThreadKind {
+        Topic = "topic",
+        Work = "work",
+    }
+    /// Whether a thread was put away.
+    ThreadStatus {
+        Active = "active",
+        Archived = "archived",
+    }
+    /// What a chain was made from.
+    ChainOrigin {
+        Plan = "plan",
+        /// The model called tools directly.
+        Calls = "calls",
+        Task = "task",
+        Hook = "hook",
+    }
+    /// How a chain ended.
+    ChainOutcome {
+        Done = "done",
+        /// agent.decide said break.
+        Broken = "broken",
+        /// A step did.
+        Failed = "failed",
+        Canceled = "canceled",
+        /// By another plan.
+        Replaced = "replaced",
+    }
+    /// How far a step of a chain is.
+    StepState {
+        Pending = "pending",
+        /// A human was.
+        Asked = "asked",
+        Running = "running",
+        Done = "done",
+        Failed = "failed",
+        Skipped = "skipped",
+        /// By a hook, or because a human rejected it.
+        Stopped = "stopped",
+    }
+    /// Where an agent suggests that a message goes.
+    OfferAction {
+        SuggestSwitch = "suggest_switch",
+        SuggestNew = "suggest_new",
+    }
+    /// What a user answers to a suggestion.
+    OfferAnswer {
+        Accept = "accept",
+        Decline = "decline",
+    }
+    /// How a call stands that a human was asked about.
+    ConsentStatus {
+        Waiting = "waiting",
+        Approved = "approved",
+        Rejected = "rejected",
+        Withdrawn = "withdrawn",
+    }
+    /// What a human says of an action.
+    Verdict {
+        /// Of one in doubt.
+        Happened = "happened",
+        DidNotHappen = "did_not_happen",
+        /// Of one that waits for consent.
+        Approved = "approved",
+        Rejected = "rejected",
+    }
+    /// What is ordered.
+    OrderedCommand {
+        Cancel = "cancel",
+        Pause = "pause",
+        Resume = "resume",
+        Run = "run",
+        Archive = "archive",
+        Unarchive = "unarchive",
+    }
+    /// What becomes of a message that comes while its agent is deciding.
+    Interjection {
+        /// Decided on when its turn comes.
+        Order = "order",
+        /// All that came are decided on together, next.
+        Join = "join",
+        /// The decision under way is begun again, with what came.
+        Restart = "restart",
+    }
+    /// How an agent acts.
+    Planning {
+        /// The heavy model calls tools itself.
+        Tools = "tools",
+        /// It makes a plan, the fast model compiles it to a chain, the light model completes steps.
+        Chain = "chain",
+    }
+    /// Which thread a message belongs to.
+    Threads {
+        /// One for each user.
+        Single = "single",
+        /// thread.match says, and asks the user where it would leave the current one.
+        Topics = "topics",
+    }
+    /// Who said a message of a conversation.
+    MessageRole {
+        User = "user",
+        Agent = "agent",
+        /// No agent could receive it.
+        Failure = "failure",
+    }
+    /// What a memory is about.
+    MemoryKind {
+        Journal = "journal",
+        Person = "person",
+        Project = "project",
+        Preference = "preference",
+        Decision = "decision",
+        Insight = "insight",
+        Fact = "fact",
+        State = "state",
+        Secret = "secret",
+    }
+    /// Where an event comes from.
+    EventSource {
+        User = "user",
+        Tool = "tool",
+        System = "system",
+        Internal = "internal",
+    }
+    /// What an event consists of.
+    Modality {
+        Text = "text",
+        Image = "image",
+        Audio = "audio",
+        State = "state",
+    }
+    /// How a process ended.
+    ProcessOutcome {
+        /// By itself.
+        Exited = "exited",
+        /// By a signal.
+        Signaled = "signaled",
+        TimedOut = "timed_out",
+        /// On request, or because its supervisor was told to stop.
+        Canceled = "canceled",
+        /// Never run: it was not to be.
+        Refused = "refused",
+        /// Never run: it could not be.
+        SpawnFailed = "spawn_failed",
+        /// Killed with its supervisor, or its end is not known for another reason.
+        SupervisorLost = "supervisor_lost",
+    }
+    /// What can be searched for.
+    HitKind {
+        Thread = "thread",
+        Task = "task",
+        Memory = "memory",
+    }
+    /// Who answers a search.
+    SearchBackend {
+        Meilisearch = "meilisearch",
+        Postgres = "postgres",
+    }
+}
+
+fields! {
+    UserChoice.option as option_word: OfferAnswer,
+    UserApproval.verdict as verdict_word: Verdict,
+    AgentProfile.interjection as interjection_word: Interjection,
+    AgentProfile.planning as planning_word: Planning,
+    AgentProfile.threads as threads_word: Threads,
+    AgentChoice.option as option_word: OfferAnswer,
+    AgentApproval.verdict as verdict_word: Verdict,
+    ThreadCreated.kind as kind_word: ThreadKind,
+    ThreadSuggested.action as action_word: OfferAction,
+    ChainStarted.origin as origin_word: ChainOrigin,
+    ChainStepEnded.outcome as outcome_word: StepState,
+    ChainEnded.outcome as outcome_word: ChainOutcome,
+    Task.kind as kind_word: TaskKind,
+    Task.r#type as type_word: TaskTiming,
+    Task.source as source_word: TaskSource,
+    TaskChanged.status as status_word: TaskStatus,
+    MemoryAppended.kind as kind_word: MemoryKind,
+    ChooseRequest.option as option_word: OfferAnswer,
+    ApproveRequest.verdict as verdict_word: Verdict,
+    OrderRequest.command as command_word: OrderedCommand,
+    DefineAgentRequest.interjection as interjection_word: Interjection,
+    DefineAgentRequest.planning as planning_word: Planning,
+    DefineAgentRequest.threads as threads_word: Threads,
+    Event.source as source_word: EventSource,
+    Event.modality as modality_word: Modality,
+    ProcessExited.outcome as outcome_word: ProcessOutcome,
+    ThreadRow.kind as kind_word: ThreadKind,
+    ThreadRow.status as status_word: ThreadStatus,
+    ChainRow.origin as origin_word: ChainOrigin,
+    optional ChainRow.outcome as outcome_word: ChainOutcome,
+    ChainStepRow.state as state_word: StepState,
+    TaskRow.kind as kind_word: TaskKind,
+    optional TaskRow.r#type as type_word: TaskTiming,
+    TaskRow.source as source_word: TaskSource,
+    TaskRow.status as status_word: TaskStatus,
+    ConversationRow.last_role as last_role_word: MessageRole,
+    MessageRow.role as role_word: MessageRole,
+    MemoryRow.r#type as type_word: MemoryKind,
+    OfferRow.action as action_word: OfferAction,
+    ConsentRow.status as status_word: ConsentStatus,
+    optional ProcessRow.outcome as outcome_word: ProcessOutcome,
+    HitRow.kind as kind_word: HitKind,
+    ListTasksRequest.kind as kind_word: TaskKind,
+    SearchResponse.backend as backend_word: SearchBackend,
+}
