@@ -44,10 +44,10 @@ FROM generate_series(1, 20000) AS i;
 INSERT INTO chain_steps (chain_id, step, group_no, event, params)
 SELECT md5(i::text)::uuid, step, step, 'tools.now', '{}' FROM generate_series(1, 10000) AS i, generate_series(0, 2) AS step;
 
-INSERT INTO tasks (task_id, sequence, position, agent, user_id, correlation_id, kind, title, action, source, created_at,
+INSERT INTO tasks (task_id, sequence, position, agent, user_id, correlation_id, kind, title, action, definition, created_at,
                    changed_sequence, changed_at, status)
-SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, gen_random_uuid(), 'scheduled', 'words', '[]', 'user',
-       now(), i, now(), 'active'
+SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, gen_random_uuid(), 'scheduled', 'words', '[]',
+       '{"source": "user"}', now(), i, now(), 'active'
 FROM generate_series(1, 20000) AS i;
 
 INSERT INTO task_firings (event_id, sequence, position, task_id, fired_at, late)
