@@ -89,7 +89,7 @@ pub const CASES: &[(&str, &str, &str)] = &[
     ("FROM processes WHERE ($1::boolean", "NULL, NULL, NULL, {END}, 50", "processes_by_age"),
     ("FROM processes WHERE ($1::boolean", "NULL, NULL, 'a7', {END}, 50", "processes_of_agent"),
     ("FROM processes WHERE ($1::boolean", "true, NULL, 'a0', {END}, 50", "processes_running|processes_of_agent"),
-    ("result, error_message FROM actions WHERE action_id = ANY", "ARRAY[{ID}]", "actions_pkey"),
+    ("error_message FROM actions WHERE action_id = ANY", "ARRAY[{ID}]", "actions_pkey"),
     ("FROM actions WHERE action_id = $1", "{ID}", "actions_pkey"),
     ("FROM actions WHERE ($1 <> 'open'", "'open', NULL, NULL, {END}, 1000", "actions_in_flight actions_in_doubt"),
     ("FROM actions WHERE ($1 <> 'open'", "'all', NULL, NULL, {END}, 50", "actions_by_age"),
