@@ -2,6 +2,7 @@
 //! chance.
 //!
 //! * [`subjects`]: the map, every subject with its emitter and its consumers; [`partition`] how they are shared out
+//! * [`permissions`]: who may do what on NATS, made from it
 //! * [`record`]: a message that was read, its [`envelope`] and its body; [`header_lines`] headers as text
 //! * [`event_json`]: events as people and clients see them; [`log_message`] messages as they are handed out whole
 //! * [`ids`], [`address`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
@@ -22,6 +23,7 @@ pub mod ids;
 pub mod log_message;
 pub mod media;
 pub mod partition;
+pub mod permissions;
 pub mod record;
 pub mod schema;
 pub mod sealing;

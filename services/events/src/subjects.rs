@@ -83,6 +83,16 @@ impl Consumer {
         }
     }
 
+    /// Whose replicas read it.
+    pub const fn service(self) -> Service {
+        match self {
+            Consumer::Router | Consumer::RouterEvents | Consumer::RouterHooks => Service::Router,
+            Consumer::AgentRuntime | Consumer::AgentRuntimeEffects => Service::AgentRuntime,
+            Consumer::ToolRunner | Consumer::ToolRunnerProcesses => Service::ToolRunner,
+            Consumer::ProcessSupervisor => Service::ProcessSupervisor,
+        }
+    }
+
     /// The stream it is delivered from.
     pub const fn stream(self) -> &'static str {
         match self {
@@ -137,6 +147,20 @@ pub const KEYS_BUCKET: &str = "KAIRO_KEYS";
 pub const TICKETS_BUCKET: &str = "KAIRO_TICKETS";
 /// Images and audio of messages, by the digest of their bytes; events only name them.
 pub const OBJECTS_BUCKET: &str = "KAIRO_OBJECTS";
+/// Every stream there is, those behind buckets included.
+pub const STREAMS: [&str; 11] = [
+    EVENTS_STREAM,
+    DLQ_STREAM,
+    TIMERS_STREAM,
+    HOOKS_STREAM,
+    "KV_KAIRO_SNAPSHOTS",
+    "KV_KAIRO_MEMBERS",
+    "KV_KAIRO_OWNERS",
+    "KV_KAIRO_CONGESTION",
+    "KV_KAIRO_KEYS",
+    "KV_KAIRO_TICKETS",
+    "OBJ_KAIRO_OBJECTS",
+];
 /// Where every replica answers who is there (core NATS request with many replies).
 pub const STATUS_PING: &str = "kairo.live.status.ping";
 

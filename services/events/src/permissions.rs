@@ -1,0 +1,409 @@
+//! Who may do what on NATS: what each identity publishes and subscribes to, made from the table of subjects.
+//!
+//! Every service has its own user, so one that is taken over says nothing in another's name. Two more identities are no
+//! services: the one that makes streams, and that of other systems. [`rendered`] is the configuration of nats-server.
+
+use std::fmt::Write;
+
+use crate::subjects::{
+    CONGESTION_BUCKET, Consumer, DEAD_LETTER, DLQ_STREAM, EVENTS_STREAM, Emitter, HOOKS_BUCKET, HOOKS_STREAM,
+    KEYS_BUCKET, LIVE_OUTPUT, LIVE_TOKEN, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, Route, SNAPSHOTS_BUCKET,
+    STATUS_PING, STREAMS, SUPERVISORS_CONTROL, Service, Store, TABLE, TICKETS_BUCKET, TIMERS_STREAM, WITHOUT_PARTITION,
+};
+
+/// Where any replica is asked about the actions it works on, and any supervisor about its processes.
+const HOLDING: &str = "kairo.live.*.holding.*";
+const CONTROL: &str = "kairo.live.*.control";
+const TAIL: &str = "kairo.live.*.tail";
+/// Where answers to clients come that choose no prefix of their own, such as those of other systems.
+const USUAL_INBOX: &str = "_INBOX.>";
+
+/// Somebody whom NATS knows by a user of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Identity {
+    Service(Service),
+    /// `kairo provision` and operators: makes and changes streams, and so may do everything.
+    Provision,
+    /// Other systems: say what happened there, and nothing else.
+    Outside,
+}
+
+/// What an identity may do in one direction. What is allowed and denied is denied, and so is what is neither.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    pub allow: Vec<String>,
+    pub deny: Vec<String>,
+}
+
+/// What an identity may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    pub publish: Rules,
+    pub subscribe: Rules,
+}
+
+impl Identity {
+    pub const ALL: [Identity; 8] = [
+        Identity::Service(Service::Gateway),
+        Identity::Service(Service::Router),
+        Identity::Service(Service::AgentRuntime),
+        Identity::Service(Service::ToolRunner),
+        Identity::Service(Service::ProcessSupervisor),
+        Identity::Service(Service::Projector),
+        Identity::Provision,
+        Identity::Outside,
+    ];
+
+    /// Also its user's name, unless it was given another.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Identity::Service(service) => service.name(),
+            Identity::Provision => "provision",
+            Identity::Outside => "outside",
+        }
+    }
+
+    /// The variable of [`rendered`] that holds its permissions.
+    pub fn variable(self) -> String {
+        self.name().replace('-', "_").to_uppercase()
+    }
+
+    /// What it may do.
+    pub fn permissions(self) -> Permissions {
+        match self {
+            Identity::Service(service) => of_service(service),
+            // Who makes streams could have the server publish anything, so a list would protect nothing.
+            Identity::Provision => Permissions::default().publishes([">"]).hears([">"]),
+            Identity::Outside => Permissions::default()
+                .publishes([WITHOUT_PARTITION])
+                .never_publishes(announcements())
+                .hears([USUAL_INBOX]),
+        }
+    }
+}
+
+/// What a client's inboxes begin with: a token of its own, so that nobody hears what others are answered.
+pub fn inbox_prefix(name: &str) -> String {
+    format!("_INBOX_{name}")
+}
+
+fn inboxes(service: Service) -> String {
+    format!("{}.>", inbox_prefix(service.name()))
+}
+
+fn of_service(service: Service) -> Permissions {
+    let own = Permissions::default()
+        .publishes(emitted(service))
+        .reads_log(service)
+        .consumes(service)
+        .hears([inboxes(service)])
+        // Who is there.
+        .hears([STATUS_PING])
+        .answers([Service::Gateway]);
+    match service {
+        Service::Gateway => gateway(own),
+        Service::Router => owner_of_partitions(service, own)
+            .writes(SNAPSHOTS_BUCKET, &[&checkpoints(service)])
+            .reads(&bucket(SNAPSHOTS_BUCKET))
+            .reads(HOOKS_STREAM),
+        Service::AgentRuntime => owner_of_partitions(service, own)
+            .writes(SNAPSHOTS_BUCKET, &[&checkpoints(service), "agent.>", "part.>"])
+            .reads(&bucket(SNAPSHOTS_BUCKET))
+            .writes(HOOKS_BUCKET, &[">"])
+            .reads(HOOKS_STREAM)
+            .publishes(["kairo.timer.set.*.*".to_owned(), api("STREAM.MSG.DELETE", TIMERS_STREAM)])
+            .reads(TIMERS_STREAM)
+            .reads_objects(),
+        Service::ToolRunner => own.asks([CONTROL, HOLDING]).hears([HOLDING]).answers([Service::ToolRunner]),
+        Service::ProcessSupervisor => own
+            // One forwards to the other what it is asked about its processes.
+            .asks([CONTROL, HOLDING])
+            .hears([CONTROL, SUPERVISORS_CONTROL, TAIL, HOLDING])
+            .answers([Service::ToolRunner, Service::ProcessSupervisor]),
+        Service::Projector => own.publishes([format!("{}.*", api("CONSUMER.INFO", EVENTS_STREAM))]),
+    }
+}
+
+fn gateway(own: Permissions) -> Permissions {
+    let looks = STREAMS.iter().map(|stream| api("STREAM.INFO", stream));
+    let looks = looks.chain(STREAMS.iter().map(|stream| format!("{}.*", api("CONSUMER.INFO", stream))));
+    own.publishes(looks)
+        .reads(DLQ_STREAM)
+        .asks([STATUS_PING, TAIL])
+        .hears([LIVE_TOKEN.filter(), LIVE_OUTPUT.filter(), format!("$KV.{CONGESTION_BUCKET}.>")])
+        .reads(&bucket(CONGESTION_BUCKET))
+        .makes_again(CONGESTION_BUCKET)
+        .writes(KEYS_BUCKET, &[">"])
+        .reads(&bucket(KEYS_BUCKET))
+        .watches(&bucket(KEYS_BUCKET))
+        .writes(TICKETS_BUCKET, &[">"])
+        .reads(&bucket(TICKETS_BUCKET))
+        .reads_objects()
+        // Bytes that somebody else stores at the same time are replaced; who may write there could purge by a rollup, too.
+        .publishes([format!("$O.{OBJECTS_BUCKET}.>"), api("STREAM.PURGE", &objects())])
+}
+
+/// What a service does whose replicas share the log by partitions.
+fn owner_of_partitions(service: Service, own: Permissions) -> Permissions {
+    let group = format!("{}.*", service.name());
+    own.writes(MEMBERS_BUCKET, &[&group])
+        .reads(&bucket(MEMBERS_BUCKET))
+        .makes_again(MEMBERS_BUCKET)
+        .writes(OWNERS_BUCKET, &[&group])
+        .reads(&bucket(OWNERS_BUCKET))
+        .makes_again(OWNERS_BUCKET)
+        .writes(CONGESTION_BUCKET, &[">"])
+}
+
+/// The subjects that the table says it emits.
+fn emitted(service: Service) -> impl Iterator<Item = String> {
+    let own = TABLE.iter().filter(move |route| match route.emitter {
+        Emitter::Only(emitter) => emitter == service,
+        Emitter::Owner => true,
+        Emitter::Timer => false,
+    });
+    own.map(move |route| subject(route, service))
+}
+
+/// A subject as its emitter publishes on it: what a service says of itself has its own name as the owner.
+fn subject(route: &Route, service: Service) -> String {
+    let is_of_services = route.noun == "system" || *route == DEAD_LETTER;
+    let owner = if is_of_services { service.name() } else { "*" };
+    let spoken = format!("kairo.{}.{owner}.{}", route.noun, route.verb);
+    match route.store {
+        Store::Events => format!("{spoken}.*"),
+        Store::DeadLetters | Store::Live => spoken,
+    }
+}
+
+/// What other systems may not say, as Kairo says it of itself: the log would add a partition to it.
+fn announcements() -> impl Iterator<Item = String> {
+    let verbs = TABLE.iter().filter(|route| route.noun == "system").map(Route::filter);
+    verbs.chain(Service::ALL.map(|service| format!("kairo.system.{}.*", service.name())))
+}
+
+fn checkpoints(service: Service) -> String {
+    format!("checkpoint.{}.>", service.name())
+}
+
+fn bucket(name: &str) -> String {
+    format!("KV_{name}")
+}
+
+fn objects() -> String {
+    format!("OBJ_{OBJECTS_BUCKET}")
+}
+
+/// A request to JetStream about a stream.
+fn api(request: &str, stream: &str) -> String {
+    format!("$JS.API.{request}.{stream}")
+}
+
+impl Permissions {
+    fn publishes<S: Into<String>>(mut self, subjects: impl IntoIterator<Item = S>) -> Self {
+        self.publish.allow.extend(subjects.into_iter().map(Into::into));
+        self
+    }
+
+    fn never_publishes<S: Into<String>>(mut self, subjects: impl IntoIterator<Item = S>) -> Self {
+        self.publish.deny.extend(subjects.into_iter().map(Into::into));
+        self
+    }
+
+    fn hears<S: Into<String>>(mut self, subjects: impl IntoIterator<Item = S>) -> Self {
+        self.subscribe.allow.extend(subjects.into_iter().map(Into::into));
+        self
+    }
+
+    /// Requests, whose answers come to its own inboxes.
+    fn asks<S: Into<String>>(self, subjects: impl IntoIterator<Item = S>) -> Self {
+        self.publishes(subjects)
+    }
+
+    /// Answers these services. Rather than `allow_responses`, for which the server would note down every delivery.
+    fn answers(self, askers: impl IntoIterator<Item = Service>) -> Self {
+        self.publishes(askers.into_iter().map(inboxes))
+    }
+
+    /// Single messages and pages, and what the stream is.
+    fn reads(self, stream: &str) -> Self {
+        let direct = api("DIRECT.GET", stream);
+        let under = format!("{direct}.>");
+        self.publishes([api("STREAM.INFO", stream), api("STREAM.MSG.GET", stream), direct, under])
+    }
+
+    /// The log, in order, too: by consumers that nobody shares. Those that replicas share are not for it to change.
+    fn reads_log(self, service: Service) -> Self {
+        let reader = |request: &str| format!("{}.>", api(request, EVENTS_STREAM));
+        let shared = Consumer::DURABLE.into_iter().filter(|consumer| consumer.stream() == EVENTS_STREAM);
+        let denied = shared.flat_map(|consumer| {
+            let of = |request: &str| format!("{}.{}", api(request, EVENTS_STREAM), consumer.name());
+            let create = of("CONSUMER.CREATE");
+            let next = (consumer.service() != service).then(|| of("CONSUMER.MSG.NEXT"));
+            [format!("{create}.>"), create, of("CONSUMER.DELETE")].into_iter().chain(next)
+        });
+        self.reads(EVENTS_STREAM)
+            .publishes(["CONSUMER.CREATE", "CONSUMER.MSG.NEXT", "CONSUMER.DELETE"].map(reader))
+            .never_publishes(denied)
+    }
+
+    /// Its durable consumers.
+    fn consumes(self, service: Service) -> Self {
+        let own = Consumer::DURABLE.into_iter().filter(|consumer| consumer.service() == service);
+        let subjects = own.flat_map(|consumer| {
+            let (stream, name) = (consumer.stream(), consumer.name());
+            let of = |request: &str| format!("{}.{name}", api(request, stream));
+            [of("CONSUMER.INFO"), of("CONSUMER.MSG.NEXT"), format!("$JS.ACK.{stream}.{name}.>")]
+        });
+        self.publishes(subjects)
+    }
+
+    fn writes(self, bucket: &str, keys: &[&str]) -> Self {
+        self.publishes(keys.iter().map(|key| format!("$KV.{bucket}.{key}")))
+    }
+
+    /// A bucket in memory, which a server that was restarted has forgotten. It may not change one that is there.
+    fn makes_again(self, name: &str) -> Self {
+        self.publishes([api("STREAM.CREATE", &bucket(name))])
+    }
+
+    /// Reads in order by the client library's own consumers, which have no names and control their flow.
+    fn watches(self, stream: &str) -> Self {
+        let create = api("CONSUMER.CREATE", stream);
+        let under = format!("{create}.>");
+        let delete = format!("{}.*", api("CONSUMER.DELETE", stream));
+        self.publishes([create, under, delete, format!("$JS.FC.{stream}.>")])
+    }
+
+    fn reads_objects(self) -> Self {
+        self.reads(&objects()).watches(&objects())
+    }
+}
+
+/// All of it as a part of nats-server's configuration: a variable for each identity, to be included where users are listed.
+pub fn rendered() -> String {
+    let mut text = String::from(HEAD);
+    for identity in Identity::ALL {
+        let Permissions { publish, subscribe } = identity.permissions();
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "\n{} = {{", identity.variable());
+        render(&mut text, "publish", publish);
+        render(&mut text, "subscribe", subscribe);
+        text.push_str("}\n");
+    }
+    text
+}
+
+const HEAD: &str = "\
+# Who may do what: generated from services/events/src/permissions.rs by scripts/generate-permissions, not to be edited.
+# A variable for each identity. Include it where users are listed; all variables must be used there.
+";
+
+fn render(text: &mut String, direction: &str, rules: Rules) {
+    let _ = writeln!(text, "  {direction}: {{");
+    for (what, mut subjects) in [("allow", rules.allow), ("deny", rules.deny)] {
+        subjects.sort();
+        subjects.dedup();
+        if !subjects.is_empty() {
+            let lines: String = subjects.iter().map(|subject| format!("      \"{subject}\"\n")).collect();
+            let _ = writeln!(text, "    {what}: [\n{lines}    ]");
+        }
+    }
+    text.push_str("  }\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_in(pattern: &str, subject: &str) -> bool {
+        let (mut pattern, mut subject) = (pattern.split('.'), subject.split('.'));
+        loop {
+            match (pattern.next(), subject.next()) {
+                (Some(">"), Some(_)) | (None, None) => return true,
+                (Some("*"), Some(_)) => {}
+                (Some(one), Some(other)) if one == other => {}
+                _ => return false,
+            }
+        }
+    }
+
+    fn may_publish(identity: Identity, subject: &str) -> bool {
+        let Rules { allow, deny } = identity.permissions().publish;
+        allow.iter().any(|pattern| is_in(pattern, subject)) && !deny.iter().any(|pattern| is_in(pattern, subject))
+    }
+
+    fn who_may_publish(subject: &str) -> Vec<&'static str> {
+        let others = Identity::ALL.into_iter().filter(|identity| *identity != Identity::Provision);
+        others.filter(|identity| may_publish(*identity, subject)).map(Identity::name).collect()
+    }
+
+    #[test]
+    fn what_the_table_lists_has_a_single_publisher_and_that_is_its_emitter() {
+        for route in TABLE {
+            match route.emitter {
+                Emitter::Only(service) => {
+                    let said = subject(route, service).replace('*', "x");
+                    assert_eq!(who_may_publish(&said), [service.name()], "{said}");
+                }
+                Emitter::Owner => {
+                    for service in Service::ALL {
+                        assert_eq!(who_may_publish(&subject(route, service)), [service.name()]);
+                    }
+                }
+                Emitter::Timer => {
+                    let said = route.stored_filter().replace('*', "x");
+                    assert!(who_may_publish(&said).is_empty(), "{said}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_systems_say_nothing_that_kairo_says_of_itself() {
+        assert_eq!(who_may_publish("kairo.system.github.push"), ["outside"]);
+        for subject in ["kairo.system.github.catalogue", "kairo.system.tool-runner.push", "kairo.system.github.push.3"]
+        {
+            assert!(who_may_publish(subject).is_empty(), "{subject}");
+        }
+    }
+
+    #[test]
+    fn streams_and_shared_consumers_are_made_and_changed_by_nobody_else() {
+        let forbidden = ["STREAM.CREATE", "STREAM.UPDATE", "STREAM.DELETE", "STREAM.PURGE", "STREAM.MSG.DELETE"];
+        for (stream, request) in STREAMS.iter().flat_map(|stream| forbidden.map(|request| (*stream, request))) {
+            let who = who_may_publish(&api(request, stream));
+            let expected: &[&str] = match (request, stream) {
+                ("STREAM.CREATE", "KV_KAIRO_MEMBERS" | "KV_KAIRO_OWNERS") => &["router", "agent-runtime"],
+                ("STREAM.CREATE", "KV_KAIRO_CONGESTION") => &["gateway"],
+                ("STREAM.PURGE", "OBJ_KAIRO_OBJECTS") => &["gateway"],
+                ("STREAM.MSG.DELETE", TIMERS_STREAM) => &["agent-runtime"],
+                _ => &[],
+            };
+            assert_eq!(who, expected, "{request} {stream}");
+        }
+        for consumer in Consumer::DURABLE {
+            let of = |request: &str| format!("{}.{}", api(request, consumer.stream()), consumer.name());
+            let filtered = format!("{}.kairo.user.x.message.3", of("CONSUMER.CREATE"));
+            for subject in [of("CONSUMER.CREATE"), filtered, of("CONSUMER.DELETE"), of("CONSUMER.DURABLE.CREATE")] {
+                assert!(who_may_publish(&subject).is_empty(), "{subject}");
+            }
+            assert_eq!(who_may_publish(&of("CONSUMER.MSG.NEXT")), [consumer.service().name()]);
+            let ack = format!("$JS.ACK.{}.{}.1.2.3.4.5", consumer.stream(), consumer.name());
+            assert_eq!(who_may_publish(&ack), [consumer.service().name()]);
+        }
+        // Without a name in the subject the body may name any consumer.
+        assert!(who_may_publish(&api("CONSUMER.CREATE", EVENTS_STREAM)).is_empty());
+    }
+
+    #[test]
+    fn nobody_hears_what_another_is_answered() {
+        for identity in Identity::ALL.into_iter().filter(|identity| *identity != Identity::Provision) {
+            let heard = identity.permissions().subscribe.allow;
+            for service in Service::ALL.map(Identity::Service).into_iter().filter(|other| *other != identity) {
+                let inbox = format!("{}.x.1", inbox_prefix(service.name()));
+                assert!(!heard.iter().any(|pattern| is_in(pattern, &inbox)), "{} {inbox}", identity.name());
+            }
+        }
+    }
+}
