@@ -187,7 +187,7 @@ async fn strike(machine: &mut Machine, meter: &Meter, fault: Fault) -> Outcome<u
 /// Decisions in the log, and the completions in them.
 async fn decided(machine: &Machine) -> Outcome<(u64, u64)> {
     let (mut decisions, mut completions) = (0, 0);
-    let bus = connect(&machine.nats.url()).await?;
+    let bus = connect(&machine.nats.operator()).await?;
     let max_body = bus.limits.max_body_bytes;
     let read = bus.read_all("kairo.agent.>", 0, |raw| {
         if let Ok(Body::AgentDecision(decision)) = raw.read(max_body).map(|record| record.body) {

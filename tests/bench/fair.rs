@@ -111,7 +111,7 @@ pub async fn measure(wanted: &Fair) -> Outcome<Report> {
     let (_, during) = for_a_while(others, ended).await?;
     let flood = Flood { seconds: begun.elapsed().as_secs_f64(), ..flood.await?? };
     drop(listening);
-    let stages = stages::read(&connect(&machine.nats.url()).await?, FLOODED, since).await?;
+    let stages = stages::read(&connect(&machine.nats.operator()).await?, FLOODED, since).await?;
     machine.stop().await?;
     Ok(Report::new(wanted, &alone, &during, flood, stages))
 }

@@ -24,6 +24,9 @@ use futures::StreamExt;
 use kairo_core::{bus::BusConfig, subjects::EVENTS_STREAM};
 use tokio::sync::mpsc;
 
+use kairo_local::Login;
+use kairo_tests::login;
+
 use crate::{Outcome, load::Lane};
 
 pub const STREAM: &str = "FLOOR";
@@ -86,9 +89,9 @@ fn disarmed(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// Sets up the chain, and a lane for each agent.
-pub async fn lanes(url: &str, patterns: &[Pattern], agents: usize) -> Outcome<Vec<Turns>> {
+pub async fn lanes(login: &Login, patterns: &[Pattern], agents: usize) -> Outcome<Vec<Turns>> {
     let (first, rest) = patterns.split_first().ok_or("a turn without messages")?;
-    let jetstream = connect(url, "floor-client").await?;
+    let jetstream = connect(login, "floor-client").await?;
     let log = jetstream.create_stream(stream::Config {
         name: STREAM.to_owned(),
         subjects: vec!["floor.>".to_owned()],
@@ -98,7 +101,7 @@ pub async fn lanes(url: &str, patterns: &[Pattern], agents: usize) -> Outcome<Ve
     });
     let log = log.await?;
     for (number, pattern) in rest.iter().enumerate() {
-        let jetstream = connect(url, &format!("floor-hop-{}", number + 1)).await?;
+        let jetstream = connect(login, &format!("floor-hop-{}", number + 1)).await?;
         let messages = pull_from(&jetstream, hop_config(number)).await?;
         tokio::spawn(hop(jetstream, messages, number + 1, pattern.clone()));
     }
@@ -116,8 +119,8 @@ pub async fn lanes(url: &str, patterns: &[Pattern], agents: usize) -> Outcome<Ve
     Ok(lanes)
 }
 
-async fn connect(url: &str, name: &str) -> Outcome<Context> {
-    Ok(jetstream::new(async_nats::ConnectOptions::new().name(name).connect(url).await?))
+async fn connect(login: &Login, name: &str) -> Outcome<Context> {
+    Ok(jetstream::new(login::options(login).name(name).connect(&login.url).await?))
 }
 
 /// The durable consumer of one step, configured as Kairo's are.

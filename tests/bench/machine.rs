@@ -83,7 +83,7 @@ impl Machine {
         let mut options = StackOptions::new(&bins, folder.path().join("logs"));
         options.ready_deadline = READY_WITHIN;
         let mut stack = Stack::new(options);
-        stack.common().env("KAIRO_NATS__URL", nats.url());
+        stack.connect(&nats.url(), nats.users());
         for service in [Service::Projector, Service::Gateway] {
             stack.service(service).env("KAIRO_POSTGRES__URL", &database);
         }
@@ -91,6 +91,7 @@ impl Machine {
         let work = folder.path().join("work").display().to_string();
         stack.service(Service::ProcessSupervisor).env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work);
         let http = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
+        stack.provision().await?;
         Ok(Self { nats, stack, http, simulated: false, database, postgres, postgres_data, folder })
     }
 

@@ -7,6 +7,7 @@ use std::{
 
 use async_nats::jetstream;
 use kairo_core::subjects::EVENTS_STREAM;
+use kairo_tests::login;
 use sqlx::{Connection, PgConnection};
 
 use crate::{
@@ -48,7 +49,7 @@ pub struct Reading {
 
 impl Probe {
     pub async fn open(machine: &Machine) -> Outcome<Self> {
-        let client = async_nats::ConnectOptions::new().name("probe").connect(machine.nats.url()).await?;
+        let client = login::options(&machine.nats.operator()).name("probe").connect(machine.nats.url()).await?;
         let mut processes = machine.processes();
         processes.push((CLIENT, std::process::id()));
         Ok(Self {

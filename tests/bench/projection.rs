@@ -32,9 +32,9 @@ pub async fn measure(wanted: &Projection) -> Outcome<Report> {
     let recorded = record::run().await?;
     let mut machine = Machine::servers(Flushing::Default).await?;
     progress(&format!("writing {} messages, made from {} recorded ones", wanted.messages, recorded.len()));
-    let mix = fill::fill(&machine.nats.url(), &recorded, wanted.messages).await?;
+    let mix = fill::fill(&machine.nats.operator(), &recorded, wanted.messages).await?;
     progress("the floor: reading the log and inserting its bytes");
-    let floor = floor::run(&machine.nats.url(), &machine.database).await?;
+    let floor = floor::run(&machine.nats.operator(), &machine.database).await?;
     progress(&format!("{:.0} messages/s", floor.messages as f64 / floor.seconds));
     progress("projector, from nothing");
     machine.stack.start(Service::Gateway).await?;

@@ -76,7 +76,7 @@ async fn measured(machine: &Machine, probe: &mut Probe, arguments: &Arguments) -
     drop(listening);
     probe.settled().await?;
     let patterns = floor::patterns(&probe.jetstream).await?;
-    let mut bare = floor::lanes(&machine.nats.url(), &patterns, AGENTS).await?;
+    let mut bare = floor::lanes(&machine.nats.operator(), &patterns, AGENTS).await?;
     all_at_once(&mut bare, warm_up).await?;
     all_at_once(&mut chats, warm_up.max(arguments.turns / 2)).await?;
     probe.settled().await?;

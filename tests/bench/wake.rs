@@ -76,7 +76,7 @@ pub async fn measure(wanted: &Wake) -> Outcome<Report> {
     machine.stack.stop().await?;
     progress(&format!("writing a turn of each of {} agents", wanted.agents));
     let begun = Instant::now();
-    measured.filled = (fill::fill(&machine.nats.url(), &turn, wanted.agents).await?, begun.elapsed());
+    measured.filled = (fill::fill(&machine.nats.operator(), &turn, wanted.agents).await?, begun.elapsed());
     progress("starting every service on that log");
     machine.start_services(&Fleet::single(fill::SCENARIO)).await?;
     let begun = Instant::now();
@@ -98,7 +98,7 @@ pub async fn measure(wanted: &Wake) -> Outcome<Report> {
 
 impl Measured {
     async fn waking(&mut self, machine: &Machine, wanted: &Wake) -> Outcome<()> {
-        let mut watch = Watch::open(&machine.nats.url()).await?;
+        let mut watch = Watch::open(&machine.nats.operator()).await?;
         progress("publishing, while all are idle");
         let ticks = Ticks::start(machine).await?;
         sleep(QUIET).await;
@@ -125,7 +125,7 @@ impl Measured {
     }
 
     async fn takeover(&mut self, machine: &Machine, wanted: &Wake) -> Outcome<()> {
-        let mut watch = Watch::open(&machine.nats.url()).await?;
+        let mut watch = Watch::open(&machine.nats.operator()).await?;
         let orphans = chosen(wanted.agents, wanted.wakes, wanted.orphans);
         let (before, after) = orphans.split_at(orphans.len() / 2);
         let mut sent = say_to_all(machine, before).await?;
@@ -223,7 +223,7 @@ struct Ticks {
 
 impl Ticks {
     async fn start(machine: &Machine) -> Outcome<Self> {
-        let bus = connect(&machine.nats.url()).await?;
+        let bus = connect(&machine.nats.operator()).await?;
         let over = CancellationToken::new();
         let ended = over.clone();
         let running = tokio::spawn(async move {

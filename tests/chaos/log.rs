@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, BusConfig, BusError, NatsConfig},
+    bus::{Bus, BusConfig, BusError},
     event_json,
     ids::{self, Name},
     record::{Raw, Record},
@@ -16,7 +16,10 @@ use kairo_proto::{
     v1::{DecidedEvent, TaskChanged, TaskFired, agent_action::Action, decided_event::Event},
 };
 
+use kairo_local::Login;
+
 use super::{Outcome, store::published_again};
+use crate::login;
 
 /// Larger than any event may be.
 pub const MAX_BODY: usize = 1_000_000;
@@ -187,8 +190,8 @@ impl Open {
 }
 
 /// A connection of our own to nats-server, which comes back by itself.
-pub async fn connect(url: &str) -> Outcome<Bus> {
-    let nats = NatsConfig { url: url.to_owned(), ..NatsConfig::default() };
+pub async fn connect(login: &Login) -> Outcome<Bus> {
+    let nats = login::config(login);
     let instance = Name::parse(&format!("chaos-{}", ids::entering().simple()))?;
     let bus = Bus::connect(Service::Gateway, instance, &nats, &BusConfig::default()).await?;
     bus.find_log().await?;

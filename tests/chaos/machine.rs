@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use futures::future::try_join_all;
-use kairo_local::{Postgres, Service, Stack, Tools, free_port};
+use kairo_local::{Postgres, Service, Stack, Tools, Users, free_port};
 use serde_json::json;
 
 use super::{
@@ -42,6 +42,7 @@ struct Surroundings<'a> {
     folder: &'a Path,
     oracle: &'a Oracle,
     nats: String,
+    users: &'a Users,
     /// Copies of streams.
     copies: usize,
     database: String,
@@ -64,10 +65,12 @@ impl Machine {
             folder,
             oracle,
             nats: nats.url(),
+            users: nats.users(),
             copies: nats.len(),
             database: database.clone(),
             model: model.url(Service::ModelSim).unwrap_or_default().to_owned(),
         };
+        surroundings.stack(0)?.provision().await?;
         let each = SERVICES
             .into_iter()
             .flat_map(|service| gateways.iter().zip(0..).map(move |(at, index)| (service, index, at)));
@@ -126,20 +129,26 @@ async fn simulator(folder: &Path, settings: &Settings, oracle: &Oracle) -> Outco
 
 impl Surroundings<'_> {
     async fn start(&self, service: Service, index: usize, gateway: &str) -> Outcome<Replica> {
-        let mut stack = stack(self.folder, index)?;
-        stack
-            .common()
-            .env("KAIRO_NATS__URL", &self.nats)
-            .env("KAIRO_NATS__REPLICAS", self.copies.to_string())
-            // A takeover takes this long, and must be shorter than a replica is frozen.
-            .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
-            .env("KAIRO_BUS__RETRY_LONGEST_MS", "1000")
-            .env("KAIRO_TELEMETRY__LOG", "info,kairo=debug,kairo_core=debug,kairo_agent_runtime=debug");
+        let mut stack = self.stack(index)?;
         for (name, value) in self.settings(service, index, gateway) {
             stack.common().env(name, value);
         }
         stack.start(service).await?;
         Ok(Replica { service, index, stack })
+    }
+
+    /// With what all services have in common.
+    fn stack(&self, index: usize) -> Outcome<Stack> {
+        let mut stack = stack(self.folder, index)?;
+        stack.connect(&self.nats, self.users);
+        stack
+            .common()
+            .env("KAIRO_NATS__REPLICAS", self.copies.to_string())
+            // A takeover takes this long, and must be shorter than a replica is frozen.
+            .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
+            .env("KAIRO_BUS__RETRY_LONGEST_MS", "1000")
+            .env("KAIRO_TELEMETRY__LOG", "info,kairo=debug,kairo_core=debug,kairo_agent_runtime=debug");
+        Ok(stack)
     }
 
     fn settings(&self, service: Service, index: usize, gateway: &str) -> Vec<(&'static str, String)> {

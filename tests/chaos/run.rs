@@ -62,7 +62,7 @@ impl<'a> Run<'a> {
         let oracle = Oracle::start(settings.seed, folder).await?;
         let gateways = machine::gateways(settings.replicas)?;
         let machine = Machine::start(folder, settings, &oracle, &gateways).await?;
-        let bus = log::connect(&machine.nats.url()).await?;
+        let bus = log::connect(&machine.nats.operator()).await?;
         tools_are_offered(&bus).await?;
         let journal = Arc::new(Journal::create(&folder.join("faults.log"))?);
         let tables = Tables::new(gateways.clone())?;

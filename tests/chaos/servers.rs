@@ -4,11 +4,12 @@ use std::{path::Path, time::Duration};
 
 use async_nats::jetstream;
 use futures::future::select_all;
-use kairo_core::subjects::EVENTS_STREAM;
-use kairo_local::{ClusterMember, LocalError, NatsServer, Tools, free_port};
+use kairo_core::{permissions::Identity, subjects::EVENTS_STREAM};
+use kairo_local::{ClusterMember, LocalError, Login, NatsServer, Tools, Users, free_port};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Outcome, victim::Victim};
+use crate::login;
 
 /// How long it may take until a cluster that has just started answers.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
@@ -19,6 +20,7 @@ const LEADER_WITHIN: Duration = Duration::from_secs(2);
 
 pub struct Servers {
     all: Vec<NatsServer>,
+    users: Users,
     /// Asks who leads; none where there is nobody else.
     cluster: Option<jetstream::Context>,
 }
@@ -26,20 +28,25 @@ pub struct Servers {
 impl Servers {
     /// Starts so many in `folder`, and waits until they answer.
     pub async fn start(tools: &Tools, folder: &Path, servers: usize) -> Outcome<Self> {
+        let users = Users::in_dir(folder.join("users"))?;
         if servers == 1 {
-            let server = NatsServer::start(tools.nats_in(folder.join("nats"))?).await?;
-            return Ok(Self { all: vec![server], cluster: None });
+            let mut options = tools.nats_in(folder.join("nats"))?;
+            options.users = Some(users.clone());
+            let server = NatsServer::start(options).await?;
+            return Ok(Self { all: vec![server], users, cluster: None });
         }
         let ports = (0..servers).map(|_| free_port(None)).collect::<Result<Vec<_>, _>>()?;
         let mut all = Vec::new();
         for (index, port) in ports.iter().enumerate() {
             let name = name(index);
             let mut options = tools.nats_in(folder.join(&name))?;
+            options.users = Some(users.clone());
             options.cluster = Some(ClusterMember { name, port: *port, routes: ports.clone() });
             all.push(NatsServer::start(options).await?);
         }
         let urls: Vec<String> = all.iter().map(NatsServer::url).collect();
-        let client = async_nats::ConnectOptions::new().retry_on_initial_connect().connect(urls).await?;
+        let operator = all.first().map(NatsServer::operator).ok_or("no servers")?;
+        let client = login::options(&operator).retry_on_initial_connect().connect(urls).await?;
         let mut cluster = jetstream::new(client);
         cluster.set_timeout(LEADER_WITHIN);
         let deadline = Instant::now() + ANSWERS_WITHIN;
@@ -49,12 +56,23 @@ impl Servers {
             }
             sleep(ASK_AGAIN).await;
         }
-        Ok(Self { all, cluster: Some(cluster) })
+        Ok(Self { all, users, cluster: Some(cluster) })
     }
 
     /// All of them, as services are told.
     pub fn url(&self) -> String {
         self.all.iter().map(NatsServer::url).collect::<Vec<_>>().join(",")
+    }
+
+    /// All of them, as who may do everything.
+    pub fn operator(&self) -> Login {
+        let password = self.users.password(Identity::Provision).to_owned();
+        Login { url: self.url(), user: Identity::Provision.name().to_owned(), password }
+    }
+
+    /// Who may do what.
+    pub fn users(&self) -> &Users {
+        &self.users
     }
 
     /// How many copies of streams there can be.

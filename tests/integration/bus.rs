@@ -37,7 +37,7 @@ impl Server {
     }
 
     pub async fn bus(&self) -> Bus {
-        let bus = connect(&self.nats.url()).await;
+        let bus = connect(&self.nats.operator()).await;
         bus.provision().await.unwrap();
         bus
     }

@@ -40,6 +40,7 @@ mod openai;
 mod openapi;
 mod outside_events;
 mod owned;
+mod permissions;
 mod port;
 mod projections;
 mod queries;

@@ -20,6 +20,7 @@ use kairo_proto::{
     Body,
     v1::{AgentDecision, DecidedEvent, Task, TaskChanged, TaskDue, TaskScheduled, decided_event::Event},
 };
+use kairo_tests::login;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -161,14 +162,14 @@ async fn what_was_due_while_the_server_was_dead_is_due_once_when_it_is_back() {
     }
     server.nats.restart().await.unwrap();
     // Bus calls are not repeated while the connection is being made again.
-    let bus = connect(&server.nats.url()).await;
+    let bus = connect(&server.nats.operator()).await;
     expected.sort();
     let due = due_by(&bus, at).await;
     assert_eq!(tasks(&due), expected);
     assert!(due.iter().all(|(raw, _)| raw.read(MAX_BODY).unwrap().envelope.time > at));
     server.nats.kill9().await.unwrap();
     server.nats.restart().await.unwrap();
-    let bus = connect(&server.nats.url()).await;
+    let bus = connect(&server.nats.operator()).await;
     let sentinels = due_by(&bus, at).await.len() - expected.len();
     assert_eq!(sentinels, 1, "the sentinel of before");
 }
@@ -176,7 +177,7 @@ async fn what_was_due_while_the_server_was_dead_is_due_once_when_it_is_back() {
 #[tokio::test]
 async fn a_log_of_four_tokens_is_refused_and_left_as_it_is() {
     let server = Server::start().await;
-    let bus = connect(&server.nats.url()).await;
+    let bus = connect(&server.nats.operator()).await;
     let older = stream::Config {
         name: EVENTS_STREAM.to_owned(),
         subjects: ["kairo.user.>", "kairo.agent.>"].map(str::to_owned).to_vec(),
@@ -195,7 +196,7 @@ async fn a_log_of_four_tokens_is_refused_and_left_as_it_is() {
 async fn the_log_keeps_the_partitions_that_it_was_made_with() {
     let server = Server::start().await;
     let made = server.bus().await.log().unwrap().clone();
-    let nats = NatsConfig { url: server.nats.url(), partitions: 7, ..Default::default() };
+    let nats = NatsConfig { partitions: 7, ..login::config(&server.nats.operator()) };
     let other = Bus::connect(Service::Gateway, agent("other"), &nats, &BusConfig::default()).await.unwrap();
     other.provision().await.unwrap();
     assert_eq!(other.log().unwrap(), &made);

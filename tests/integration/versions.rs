@@ -5,7 +5,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use kairo_agent_runtime::SNAPSHOT_FORMAT;
 use kairo_core::{
-    bus::{Bus, BusConfig, NatsConfig},
+    bus::{Bus, BusConfig},
     envelope::{Envelope, Origin},
     ids,
     ownership::checkpoint::Checkpoint,
@@ -15,7 +15,7 @@ use kairo_core::{
     },
     vocabulary::{FIRST, READER, READER_HEADER},
 };
-use kairo_local::Service;
+use kairo_local::{Login, Service};
 use kairo_proto::{
     Body,
     v1::{
@@ -23,6 +23,7 @@ use kairo_proto::{
         decided_event::Event,
     },
 };
+use kairo_tests::login;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -164,8 +165,8 @@ async fn epoch(world: &World) -> u64 {
 }
 
 /// A replica of a build that knows nothing of epochs, as far as others see it.
-async fn old_replica(url: &str) -> tokio::task::JoinHandle<()> {
-    let (nats, limits) = (NatsConfig { url: url.to_owned(), ..Default::default() }, BusConfig::default());
+async fn old_replica(login: &Login) -> tokio::task::JoinHandle<()> {
+    let (nats, limits) = (login::config(login), BusConfig::default());
     let instance = agent("agent-runtime-old");
     let bus = Bus::connect(Core::AgentRuntime, instance.clone(), &nats, &limits).await.unwrap();
     let mut pings = bus.subscribe(STATUS_PING).await.unwrap();
@@ -183,7 +184,7 @@ async fn the_epoch_is_raised_when_no_older_replica_is_left() {
     let world = Wanted::new(USUAL).env_of_all("KAIRO_NATS__EPOCH", FIRST.to_string()).start().await;
     world.define("default").await;
     assert_eq!(epoch(&world).await, u64::from(FIRST));
-    let old = old_replica(&world.nats.url()).await;
+    let old = old_replica(&world.nats.operator()).await;
     let seen =
         async { while !lines(&kairo(&world, &["status"]).await).iter().any(|it| it.contains("agent-runtime-old")) {} };
     timeout(DEADLINE, seen).await.expect("the old replica never answered");

@@ -17,12 +17,13 @@ use std::{
 
 use async_nats::jetstream::consumer::{Info as ConsumerInfo, PullConsumer};
 use kairo_core::{
-    bus::{Bus, BusConfig, NatsConfig},
+    bus::{Bus, BusConfig},
     event_json::EventJson,
     ids::{self, Name},
     subjects::{Consumer, Service as Core},
 };
-use kairo_local::{NatsServer, Postgres, Servers, Service, Stack, Tools};
+use kairo_local::{Login, NatsServer, Postgres, Servers, Service, Stack, Tools};
+use kairo_tests::login;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -125,20 +126,21 @@ impl Wanted {
         stack.simulator(&scenario);
         stack.start(Service::ModelSim).await.unwrap();
         self.configure(&mut stack, &nats, &database, folder.path());
+        stack.provision().await.unwrap();
         let wanted = [Service::Projector, Service::ProcessSupervisor, Service::ToolRunner];
         self.start_replicas(&mut stack, &wanted).await;
         self.start_replicas(&mut stack, &[Service::AgentRuntime, Service::Router, Service::Gateway]).await;
 
-        let bus = connect(&nats.url()).await;
+        let bus = connect(&nats.operator()).await;
         let log = Log::follow(&bus);
         World { nats, postgres, database, stack, bus, log, http: reqwest::Client::new(), folder }
     }
 
     fn configure(&self, stack: &mut Stack, nats: &NatsServer, database: &str, folder: &Path) {
         let model = format!("{}/v1", stack.url(Service::ModelSim).unwrap());
+        stack.connect(&nats.url(), nats.users());
         let common = stack.common();
         common
-            .env("KAIRO_NATS__URL", nats.url())
             .env("KAIRO_NATS__PARTITIONS", "16")
             .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
             .env("KAIRO_BUS__BEAT_MS", "200")
@@ -226,6 +228,11 @@ impl World {
         (answer.status().as_u16(), answer.json().await.unwrap_or_default())
     }
 
+    /// Where nats-server has its configuration.
+    pub fn nats_folder(&self) -> PathBuf {
+        self.folder.path().join("nats")
+    }
+
     /// Where the processes of an agent run.
     pub fn workplace(&self, agent: &str) -> PathBuf {
         self.folder.path().join("work").join(agent)
@@ -280,16 +287,19 @@ impl World {
         assert!(waited.is_ok(), "{} {complaint}", consumer.cached_info().name);
     }
 
-    /// Stops everything in order, after checking that nothing is left to do, and checks that no process is left.
+    /// Stops everything in order, after checking that nothing is left to do, that nobody asked NATS for what it may not,
+    /// and that no process is left.
     pub async fn end(mut self) {
         self.settled().await;
+        self.nobody_was_refused().await;
         self.stack.stop().await.unwrap();
         no_process_is_left_in(&self.folder.path().join(WORK)).await;
     }
 }
 
-pub async fn connect(url: &str) -> Bus {
-    let nats = NatsConfig { url: url.to_owned(), ..Default::default() };
+/// With [`NatsServer::operator`], as who may do everything.
+pub async fn connect(login: &Login) -> Bus {
+    let nats = login::config(login);
     let instance = Name::parse(&format!("test-{}", ids::entering().simple())).unwrap();
     let bus = Bus::connect(Core::Gateway, instance, &nats, &BusConfig::default()).await.unwrap();
     // Where there is a log yet.

@@ -78,8 +78,8 @@ pub fn start(world: &Shared, service: Service) -> usize {
 
 /// What `main` of every service does, but for signals and probes.
 async fn serve(world: Shared, replica: usize, bus: Bus, shutdown: CancellationToken, little_memory: bool) {
-    let provisioned = kairo_core::service::waiting_for_nats(&bus, &shutdown, async || bus.provision().await).await;
-    let outcome = match provisioned {
+    let found = kairo_core::service::waiting_for_nats(&bus, &shutdown, async || bus.find_log().await).await;
+    let outcome = match found {
         Ok(Some(())) => {
             let context = Context { bus: bus.clone(), shutdown, readiness: Readiness::default() };
             run(&world, replica, bus.service, context, little_memory).await

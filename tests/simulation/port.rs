@@ -16,12 +16,9 @@ use bytes::Bytes;
 use futures::{StreamExt, future::BoxFuture, stream};
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{
-        BusError,
-        port::{
-            Asked, Cause, Connection, Delivered, Headers, Machine, Message, NoAnswer, Page, Port, Pull, Settlement,
-            Start, StoreError, StreamState, Streams, Subscription, Tail, Wire, Written,
-        },
+    bus::port::{
+        Asked, Cause, Connection, Delivered, Headers, Machine, Message, NoAnswer, Page, Port, Pull, Settlement, Start,
+        StoreError, StreamState, Streams, Subscription, Tail, Wire, Written,
     },
     record::Raw,
     subjects::Consumer,
@@ -209,10 +206,9 @@ impl Streams for Memory {
         Ok(())
     }
 
-    async fn provision(&self) -> Result<(), BusError> {
+    async fn restore(&self, _bucket: &str) -> Result<(), StoreError> {
         let made = self.ask(|world| world.provision()).await;
-        let failed = |source: Cause| BusError::Unavailable { doing: "provisioning streams", source };
-        made.ok_or_else(|| failed("no answer in time".into()))
+        made.ok_or_else(|| StoreError::Unavailable("no answer in time".into()))
     }
 }
 

@@ -9,5 +9,6 @@
 pub mod audit;
 #[path = "../chaos/mod.rs"]
 pub mod chaos;
+pub mod login;
 #[path = "../multiply.rs"]
 pub mod multiply;

@@ -1858,6 +1858,11 @@ pub struct ServiceStatus {
     /// Agents of its partitions that wait for a replica that reads newer messages.
     #[prost(message, repeated, tag = "14")]
     pub parked: ::prost::alloc::vec::Vec<ParkedAgent>,
+    /// Since it started: what NATS did not permit it, and what the server said of the last.
+    #[prost(uint64, tag = "15")]
+    pub violations: u64,
+    #[prost(string, tag = "16")]
+    pub last_violation: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ServiceStatus {
     const NAME: &'static str = "ServiceStatus";
@@ -3107,6 +3112,12 @@ pub struct ReplicaRow {
     /// Agents of its partitions that wait for a replica that reads newer messages.
     #[prost(message, repeated, tag = "14")]
     pub parked: ::prost::alloc::vec::Vec<ParkedAgent>,
+    /// How often NATS did not permit it something, since it started.
+    #[prost(uint64, tag = "15")]
+    pub violations: u64,
+    /// What NATS said of the last; empty if there was none.
+    #[prost(string, tag = "16")]
+    pub last_violation: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ReplicaRow {
     const NAME: &'static str = "ReplicaRow";
@@ -4702,6 +4713,9 @@ pub struct GetStatusResponse {
     /// The epoch in force: the newest version of messages that is written.
     #[prost(uint32, tag = "6")]
     pub epoch: u32,
+    /// How streams and consumers differ from what this version wants, each in words; see kairo provision.
+    #[prost(string, repeated, tag = "7")]
+    pub drift: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for GetStatusResponse {
     const NAME: &'static str = "GetStatusResponse";

@@ -186,25 +186,22 @@ where
     tokio::spawn(stop_on_signal(shutdown.clone()));
     let readiness = Readiness::default();
     readiness.serve(config.health(), shutdown.clone()).await?;
-    let Some(bus) = connect(service, &config, &shutdown).await? else { return Ok(()) };
+    let bus = Bus::connect(service, instance(service), config.nats(), config.bus()).await?;
     readiness.depend_on(&bus);
     bus.spawn(status::answer(bus.clone(), readiness.clone(), started));
+    let found = waiting_for_nats(&bus, &shutdown, async || {
+        let found = bus.find_log().await;
+        readiness.waits_for(found.as_ref().err().map(ToString::to_string));
+        found
+    });
+    if found.await?.is_none() {
+        return Ok(());
+    }
     let context = Context { bus: bus.clone(), shutdown: shutdown.clone(), readiness: readiness.clone() };
     let outcome = body(config, context).await;
     readiness.set(false);
     bus.close().await;
     outcome
-}
-
-/// Connects and provisions, trying until it works; `None` when told to stop meanwhile.
-async fn connect<C: ServiceConfig>(
-    service: Service,
-    config: &C,
-    shutdown: &CancellationToken,
-) -> Result<Option<Bus>, ServiceError> {
-    let bus = Bus::connect(service, instance(service), config.nats(), config.bus()).await?;
-    let provisioned = waiting_for_nats(&bus, shutdown, async || bus.provision().await).await?;
-    Ok(provisioned.map(|()| bus))
 }
 
 /// Does what a start needs of the server, trying until it answers; `None` when told to stop meanwhile.

@@ -130,12 +130,14 @@ impl Follower {
     }
 
     async fn start(&self) -> Result<Pull, async_nats::Error> {
-        let stream = self.bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+        let nats = self.bus.nats()?;
+        let stream = nats.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
         let deliver_policy = match self.since.filter(|_| self.position == 0) {
             Some(since) => DeliverPolicy::ByStartTime { start_time: parse_rfc3339(&since.to_string())? },
             None => DeliverPolicy::ByStartSequence { start_sequence: self.position + 1 },
         };
         let consumer = stream.create_consumer(pull::Config {
+            name: Some(nats.reader_name()),
             deliver_policy,
             headers_only: self.headers_only,
             ack_policy: AckPolicy::None,

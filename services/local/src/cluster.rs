@@ -147,7 +147,7 @@ fn discard(partial: &Path) -> Result<(), LocalError> {
 }
 
 /// A new random password of 122 bits, for its owner's eyes only.
-fn write_secret(path: &Path) -> Result<(), LocalError> {
+pub(crate) fn write_secret(path: &Path) -> Result<(), LocalError> {
     if path.exists() {
         fs::remove_file(path).map_err(LocalError::io("cannot remove", path))?;
     }

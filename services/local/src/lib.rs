@@ -26,10 +26,11 @@ mod process_tree;
 mod servers;
 mod stack;
 mod tools;
+mod users;
 
 pub use error::LocalError;
 pub use lock::DirLock;
-pub use nats::{ClusterMember, NatsOptions, NatsServer};
+pub use nats::{ClusterMember, NatsOptions, NatsServer, TlsFiles};
 pub use other_server::OtherServer;
 pub use port::free_port;
 pub use postgres::{PgOptions, Postgres};
@@ -37,3 +38,4 @@ pub use process::{Exit, Process, ProcessSpec};
 pub use servers::Servers;
 pub use stack::{Replica, Service, ServiceSettings, Stack, StackOptions};
 pub use tools::Tools;
+pub use users::{Login, Users};

@@ -53,6 +53,11 @@ pub(crate) fn tail(path: &Path) -> String {
     read_tail(path).unwrap_or_else(|error| format!("(no log: {error})"))
 }
 
+/// How many lines of a log hold this; none of a log that cannot be read.
+pub(crate) fn count(path: &Path, text: &str) -> usize {
+    std::fs::read_to_string(path).map_or(0, |log| log.lines().filter(|line| line.contains(text)).count())
+}
+
 fn read_tail(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();

@@ -2,19 +2,27 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kairo_events::permissions::Identity;
+use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::error::LocalError;
+use crate::log;
 use crate::port::{free_port, is_free};
 use crate::process::{Exit, Process, ProcessSpec};
+use crate::users::{Login, Users};
 
 /// The server logs this after its streams are recovered and its listener is open.
 const READY: &str = "Server is ready";
+/// And this when it has read its configuration again.
+const RELOADED: &str = "Reloaded server configuration";
 
 /// How often a server whose port somebody took in the last moment is tried on another one.
 const PORT_ATTEMPTS: usize = 5;
@@ -37,8 +45,20 @@ pub struct NatsOptions {
     pub max_payload: Option<u32>,
     /// The cluster it is part of, if any.
     pub cluster: Option<ClusterMember>,
+    /// Who may do what; if `None`, as [`Users::in_dir`] makes them in `users/` of its data. Servers of a cluster have the
+    /// same.
+    pub users: Option<Users>,
+    /// What it proves with who it is, and encrypts; without, connections are plain.
+    pub tls: Option<TlsFiles>,
     /// How long it may take to recover its streams and listen.
     pub deadline: Duration,
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
 }
 
 /// One server of a cluster on this machine.
@@ -63,6 +83,8 @@ impl NatsOptions {
             sync_always: false,
             max_payload: None,
             cluster: None,
+            users: None,
+            tls: None,
             deadline: Duration::from_secs(30),
         }
     }
@@ -72,6 +94,7 @@ impl NatsOptions {
 #[derive(Debug)]
 pub struct NatsServer {
     options: NatsOptions,
+    users: Users,
     port: u16,
     monitor_port: Option<u16>,
     process: Process,
@@ -80,6 +103,10 @@ pub struct NatsServer {
 impl NatsServer {
     /// Starts it and waits until it greets a client.
     pub async fn start(options: NatsOptions) -> Result<Self, LocalError> {
+        let users = match &options.users {
+            Some(users) => users.clone(),
+            None => Users::in_dir(options.data_dir.join("users"))?,
+        };
         let mut preferred = options.port;
         let mut attempt = 1;
         loop {
@@ -88,9 +115,9 @@ impl NatsServer {
                 true => Some(free_port(Some(port.saturating_add(1)))?),
                 false => None,
             };
-            match launch(&options, port, monitor_port).await {
+            match launch(&options, &users, port, monitor_port).await {
                 Ok(process) => {
-                    return Ok(Self { options, port, monitor_port, process });
+                    return Ok(Self { options, users, port, monitor_port, process });
                 }
                 Err(LocalError::Exited { .. })
                     if attempt < PORT_ATTEMPTS && !(is_free(port) && monitor_port.is_none_or(is_free)) =>
@@ -103,9 +130,49 @@ impl NatsServer {
         }
     }
 
-    /// `nats://127.0.0.1:PORT`; the same after a restart.
+    /// `nats://127.0.0.1:PORT`, or `tls://…`; the same after a restart.
     pub fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        format!("{}://127.0.0.1:{}", self.scheme(), self.port)
+    }
+
+    /// What a client that is no service logs in with as an identity.
+    pub fn login(&self, identity: Identity) -> Login {
+        let password = self.users.password(identity).to_owned();
+        Login { url: self.url(), user: identity.name().to_owned(), password }
+    }
+
+    /// [`NatsServer::login`] as who may do everything.
+    pub fn operator(&self) -> Login {
+        self.login(Identity::Provision)
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.options.tls.is_some() { "tls" } else { "nats" }
+    }
+
+    /// Who may do what.
+    pub fn users(&self) -> &Users {
+        &self.users
+    }
+
+    /// Has it heed other users from now on; those who are none of them any more are disconnected.
+    pub async fn reload(&mut self, users: Users) -> Result<(), LocalError> {
+        let before = log::count(self.process.log(), RELOADED);
+        write_configuration(&self.options, &users, self.port, self.monitor_port)?;
+        self.users = users;
+        self.process.signal(Signal::HUP);
+        let reloaded = async {
+            // The server says so in its log only.
+            while log::count(self.process.log(), RELOADED) == before {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(self.options.deadline, reloaded).await.map_err(|_| LocalError::NotReady {
+            name: "nats-server".to_owned(),
+            deadline: self.options.deadline,
+            log: self.process.log().to_owned(),
+            tail: log::tail(self.process.log()),
+        })
     }
 
     /// Where it serves its monitoring pages, if it was asked to.
@@ -127,7 +194,7 @@ impl NatsServer {
     pub async fn restart(&mut self) -> Result<(), LocalError> {
         self.stop(self.options.deadline).await?;
         self.process.reap();
-        self.process = launch(&self.options, self.port, self.monitor_port).await?;
+        self.process = launch(&self.options, &self.users, self.port, self.monitor_port).await?;
         Ok(())
     }
 
@@ -137,11 +204,14 @@ impl NatsServer {
     }
 }
 
-async fn launch(options: &NatsOptions, port: u16, monitor_port: Option<u16>) -> Result<Process, LocalError> {
+async fn launch(
+    options: &NatsOptions,
+    users: &Users,
+    port: u16,
+    monitor_port: Option<u16>,
+) -> Result<Process, LocalError> {
     let dir = &options.data_dir;
-    fs::create_dir_all(dir).map_err(LocalError::io("cannot create", dir))?;
-    let config = dir.join("nats.conf");
-    fs::write(&config, configuration(options, port, monitor_port)).map_err(LocalError::io("cannot write", &config))?;
+    let config = write_configuration(options, users, port, monitor_port)?;
     let mut spec = ProcessSpec::new("nats-server", &options.binary, dir.join("nats.log"))
         .args(["--config".into(), config.into_os_string()]);
     spec.ready = |line| line.contains(READY);
@@ -149,6 +219,23 @@ async fn launch(options: &NatsOptions, port: u16, monitor_port: Option<u16>) -> 
     process.ready(options.deadline).await?;
     greeting(port, options.deadline, &process).await?;
     Ok(process)
+}
+
+/// Writes its configuration file, which holds passwords, for its owner's eyes only.
+fn write_configuration(
+    options: &NatsOptions,
+    users: &Users,
+    port: u16,
+    monitor_port: Option<u16>,
+) -> Result<PathBuf, LocalError> {
+    let dir = &options.data_dir;
+    fs::create_dir_all(dir).map_err(LocalError::io("cannot create", dir))?;
+    let path = dir.join("nats.conf");
+    let text = configuration(options, port, monitor_port) + &users.authorization();
+    let written = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+    let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(LocalError::io("cannot write", &path))?;
+    Ok(path)
 }
 
 /// Reads the INFO that the server greets every client with, so that it is really us who can reach it.
@@ -165,12 +252,12 @@ async fn greeting(port: u16, deadline: Duration, process: &Process) -> Result<()
             name: "nats-server".to_owned(),
             deadline,
             log: process.log().to_owned(),
-            tail: crate::log::tail(process.log()),
+            tail: log::tail(process.log()),
         }),
     }
 }
 
-/// The text of its configuration file.
+/// The text of its configuration file, but for who may do what.
 fn configuration(options: &NatsOptions, port: u16, monitor_port: Option<u16>) -> String {
     let mut text = format!("listen: \"127.0.0.1:{port}\"\n");
     // Writing to a String cannot fail.
@@ -184,6 +271,10 @@ fn configuration(options: &NatsOptions, port: u16, monitor_port: Option<u16>) ->
         let routes: Vec<String> = routes.iter().map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
         let _ = writeln!(text, "server_name: \"{name}\"\ncluster {{\n  name: \"kairo\"");
         let _ = writeln!(text, "  listen: \"127.0.0.1:{port}\"\n  routes: [{}]\n}}", routes.join(", "));
+    }
+    if let Some(TlsFiles { certificate, key }) = &options.tls {
+        let (certificate, key) = (quoted(certificate), quoted(key));
+        let _ = writeln!(text, "tls {{\n  cert_file: {certificate}\n  key_file: {key}\n}}");
     }
     let store = quoted(&options.data_dir.join("jetstream"));
     let _ = writeln!(text, "jetstream {{\n  store_dir: {store}");

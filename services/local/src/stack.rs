@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::future::{join_all, select_all};
+use kairo_events::{permissions::Identity, subjects};
+use tokio::time::timeout;
 
 use crate::announcement::{self, Announcement};
 use crate::error::LocalError;
 use crate::process::{Exit, Process, ProcessSpec};
+use crate::users::Users;
 
 /// Kept from the services unless given to them: our own settings are not theirs, and a key belongs
 /// only where it is used.
@@ -52,7 +55,24 @@ impl Service {
             Self::Gateway => "kairo-gateway",
         }
     }
+
+    /// Who it is on NATS, if it goes there.
+    pub fn identity(self) -> Option<Identity> {
+        let service = match self {
+            Self::ModelSim => return None,
+            Self::Projector => subjects::Service::Projector,
+            Self::Router => subjects::Service::Router,
+            Self::AgentRuntime => subjects::Service::AgentRuntime,
+            Self::ToolRunner => subjects::Service::ToolRunner,
+            Self::ProcessSupervisor => subjects::Service::ProcessSupervisor,
+            Self::Gateway => subjects::Service::Gateway,
+        };
+        Some(Identity::Service(service))
+    }
 }
+
+/// The command that makes streams.
+const COMMAND: &str = "kairo";
 
 /// What all services of a stack have in common.
 #[derive(Debug, Clone)]
@@ -143,6 +163,8 @@ pub struct Stack {
     options: StackOptions,
     common: ServiceSettings,
     settings: BTreeMap<Service, ServiceSettings>,
+    /// Of `kairo provision`.
+    provisioner: ServiceSettings,
     replicas: BTreeMap<Service, Vec<Replica>>,
 }
 
@@ -156,7 +178,13 @@ impl Stack {
 
     /// Nothing runs yet.
     pub fn new(options: StackOptions) -> Self {
-        Self { options, common: ServiceSettings::default(), settings: BTreeMap::new(), replicas: BTreeMap::new() }
+        Self {
+            options,
+            common: ServiceSettings::default(),
+            settings: BTreeMap::new(),
+            provisioner: ServiceSettings::default(),
+            replicas: BTreeMap::new(),
+        }
     }
 
     /// What every process started from now on is given.
@@ -174,6 +202,41 @@ impl Stack {
     pub fn simulator(&mut self, scenario: &Path) -> &mut ServiceSettings {
         let settings = self.service(Service::ModelSim);
         settings.arg("--listen").arg("127.0.0.1:0").arg("--scenario").arg(scenario.display().to_string())
+    }
+
+    /// Has every service started from now on connect to these servers as who it is.
+    pub fn connect(&mut self, url: &str, users: &Users) {
+        self.common.env("KAIRO_NATS__URL", url);
+        let log_in = |settings: &mut ServiceSettings, identity| {
+            users.settings(identity).into_iter().for_each(|(name, value)| _ = settings.env(name, value));
+        };
+        for service in Service::ALL {
+            if let Some(identity) = service.identity() {
+                log_in(self.service(service), identity);
+            }
+        }
+        log_in(&mut self.provisioner, Identity::Provision);
+    }
+
+    /// What `kairo provision` is given; it overrides the common settings.
+    pub fn provisioner(&mut self) -> &mut ServiceSettings {
+        &mut self.provisioner
+    }
+
+    /// Makes the streams that services need, by `kairo provision`.
+    pub async fn provision(&self) -> Result<(), LocalError> {
+        let program = self.options.bin_dir.join(COMMAND);
+        let log = self.options.log_dir.join("kairo-provision.log");
+        let spec = ProcessSpec::new("kairo provision", program, log).args(["provision"]);
+        let process = Process::spawn(self.given(spec, &self.provisioner)).await?;
+        let deadline = self.options.ready_deadline;
+        let exit = match timeout(deadline, process.exited()).await {
+            Ok(Exit::Code(0)) => return Ok(()),
+            Ok(exit) => exit,
+            Err(_) => process.kill9().await?,
+        };
+        let (name, tail) = (process.name().to_owned(), process.log_tail());
+        Err(LocalError::Exited { name, exit, log: process.log().to_owned(), tail })
     }
 
     /// Starts one more replica, waits until it is ready, and returns its index.
@@ -286,13 +349,18 @@ impl Stack {
         let program = self.options.bin_dir.join(service.binary());
         let log = self.options.log_dir.join(format!("{name}.log"));
         let mut spec = ProcessSpec::new(name, program, log);
-        spec.env_hidden = HIDDEN.to_vec();
         spec.ready = announcement::is_one;
-        for settings in [Some(&self.common), self.settings.get(&service)].into_iter().flatten() {
+        let none = ServiceSettings::default();
+        Process::spawn(self.given(spec, self.settings.get(&service).unwrap_or(&none))).await
+    }
+
+    fn given(&self, mut spec: ProcessSpec, own: &ServiceSettings) -> ProcessSpec {
+        spec.env_hidden = HIDDEN.to_vec();
+        for settings in [&self.common, own] {
             spec.env.extend(settings.env.iter().cloned());
             spec = spec.args(settings.args.iter().cloned());
         }
-        Process::spawn(spec).await
+        spec
     }
 
     async fn until_ready(&self, mut process: Process) -> Result<Replica, LocalError> {

@@ -77,6 +77,7 @@ impl Reader {
             return Err(ReaderError::BeyondEnd { position, end });
         }
         let consumer = stream.create_consumer(pull::Config {
+            name: Some(nats.reader_name()),
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: position + 1 },
             ack_policy: AckPolicy::None,
             inactive_threshold: FORGOTTEN_AFTER,

@@ -8,6 +8,8 @@ use serde::Serialize;
 
 use kairo_tests::multiply::{Pattern, mix};
 
+use kairo_local::Login;
+
 use super::record::connect;
 use crate::Outcome;
 
@@ -26,8 +28,8 @@ pub struct Mix {
 }
 
 /// Writes so many messages: what services said of themselves once, and everything else again and again.
-pub async fn fill(url: &str, recorded: &[Raw], messages: u64) -> Outcome<Mix> {
-    let bus = connect(url).await?;
+pub async fn fill(login: &Login, recorded: &[Raw], messages: u64) -> Outcome<Mix> {
+    let bus = connect(login).await?;
     let patterns: Vec<Pattern> = recorded.iter().map(Pattern::of).collect();
     let mut waiting: VecDeque<PublishAckFuture> = VecDeque::new();
     let (mut written, mut bytes, mut copies) = (0, 0, 0);

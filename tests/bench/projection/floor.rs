@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 
 use super::record::connect;
 use crate::Outcome;
+use kairo_local::Login;
 
 const BATCH: usize = 5_000;
 /// Batches that were read and not written.
@@ -30,13 +31,13 @@ pub struct Floor {
     pub seconds: f64,
 }
 
-pub async fn run(url: &str, database: &str) -> Outcome<Floor> {
+pub async fn run(login: &Login, database: &str) -> Outcome<Floor> {
     let mut postgres = PgConnection::connect(database).await?;
     let make = "CREATE TABLE floor (sequence bigint, subject text, headers text, payload bytea)";
     query(make).execute(&mut postgres).await?;
     let begun = Instant::now();
     let (batches, read) = mpsc::channel(AHEAD);
-    let reading = tokio::spawn(read_all(url.to_owned(), batches));
+    let reading = tokio::spawn(read_all(login.clone(), batches));
     let messages = write_all(&mut postgres, read).await?;
     reading.await??;
     let seconds = begun.elapsed().as_secs_f64();
@@ -44,8 +45,8 @@ pub async fn run(url: &str, database: &str) -> Outcome<Floor> {
     Ok(Floor { messages, seconds })
 }
 
-async fn read_all(url: String, batches: mpsc::Sender<Vec<Raw>>) -> Outcome<()> {
-    let bus = connect(&url).await?;
+async fn read_all(login: Login, batches: mpsc::Sender<Vec<Raw>>) -> Outcome<()> {
+    let bus = connect(&login).await?;
     let log = bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
     let end = log.get_info().await?.state.last_sequence;
     let consumer = log.create_consumer(pull::Config {

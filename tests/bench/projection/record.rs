@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use kairo_core::{
-    bus::{Bus, BusConfig, NatsConfig},
+    bus::{Bus, BusConfig},
     ids::{self, Name},
     record::Raw,
     subjects::Service as Core,
 };
-use kairo_local::Service;
+use kairo_local::{Login, Service};
 use kairo_proto::v1;
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -20,7 +20,10 @@ use crate::{
     machine::{Fleet, Machine},
     probe::Probe,
 };
-use kairo_tests::multiply::{AGENT, USER};
+use kairo_tests::{
+    login,
+    multiply::{AGENT, USER},
+};
 
 /// Agents that call tools themselves, and agents that plan.
 const CALLERS: usize = 12;
@@ -55,20 +58,20 @@ pub async fn run() -> Outcome<Vec<Raw>> {
     let planners = (CALLERS..CALLERS + PLANNERS).map(|number| converse(&http, &gateway, number, "chain", PLANS));
     try_join_all(callers.chain(planners)).await?;
     Probe::open(&machine).await?.settled().await?;
-    let bus = connect(&machine.nats.url()).await?;
+    let bus = connect(&machine.nats.operator()).await?;
     let mut recorded = Vec::new();
     bus.read_all("kairo.>", 0, |raw| recorded.push(raw)).await?;
     machine.stop().await?;
     Ok(recorded)
 }
 
-pub async fn connect(url: &str) -> Outcome<Bus> {
-    connect_as(Core::Gateway, url).await
+pub async fn connect(login: &Login) -> Outcome<Bus> {
+    connect_as(Core::Gateway, login).await
 }
 
 /// The bus as a service sees it.
-pub async fn connect_as(service: Core, url: &str) -> Outcome<Bus> {
-    let nats = NatsConfig { url: url.to_owned(), ..Default::default() };
+pub async fn connect_as(service: Core, login: &Login) -> Outcome<Bus> {
+    let nats = login::config(login);
     let instance = Name::parse(&format!("bench-{}", ids::entering().simple()))?;
     let bus = Bus::connect(service, instance, &nats, &BusConfig::default()).await?;
     bus.provision().await?;

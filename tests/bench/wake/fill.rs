@@ -13,7 +13,7 @@ use kairo_core::{
     record::{Raw, Record},
     subjects::{Consumer, EVENTS_STREAM, Service as Core},
 };
-use kairo_local::Service;
+use kairo_local::{Login, Service};
 use kairo_proto::Body;
 use kairo_tests::multiply::{AGENT, Pattern, USER};
 
@@ -46,13 +46,13 @@ pub async fn record(machine: &Machine) -> Outcome<Vec<Raw>> {
     let url = machine.stack.url(Service::Gateway).unwrap_or_default().to_owned();
     let sender = Sender { agent: AGENT.to_owned(), http: machine.http.clone(), url };
     define_one(&sender, 20).await?;
-    let mut watch = Watch::open(&machine.nats.url()).await?;
+    let mut watch = Watch::open(&machine.nats.operator()).await?;
     let Said::Accepted(_) = sender.say_as(USER, "Hello, are you there?").await? else {
         return Err("the first message was refused".into());
     };
     watch.decision(AGENT, PATIENCE).await.ok_or("the recorded turn has no decision")?;
     Probe::open(machine).await?.settled().await?;
-    let bus = connect(&machine.nats.url()).await?;
+    let bus = connect(&machine.nats.operator()).await?;
     let mut turn = Vec::new();
     bus.read_all("kairo.>", 0, |raw| turn.push(raw)).await?;
     turn.retain(|raw| raw.subject.contains(AGENT) || raw.subject.contains(USER));
@@ -60,14 +60,14 @@ pub async fn record(machine: &Machine) -> Outcome<Vec<Raw>> {
 }
 
 /// Writes the turn for agents 1 to `agents`, as if everybody had dealt with it. Returns how many messages that were.
-pub async fn fill(url: &str, turn: &[Raw], agents: u32) -> Outcome<u64> {
-    let bus = connect(url).await?;
+pub async fn fill(login: &Login, turn: &[Raw], agents: u32) -> Outcome<u64> {
+    let bus = connect(login).await?;
     let patterns: Vec<Pattern> = turn.iter().map(Pattern::of).collect();
     let (bus, patterns) = (&bus, &patterns);
     let writing = stream::iter(1..=agents).map(|number| Outcome::Ok(write(bus, patterns, number)));
     writing.try_buffer_unordered(AT_ONCE).try_collect::<()>().await?;
     pass_over(bus).await?;
-    pass_over_users(url).await?;
+    pass_over_users(login).await?;
     Ok(u64::from(agents) * patterns.len() as u64)
 }
 
@@ -91,8 +91,8 @@ async fn write(bus: &Bus, patterns: &[Pattern], number: u32) -> Outcome<()> {
 }
 
 /// The router goes on behind what was written, too.
-async fn pass_over_users(url: &str) -> Outcome<()> {
-    let bus = connect_as(Core::Router, url).await?;
+async fn pass_over_users(login: &Login) -> Outcome<()> {
+    let bus = connect_as(Core::Router, login).await?;
     let end = bus.nats()?.jetstream.get_stream(EVENTS_STREAM).await?.cached_info().state.last_sequence;
     for partition in bus.log()?.partitions.all() {
         Checkpoints::open(&bus, partition).await?.write(end, Vec::new()).await?;

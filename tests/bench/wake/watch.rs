@@ -7,6 +7,8 @@ use std::{
 
 use async_nats::Subscriber;
 use futures::StreamExt;
+use kairo_local::Login;
+use kairo_tests::login;
 
 use crate::Outcome;
 
@@ -25,8 +27,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub async fn open(url: &str) -> Outcome<Self> {
-        let client = async_nats::ConnectOptions::new().name("watch").connect(url).await?;
+    pub async fn open(login: &Login) -> Outcome<Self> {
+        let client = login::options(login).name("watch").connect(&login.url).await?;
         let published = client.subscribe("kairo.agent.>").await?;
         client.flush().await?;
         Ok(Self { published, messages: BTreeMap::new(), decisions: BTreeMap::new() })

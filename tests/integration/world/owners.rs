@@ -37,6 +37,15 @@ impl World {
         tokio::time::timeout(DEADLINE, at_rest).await.expect("the owners of partitions never came to rest");
     }
 
+    /// Checks that every replica that answers was permitted all it asked NATS for.
+    pub async fn nobody_was_refused(&self) {
+        let replicas = self.replicas_there().await;
+        assert!(!replicas.is_empty(), "nobody answers");
+        for replica in replicas {
+            assert_eq!((replica.violations, replica.last_violation.as_str()), (0, ""), "{}", replica.instance);
+        }
+    }
+
     /// What every replica that answers says of itself.
     pub async fn replicas_there(&self) -> Vec<ServiceStatus> {
         let client = &self.bus.nats().unwrap().client;

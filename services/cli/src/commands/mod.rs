@@ -22,6 +22,7 @@ mod memories;
 mod orders;
 mod processes;
 mod projections;
+mod provision;
 mod recent;
 mod replay;
 mod search;
@@ -106,6 +107,7 @@ enum Command {
     Keys(keys::Arguments),
     DeadLetters(dead_letters::Arguments),
     Projections(projections::Arguments),
+    Provision(provision::Arguments),
     Replay(replay::Arguments),
 }
 
@@ -122,6 +124,7 @@ impl Arguments {
         match self.command {
             Command::Dev(arguments) => return dev::run(arguments, json).await,
             Command::Example(arguments) => return example::run(arguments, json).await,
+            Command::Provision(arguments) => return provision::run(arguments, json).await,
             _ => {}
         }
         let url = match self.url.filter(|url| !url.is_empty()) {
@@ -135,7 +138,7 @@ impl Arguments {
         };
         let session = Session { client, json };
         match self.command {
-            Command::Dev(_) | Command::Example(_) => Ok(ExitCode::SUCCESS),
+            Command::Dev(_) | Command::Example(_) | Command::Provision(_) => Ok(ExitCode::SUCCESS),
             Command::Send(arguments) => send::run(arguments, &session).await,
             Command::Chat(arguments) => chat::run(arguments, &session).await,
             Command::Events(arguments) => events::run(arguments, &session).await,

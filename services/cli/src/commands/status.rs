@@ -56,6 +56,8 @@ fn lines(status: &GetStatusResponse) -> Vec<String> {
     let mut lines = table(["service", "ready", "uptime", "version", "replica"], replicas);
     let reasons = status.services.iter().filter(|replica| !replica.not_ready_because.is_empty());
     lines.extend(reasons.map(|replica| format!("{}: {}", replica.instance, replica.not_ready_because)));
+    let refused = status.services.iter().filter(|replica| replica.violations > 0);
+    lines.extend(refused.map(violations));
     lines.extend(missing(status).into_iter().map(|name| format!("{name}: no replica is ready")));
     lines.push(String::new());
     lines.extend(table(OWNERS, status.services.iter().filter(|replica| shares(&replica.service)).map(owner)));
@@ -80,6 +82,7 @@ fn lines(status: &GetStatusResponse) -> Vec<String> {
         0 => "dead letters  none".to_owned(),
         count => format!("dead letters  {count}: see kairo dead-letters"),
     });
+    lines.extend(status.drift.iter().map(|drift| format!("differs       {drift}: see kairo provision")));
     lines
 }
 
@@ -103,6 +106,11 @@ fn owner(replica: &ReplicaRow) -> [String; 7] {
     [replica.instance.clone(), owned, waiting.to_string(), takeovers, handovers, decisions, per_decision]
 }
 
+fn violations(replica: &ReplicaRow) -> String {
+    let ReplicaRow { instance, violations, last_violation, .. } = replica;
+    format!("{instance}: nats did not permit it {violations} times, at last: {last_violation}")
+}
+
 fn parked(parked: &ParkedAgent) -> String {
     let ParkedAgent { agent, sequence, reason, waiting, .. } = parked;
     format!("{agent} is parked at {sequence}, with {waiting} waiting: {reason}")
@@ -121,6 +129,7 @@ mod tests {
                 {"service": "router", "instance": "router-1", "version": "0.1.0", "uptime_s": 5, "ready": false,
                  "not_ready_because": "the log does not take what is written: full", "takeovers": 1, "handovers": 2,
                  "partitions": [{"partition": 3, "read": 9, "waiting": 4}], "decisions": 4, "model_requests": 5,
+                 "violations": 2, "last_violation": "Permissions Violation for Publish to \"kairo.x\"",
                  "parked": [{"agent": "ann", "sequence": 7, "reader": 9, "reason": "too new", "waiting": 2}]},
             ],
             "consumers": [{"name": "router", "pending": 3, "ack_pending": 1, "redelivered": 0, "delivered": 9}],
@@ -128,6 +137,7 @@ mod tests {
             "projection": null,
             "dead_letters": 2,
             "epoch": 2,
+            "drift": ["stream KAIRO_DLQ: it is missing"],
         }))
         .unwrap()
     }
@@ -150,6 +160,8 @@ mod tests {
             "12 messages, 4 kB, up to 12, epoch 2",
             "does not answer",
             "2: see kairo dead-letters",
+            "router-1: nats did not permit it 2 times, at last: Permissions Violation for Publish to",
+            "stream KAIRO_DLQ: it is missing: see kairo provision",
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }

@@ -70,7 +70,8 @@ impl Machine {
             port: Some(plan.port.saturating_add(NATS_OFFSET)),
             ..NatsOptions::new(&plan.servers.nats, plan.place.nats())
         };
-        self.nats = Some(step("nats-server", NatsServer::start(nats), NatsServer::url).await?);
+        let nats = self.nats.insert(step("nats-server", NatsServer::start(nats), NatsServer::url).await?);
+        let users = nats.users().clone();
         let postgres = PgOptions {
             port: Some(plan.port.saturating_add(POSTGRES_OFFSET)),
             log: plan.place.logs().join("postgres.log"),
@@ -81,6 +82,7 @@ impl Machine {
         let postgres_url = postgres.create_database(DATABASE).await?;
         let wiring = Wiring {
             nats_url: self.nats_url(),
+            users,
             postgres_url,
             simulator_url: self.start_simulator(plan).await?,
             gateway_port: free_port(Some(plan.port))?,
@@ -88,6 +90,10 @@ impl Machine {
             workspaces: plan.place.workspaces(),
             secret_key: secret_key::kept(&plan.place.data_dir)?,
         };
+        for (name, value) in settings::of_provisioner(&wiring, &plan.environment) {
+            self.stack.provisioner().env(name, value);
+        }
+        step("streams", self.stack.provision(), |()| String::new()).await?;
         for service in settings::ORDER {
             for (name, value) in settings::of(service, &wiring, &plan.model, &plan.environment) {
                 self.stack.service(service).env(name, value);

@@ -5,7 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use kairo_local::{Service, ServiceSettings};
+use kairo_core::permissions::Identity;
+use kairo_local::{Service, ServiceSettings, Users};
 use serde_json::json;
 
 use super::model::Model;
@@ -32,6 +33,8 @@ pub(super) const ORDER: [Service; 6] = [
 /// Where everything is.
 pub(super) struct Wiring {
     pub(super) nats_url: String,
+    /// Who services are on it.
+    pub(super) users: Users,
     /// With its password.
     pub(super) postgres_url: String,
     pub(super) simulator_url: Option<String>,
@@ -67,10 +70,8 @@ pub(super) fn of(
         Service::Projector | Service::Gateway => search_engine(environment),
         _ => Vec::new(),
     };
-    settings.push(set("KAIRO_NATS__PARTITIONS", PARTITIONS.to_string()));
     settings.push(set("KAIRO_BUS__BEAT_MS", BEAT_MS.to_string()));
-    settings.extend(handed_on(environment));
-    settings.push(set("KAIRO_NATS__URL", wiring.nats_url.clone()));
+    settings.extend(on_nats(service.identity(), wiring, environment));
     match service {
         Service::Projector | Service::ToolRunner => {
             settings.push(set("KAIRO_POSTGRES__URL", wiring.postgres_url.clone()));
@@ -81,6 +82,27 @@ pub(super) fn of(
         }
         _ => {}
     }
+    settings
+}
+
+/// The environment of `kairo provision`.
+pub(super) fn of_provisioner(wiring: &Wiring, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    on_nats(Some(Identity::Provision), wiring, environment)
+}
+
+/// What our own environment says, and over it where NATS is and who this is there.
+fn on_nats(
+    identity: Option<Identity>,
+    wiring: &Wiring,
+    environment: &BTreeMap<String, String>,
+) -> Vec<(String, String)> {
+    let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut settings = vec![set("KAIRO_NATS__PARTITIONS", &PARTITIONS.to_string())];
+    settings.extend(handed_on(environment));
+    settings.push(set("KAIRO_NATS__URL", &wiring.nats_url));
+    // This server knows no tokens, and is on this machine.
+    settings.extend(["TOKEN", "NKEY", "TLS_CA"].map(|name| set(&format!("KAIRO_NATS__{name}"), "")));
+    settings.extend(identity.into_iter().flat_map(|identity| wiring.users.settings(identity)));
     settings
 }
 
@@ -123,6 +145,7 @@ mod tests {
     fn wiring() -> Wiring {
         Wiring {
             nats_url: "nats://127.0.0.1:1".into(),
+            users: Users::in_dir(tempfile::tempdir().unwrap().path()).unwrap(),
             postgres_url: "postgres://kairo:secret@127.0.0.1:2/kairo".into(),
             simulator_url: Some("http://127.0.0.1:3".into()),
             gateway_port: 4,
@@ -143,6 +166,7 @@ mod tests {
         let given = [
             ("KAIRO_MODELS__HEAVY__MODEL", "mine"),
             ("KAIRO_NATS__URL", "nats://elsewhere"),
+            ("KAIRO_NATS__TOKEN", "of-elsewhere"),
             ("KAIRO_URL", "http://elsewhere"),
             ("HOME", "/root"),
         ];
@@ -150,6 +174,8 @@ mod tests {
         assert_eq!(settings["KAIRO_MODELS__HEAVY__MODEL"], "mine");
         assert_eq!(settings["KAIRO_MODELS__HEAVY__BASE_URL"], "http://127.0.0.1:3/v1");
         assert_eq!(settings["KAIRO_NATS__URL"], "nats://127.0.0.1:1");
+        assert_eq!(settings["KAIRO_NATS__USER"], "agent-runtime");
+        assert!(settings["KAIRO_NATS__PASSWORD"].starts_with("file:") && settings["KAIRO_NATS__TOKEN"].is_empty());
         assert!(!settings.contains_key("KAIRO_URL") && !settings.contains_key("HOME"));
     }
 

@@ -147,7 +147,7 @@ impl Congested {
         if let Err(error) = self.read_all().await {
             tracing::debug!(%error, "congestion could not be read");
             // A restart of the server may have lost the bucket.
-            if let Err(error) = self.bus.provision().await {
+            if let Err(error) = self.bus.restore(&[CONGESTION_BUCKET]).await {
                 tracing::debug!(%error, "nor made again");
             }
         }

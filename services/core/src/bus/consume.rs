@@ -176,11 +176,15 @@ async fn drive<W: Work>(bus: &Bus, consumer: Consumer, worker: Arc<W>, in_hand: 
     while !consuming.shutdown.is_cancelled() {
         match consuming.pull().await {
             Ok(mut pull) => {
+                bus.lacking.found(consumer);
                 failures = if consuming.deliver(&mut *pull).await { 0 } else { failures + 1 };
                 hand_back(bus, &mut *pull).await;
             }
             Err(error) => {
                 tracing::warn!(consumer = consumer.name(), %error, "cannot pull, trying again");
+                if let StoreError::Unprovisioned(_) = error {
+                    bus.lacking.missed(consumer, error.to_string());
+                }
                 failures += 1;
             }
         }

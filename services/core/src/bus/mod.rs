@@ -3,7 +3,7 @@
 //! [`append`] writes (guarded or not), [`ledger`] writes at most once, [`read`] and [`follow`] look things up,
 //! [`objects`] keeps images and audio, [`consume`] drives a service, [`timers`] and [`hooks`] wait for a time and for
 //! others, [`congestion`] tells which agents take no more, [`provision`] makes streams and consumers from the table of
-//! subjects. All of it stands on [`port`], of which [`jetstream`] is the implementation that services run on.
+//! subjects, [`violations`] counts what NATS does not permit. All of it stands on [`port`], of which [`jetstream`] is the implementation that services run on.
 
 pub mod append;
 pub mod congestion;
@@ -16,6 +16,7 @@ pub mod follow;
 pub mod hooks;
 pub mod jetstream;
 pub mod kv;
+mod lacking;
 pub mod ledger;
 pub mod liveness;
 pub mod objects;
@@ -25,6 +26,7 @@ pub mod provision;
 pub mod read;
 pub mod timers;
 mod together;
+pub mod violations;
 pub mod writes;
 
 use std::{
@@ -41,7 +43,8 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use self::{
-    jetstream::JetStream,
+    jetstream::{JetStream, TLS},
+    lacking::Lacking,
     port::{Cause, Connection, NoAnswer, Port, Subscription},
 };
 use crate::{
@@ -49,6 +52,7 @@ use crate::{
     ids::Name,
     ownership::standing::Standing,
     partition::Partitions,
+    permissions::Identity,
     record::{Raw, Unreadable},
     subjects::Service,
     vocabulary::READER,
@@ -58,10 +62,19 @@ use crate::{
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NatsConfig {
-    /// One server or several, separated by commas. Default `nats://127.0.0.1:4222`.
+    /// One server or several, separated by commas: `nats://` or, encrypted, `tls://`. Default `nats://127.0.0.1:4222`.
     pub url: String,
-    /// Token to authenticate with; empty for none.
+    /// User to log in as, with `nats.password`; empty for the service's own name. Default empty.
+    pub user: String,
+    /// Password of that user; empty for none.
+    pub password: Secret,
+    /// Seed of the nkey to log in with, in place of user and password; empty for none.
+    pub nkey: Secret,
+    /// Token to log in with, where the servers know no users; empty for none.
     pub token: Secret,
+    /// PEM file of the authorities that vouch for the servers of `tls://` URLs; empty for those the system knows. Default
+    /// empty.
+    pub tls_ca: String,
     /// Longest wait for an answer of the server, in milliseconds. Default 2000.
     pub request_timeout_ms: u64,
     /// Copies of streams and buckets when they are first made: 1, 3 or 5. Default 1; 3 in production.
@@ -120,7 +133,11 @@ impl Default for NatsConfig {
     fn default() -> Self {
         Self {
             url: "nats://127.0.0.1:4222".to_owned(),
+            user: String::new(),
+            password: Secret::default(),
+            nkey: Secret::default(),
             token: Secret::default(),
+            tls_ca: String::new(),
             request_timeout_ms: 2_000,
             replicas: 1,
             partitions: 64,
@@ -154,12 +171,48 @@ impl Default for BusConfig {
 impl Validate for NatsConfig {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
+        self.check_login(&mut mistakes);
         check(&mut mistakes, "request_timeout_ms", self.request_timeout_ms, 100..=60_000, "milliseconds");
         check(&mut mistakes, "replicas", self.replicas as u64, 1..=5, "copies");
         check(&mut mistakes, "partitions", self.partitions, 1..=Partitions::MOST, "partitions");
         check(&mut mistakes, "epoch", self.epoch, 0..=READER, "as an epoch");
         check(&mut mistakes, "objects_max_bytes", self.objects_max_bytes, 1_048_576..=1_000_000_000_000_000, "bytes");
         mistakes
+    }
+}
+
+/// What the seeds of users' nkeys begin with, and their length.
+const SEED: &str = "SU";
+const SEED_CHARS: usize = 58;
+
+impl NatsConfig {
+    fn check_login(&self, mistakes: &mut Vec<Mistake>) {
+        let mut wrong = |key: &str, expected: &str, why: &str| mistakes.push(Mistake::new(key, expected, why));
+        let given = [&self.password, &self.nkey, &self.token].into_iter().filter(|secret| !secret.is_empty());
+        if given.count() > 1 {
+            wrong("password", "expected one of nats.password, nats.nkey and nats.token", "a client logs in in one way");
+        }
+        if !self.user.is_empty() && self.password.is_empty() {
+            wrong("user", "expected nats.password with it", "a user is known by a password");
+        }
+        let seed = self.nkey.expose();
+        if !seed.is_empty() && (seed.len() != SEED_CHARS || !seed.starts_with(SEED)) {
+            wrong(
+                "nkey",
+                "expected the seed of a user's nkey, 58 characters from SU on",
+                "nats-server knows its public key",
+            );
+        }
+        if self.url.contains('@') {
+            wrong("url", "expected no user or password in it", "it is shown: give them as nats.user and nats.password");
+        }
+        let encrypted = self.url.split(',').filter(|url| url.trim().starts_with(TLS)).count();
+        if encrypted != 0 && encrypted != self.url.split(',').count() {
+            wrong("url", "expected tls:// for all servers or for none", "nothing is sent in the clear by accident");
+        }
+        if encrypted == 0 && !self.tls_ca.is_empty() {
+            wrong("tls_ca", "expected tls:// in nats.url with it", "otherwise connections are not encrypted");
+        }
     }
 }
 
@@ -201,6 +254,8 @@ pub struct Bus {
     pub standing: Standing,
     /// Whether what is written reaches the log.
     pub writes: writes::Writes,
+    /// What this replica cannot take part in.
+    pub(crate) lacking: Lacking,
 }
 
 /// What tells a log from every other, kept in its stream's metadata.
@@ -248,7 +303,7 @@ impl Bus {
         nats: &NatsConfig,
         limits: &BusConfig,
     ) -> Result<Self, BusError> {
-        let connected = JetStream::connect(service, &instance, nats, limits).await;
+        let connected = JetStream::connect(Identity::Service(service), &instance, nats, limits).await;
         let port = connected.map_err(BusError::unavailable("connecting"))?;
         Ok(Self::on(Arc::new(port), service, instance, limits))
     }
@@ -263,6 +318,7 @@ impl Bus {
             log: Arc::default(),
             standing: Standing::default(),
             writes: writes::Writes::default(),
+            lacking: Lacking::default(),
         }
     }
 
@@ -323,12 +379,18 @@ impl Bus {
         self.port.connection()
     }
 
-    /// Which log this is, as [`Bus::provision`] found it.
+    /// What the server did not permit this replica so far.
+    pub fn violations(&self) -> violations::Counted {
+        self.port.violations()
+    }
+
+    /// Which log this is, as [`Bus::find_log`] found it.
     ///
     /// # Errors
     /// Before that.
     pub fn log(&self) -> Result<&LogIdentity, BusError> {
-        let unknown = || BusError::Unavailable { doing: "looking at the log", source: "it was not provisioned".into() };
+        let unknown =
+            || BusError::Unavailable { doing: "looking at the log", source: "it was not looked for yet".into() };
         self.log.get().ok_or_else(unknown)
     }
 

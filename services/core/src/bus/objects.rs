@@ -8,14 +8,14 @@
 use std::{collections::HashMap, sync::Arc};
 
 use async_nats::jetstream::{
-    object_store::{self, GetErrorKind, InfoErrorKind, ObjectInfo, ObjectMetadata, ObjectStore},
-    stream::{LastRawMessageErrorKind, StorageType},
+    object_store::{GetErrorKind, InfoErrorKind, ObjectInfo, ObjectMetadata, ObjectStore},
+    stream::LastRawMessageErrorKind,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE};
 use kairo_proto::v1::Part;
 use tokio::{io::AsyncReadExt, sync::OnceCell, time::timeout};
 
-use super::{Bus, BusError, jetstream::JetStream};
+use super::{Bus, BusError};
 use crate::{media, subjects::OBJECTS_BUCKET};
 
 /// Under which the media type is kept beside the bytes.
@@ -160,19 +160,6 @@ impl Objects {
         let nats = self.bus.nats()?;
         let open = || nats.jetstream.get_object_store(OBJECTS_BUCKET);
         self.store.get_or_try_init(open).await.map_err(|error| unavailable(OPENING, error))
-    }
-}
-
-impl JetStream {
-    /// The bucket of objects, as it is made when it is missing.
-    pub(super) fn objects(&self) -> object_store::Config {
-        object_store::Config {
-            bucket: OBJECTS_BUCKET.to_owned(),
-            max_bytes: i64::try_from(self.objects_max_bytes).unwrap_or(i64::MAX),
-            storage: StorageType::File,
-            num_replicas: self.replicas,
-            ..Default::default()
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use futures::{future::BoxFuture, stream::BoxStream};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{BusError, jetstream::JetStream};
+use super::{jetstream::JetStream, violations::Counted};
 use crate::{record::Raw, subjects::Consumer};
 
 pub use async_nats::HeaderMap as Headers;
@@ -60,14 +60,14 @@ pub trait Streams: Send + Sync {
     /// Reads what one of these filters names in order without acknowledging, from a place on and for as long as it is not dropped.
     async fn tail(&self, stream: &str, filters: &[String], start: Start) -> Result<Box<dyn Tail>, StoreError>;
 
-    /// Takes part in a durable consumer of the log, which is made when it is missing.
+    /// Takes part in a durable consumer of the log.
     async fn pull(&self, consumer: Consumer) -> Result<Box<dyn Pull>, StoreError>;
 
     /// Tells the server what came of a delivery, or that it is still being worked on. Nobody says whether it got there.
     async fn settle(&self, receipt: &str, settlement: Settlement) -> Result<(), Cause>;
 
-    /// Makes streams, buckets and durable consumers that are missing.
-    async fn provision(&self) -> Result<(), BusError>;
+    /// Makes a bucket in memory again that a server which was restarted has forgotten. One that is there stays.
+    async fn restore(&self, bucket: &str) -> Result<(), StoreError>;
 }
 
 /// What is said to whoever listens now, and the connection it is said on.
@@ -84,6 +84,11 @@ pub trait Wire: Send + Sync {
 
     /// The connection as it is now.
     fn connection(&self) -> Connection;
+
+    /// What the server did not permit so far.
+    fn violations(&self) -> Counted {
+        Counted::default()
+    }
 
     /// Hands over all that was written, and closes the connection.
     async fn close(&self);
@@ -181,6 +186,9 @@ pub enum StoreError {
     /// no leader now.
     #[error("there is no such stream, or nobody answers for it now")]
     NoStream,
+    /// A stream or durable consumer that is made beforehand is missing, or narrower than this version needs.
+    #[error("{0}: run `kairo provision`")]
+    Unprovisioned(String),
     /// No connection, or no answer in time. What was written may have been stored.
     #[error("{0}")]
     Unavailable(#[source] Cause),

@@ -147,7 +147,7 @@ impl<W: Work> Member<W> {
             Err(error) => {
                 tracing::debug!(%error, "a beat did not reach the server");
                 // Buckets in memory are gone when the only server was restarted.
-                if let Err(error) = self.bus.provision().await {
+                if let Err(error) = self.bus.restore(&[MEMBERS_BUCKET, OWNERS_BUCKET]).await {
                     tracing::debug!(%error, "cannot make sure of the buckets");
                 }
             }

@@ -40,6 +40,8 @@ impl Validate for HealthConfig {
 #[derive(Clone, Default)]
 pub struct Readiness {
     ready: Arc<watch::Sender<bool>>,
+    /// What it needs to start and has not yet.
+    waits: Arc<watch::Sender<Option<String>>>,
     url: Arc<OnceLock<String>>,
     bus: Arc<OnceLock<Bus>>,
 }
@@ -54,13 +56,19 @@ impl Readiness {
     /// Why it takes no work.
     pub fn why_not(&self) -> Option<String> {
         if !*self.ready.borrow() {
-            return Some("it has not started yet, or is stopping".to_owned());
+            let waits = self.waits.borrow().clone();
+            return waits.or_else(|| Some("it has not started yet, or is stopping".to_owned()));
         }
         let bus = self.bus.get()?;
         if !bus.connection().up {
             return Some("there is no connection to nats".to_owned());
         }
-        bus.writes.why_stalled().map(|reason| format!("the log does not take what is written: {reason}"))
+        let stalled = bus.writes.why_stalled().map(|reason| format!("the log does not take what is written: {reason}"));
+        stalled.or_else(|| bus.lacking.first())
+    }
+
+    pub(super) fn waits_for(&self, what: Option<String>) {
+        self.waits.send_replace(what);
     }
 
     pub(super) fn depend_on(&self, bus: &Bus) {

@@ -23,6 +23,7 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
     };
     while let Some(ping) = pings.next().await {
         let Some(reply) = ping.reply else { continue };
+        let violations = bus.violations();
         let status = ServiceStatus {
             service: bus.service.name().to_owned(),
             instance: bus.instance.to_string(),
@@ -38,6 +39,8 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
             model_requests: bus.standing.model_requests(),
             reader: READER,
             parked: bus.standing.parked().into_iter().take(PARKED).collect(),
+            violations: violations.count,
+            last_violation: violations.last,
         };
         let answer = Body::from(status).encode();
         if let Err(error) = bus.say(&reply, answer).await {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::Info;
+use async_nats::jetstream::{consumer::Info, context::ConsumerInfoErrorKind};
 use axum::{Json, extract::State};
 use futures::{StreamExt, future::try_join_all};
 use kairo_core::{
@@ -37,6 +37,7 @@ pub async fn get(State(gateway): State<Gateway>) -> Result<Json<Value>, Problem>
         "projection": projection,
         "dead_letters": log.dead_letters,
         "epoch": epoch,
+        "drift": log.drift,
     })))
 }
 
@@ -72,24 +73,34 @@ struct Log {
     last_sequence: u64,
     consumers: Vec<Info>,
     dead_letters: u64,
+    /// How streams and consumers differ from what is wanted.
+    drift: Vec<String>,
 }
 
 async fn log(gateway: &Gateway) -> Result<Log, async_nats::Error> {
-    let jetstream = &gateway.bus.nats()?.jetstream;
+    let nats = gateway.bus.nats()?;
+    let jetstream = &nats.jetstream;
     let stream = jetstream.get_stream_no_info(EVENTS_STREAM).await?;
     let letters = jetstream.get_stream_no_info(DLQ_STREAM).await?;
     let consumers = try_join_all(Consumer::DURABLE.map(async |consumer| {
         let stream = jetstream.get_stream_no_info(consumer.stream()).await?;
-        Ok::<_, async_nats::Error>(stream.consumer_info(consumer.name()).await?)
+        match stream.consumer_info(consumer.name()).await {
+            Ok(info) => Ok::<_, async_nats::Error>(Some(info)),
+            // That it is missing is told with the drift.
+            Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }));
-    let (events, letters, consumers) = tokio::join!(stream.get_info(), letters.get_info(), consumers);
+    let (events, letters, consumers, drift) =
+        tokio::join!(stream.get_info(), letters.get_info(), consumers, nats.drift());
     let events = events?.state;
     Ok(Log {
         messages: events.messages,
         bytes: events.bytes,
         last_sequence: events.last_sequence,
-        consumers: consumers?,
+        consumers: consumers?.into_iter().flatten().collect(),
         dead_letters: letters?.state.messages,
+        drift: drift?.iter().map(ToString::to_string).collect(),
     })
 }
 
@@ -110,6 +121,8 @@ fn service(replica: &ServiceStatus) -> Value {
         "model_requests": replica.model_requests,
         "reader": replica.reader,
         "parked": replica.parked.iter().map(parked).collect::<Vec<_>>(),
+        "violations": replica.violations,
+        "last_violation": replica.last_violation,
     })
 }
 

@@ -7,6 +7,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig, append::Outgoing, follow::Newest},
+    config::Secret,
     envelope::{Envelope, Origin},
     ids::{self, Name},
     record::Record,
@@ -15,7 +16,7 @@ use kairo_core::{
         SUPERVISORS_CONTROL, Service, TOOL_INVOKE, control_of, tail_of,
     },
 };
-use kairo_local::{NatsServer, Service as Program, Stack, Tools};
+use kairo_local::{Login, NatsServer, Service as Program, Stack, Tools};
 use kairo_proto::{
     Body,
     v1::{
@@ -49,22 +50,24 @@ impl Kairo {
         let tools = Tools::of_this_checkout().expect("scripts/setup was run");
         let nats = tools.nats_in(dir.path().join("nats")).expect("a nats-server");
         let nats = NatsServer::start(nats).await.expect("a server");
-        let config = NatsConfig { url: nats.url(), ..NatsConfig::default() };
+        let Login { url, user, password } = nats.operator();
+        let config = NatsConfig { url, user, password: Secret::new(password), ..NatsConfig::default() };
         let name = Name::parse("tool-runner-test").expect("a name");
         let bus = Bus::connect(Service::ToolRunner, name, &config, &BusConfig::default()).await.expect("a connection");
-        bus.provision().await.expect("streams");
 
         let mut stack = Stack::of_this_build(dir.path()).expect("a build");
         let work = dir.path().join("work").display().to_string();
+        stack.connect(&nats.url(), nats.users());
         stack
             .common()
-            .env("KAIRO_NATS__URL", nats.url())
             // A quarter of what a request of ours may take.
             .env("KAIRO_NATS__REQUEST_TIMEOUT_MS", "500")
             .env("KAIRO_BUS__ACK_WAIT_MS", "3000")
             .env("KAIRO_BUS__DRAIN_MS", "2000")
             .env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work)
             .env("KAIRO_PROCESS_SUPERVISOR__LIMITS__GRACE_MS", "100");
+        stack.provision().await.expect("streams");
+        bus.find_log().await.expect("a log");
         let following = CancellationToken::new();
         let agent = Name::parse("ann").expect("a name");
         let mut kairo = Self { dir, nats, bus, agent, stack, _following: following.clone().drop_guard(), following };

@@ -8,7 +8,7 @@ use kairo_core::{
     ids::{self, Name},
     subjects::{EVENTS_STREAM, Service},
 };
-use kairo_local::{NatsServer, Postgres, Servers, Service as Process, Stack, Tools};
+use kairo_local::{Login, NatsServer, Postgres, Servers, Service as Process, Stack, Tools};
 use kairo_read_model::{GENERATIONS_CHANNEL, Generation, PostgresConfig, READ_MODEL, ReadModel, Snapshot};
 use sqlx::{AssertSqlSafe, Connection, postgres::PgListener, query_scalar};
 use tempfile::TempDir;
@@ -52,15 +52,17 @@ impl World {
         let Servers { nats, postgres, database } = Servers::start(nats, postgres).await.unwrap();
 
         let mut stack = Stack::of_this_build(folder.path().join("logs")).unwrap();
+        stack.connect(&nats.url(), nats.users());
         let common = stack.common();
-        common.env("KAIRO_NATS__URL", nats.url()).env("KAIRO_POSTGRES__URL", &database);
+        common.env("KAIRO_POSTGRES__URL", &database);
         // Short, as the tests wait for it.
         common.env("KAIRO_BUS__RETRY_LONGEST_MS", "500").env("KAIRO_PROJECTOR__SESSION_TIMEOUT_MS", "1000");
         common.env("KAIRO_PROJECTOR__REBALANCE_MS", "100");
         settings.iter().for_each(|(name, value)| _ = common.env(*name, *value));
+        stack.provision().await.unwrap();
         stack.start(Process::Projector).await.unwrap();
 
-        let bus = connect(&nats.url()).await;
+        let bus = connect(nats.operator()).await;
         let config = PostgresConfig { url: Secret::new(database), ..Default::default() };
         let model = ReadModel::open(&config).unwrap();
         sqlx::raw_sql(TELL).execute(model.pool()).await.unwrap();
@@ -228,10 +230,11 @@ pub const TELL: &str = "
     CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('moved', ''); RETURN NEW; END $$;
     CREATE TRIGGER moved AFTER UPDATE ON positions FOR EACH ROW EXECUTE FUNCTION tell();";
 
-async fn connect(url: &str) -> Bus {
-    let nats = NatsConfig { url: url.to_owned(), ..Default::default() };
+async fn connect(login: Login) -> Bus {
+    let Login { url, user, password } = login;
+    let nats = NatsConfig { url, user, password: Secret::new(password), ..Default::default() };
     let instance = Name::parse(&format!("test-{}", ids::entering().simple())).unwrap();
     let bus = Bus::connect(Service::Gateway, instance, &nats, &BusConfig::default()).await.unwrap();
-    bus.provision().await.unwrap();
+    bus.find_log().await.unwrap();
     bus
 }

@@ -7,12 +7,13 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig, append::Outgoing},
+    config::Secret,
     envelope::{Envelope, Origin},
     ids::{self, Name},
     record::{Raw, Record},
     subjects::{AGENT_DECISION, EVENTS_STREAM, Route, Service, TOOL_INVOKE},
 };
-use kairo_local::{NatsServer, Service as Program, Stack, Tools};
+use kairo_local::{Login, NatsServer, Service as Program, Stack, Tools};
 use kairo_proto::{
     Body,
     v1::{
@@ -62,17 +63,17 @@ impl Kairo {
         let dir = tempfile::tempdir().unwrap();
         let tools = Tools::of_this_checkout().expect("run ./scripts/test");
         let nats = NatsServer::start(tools.nats_in(dir.path().join("nats")).unwrap()).await.unwrap();
-        let config = NatsConfig { url: nats.url(), ..NatsConfig::default() };
+        let Login { url, user, password } = nats.operator();
+        let config = NatsConfig { url, user, password: Secret::new(password), ..NatsConfig::default() };
         let name = Name::parse("agent-runtime-test").unwrap();
         let bus = Bus::connect(Service::AgentRuntime, name, &config, &BusConfig::default()).await.unwrap();
-        bus.provision().await.unwrap();
         let site = TcpListener::bind("127.0.0.1:0").await.unwrap();
 
         let mut stack = Stack::of_this_build(dir.path()).unwrap();
         let hosts = json!([site.local_addr().unwrap().to_string()]).to_string();
+        stack.connect(&nats.url(), nats.users());
         stack
             .common()
-            .env("KAIRO_NATS__URL", nats.url())
             .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
             .env("KAIRO_BUS__DRAIN_MS", "1000")
             .env("KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", hosts)
@@ -80,6 +81,8 @@ impl Kairo {
         for (name, value) in env {
             stack.common().env(*name, value.clone());
         }
+        stack.provision().await.unwrap();
+        bus.find_log().await.unwrap();
         stack.start_all(&[(RUNNER, replicas)]).await.unwrap();
         Self { bus, agent: Name::parse("ann").unwrap(), stack, site, _nats: nats, dir }
     }

@@ -9,7 +9,7 @@ use futures::StreamExt;
 
 use super::JetStream;
 use crate::{
-    bus::port::{Cause, Delivered, Pull, Settlement},
+    bus::port::{Cause, Delivered, Pull, Settlement, StoreError},
     record::Raw,
     subjects::Consumer,
 };
@@ -23,15 +23,16 @@ struct DurablePull {
 }
 
 impl JetStream {
-    pub(super) async fn join(&self, consumer: Consumer) -> Result<Box<dyn Pull>, Cause> {
-        let durable = self.provision_consumer(consumer).await?;
+    pub(super) async fn join(&self, consumer: Consumer) -> Result<Box<dyn Pull>, StoreError> {
+        let durable = self.joined(consumer).await?;
         let messages = durable
             .stream()
             .max_messages_per_batch(self.limits.pull_batch)
             .expires(PULL_EXPIRES)
             .heartbeat(PULL_HEARTBEAT)
             .messages();
-        Ok(Box::new(DurablePull { messages: messages.await? }))
+        let messages = messages.await.map_err(|error| StoreError::Unavailable(error.into()))?;
+        Ok(Box::new(DurablePull { messages }))
     }
 
     pub(super) async fn acknowledge(&self, receipt: &str, settlement: Settlement) -> Result<(), Cause> {

@@ -2,6 +2,8 @@
 
 mod batch;
 mod durable;
+mod login;
+mod provision;
 mod publish;
 mod read;
 mod tail;
@@ -15,11 +17,14 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use self::batch::Inboxes;
+pub use self::login::TLS;
 use super::{
     BusConfig, NatsConfig,
     port::{Cause, Machine, Port},
+    provision::wanted::Wanted,
+    violations::Violations,
 };
-use crate::{ids, ids::Name, subjects::Service};
+use crate::{ids, ids::Name, permissions::Identity};
 
 /// A replica's one connection.
 #[derive(Clone, Debug)]
@@ -27,33 +32,30 @@ pub struct JetStream {
     pub client: async_nats::Client,
     pub jetstream: Context,
     pub(super) limits: BusConfig,
-    pub(super) replicas: usize,
-    /// As configured: what holds is what the log says.
-    pub(super) partitions: u32,
-    pub(super) epoch: u32,
-    pub(super) objects_max_bytes: u64,
     pub(super) request_timeout: Duration,
+    /// Who this is, unlike everybody else.
+    instance: Name,
+    wanted: Wanted,
+    violations: Violations,
     inboxes: Inboxes,
 }
 
 impl JetStream {
     /// Connects, waiting for as long as it takes: a service that starts before its server is not an error.
     pub async fn connect(
-        service: Service,
+        identity: Identity,
         instance: &Name,
         nats: &NatsConfig,
         limits: &BusConfig,
     ) -> Result<Self, Cause> {
         let timeout = Duration::from_millis(nats.request_timeout_ms);
-        let mut options = async_nats::ConnectOptions::new()
-            .name(format!("kairo-{}-{instance}", service.name()))
+        let violations = Violations::default();
+        let options = login::options(identity, nats, &violations)?
+            .name(format!("kairo-{}-{instance}", identity.name()))
             .request_timeout(Some(timeout))
             .ping_interval(Duration::from_secs(5))
             .retry_on_initial_connect()
             .reconnect_delay_callback(|attempts| Duration::from_millis((50 << attempts.min(5)) as u64));
-        if !nats.token.expose().is_empty() {
-            options = options.token(nats.token.expose().to_owned());
-        }
         let servers: Vec<&str> = nats.url.split(',').map(str::trim).collect();
         let client = options.connect(servers).await?;
         let jetstream = ContextBuilder::new().timeout(timeout).ack_timeout(timeout).build(client.clone());
@@ -61,13 +63,18 @@ impl JetStream {
             client,
             jetstream,
             limits: limits.clone(),
-            replicas: nats.replicas,
-            partitions: nats.partitions,
-            epoch: nats.epoch,
-            objects_max_bytes: nats.objects_max_bytes,
             request_timeout: timeout,
+            instance: instance.clone(),
+            wanted: Wanted::new(nats, limits),
+            violations,
             inboxes: Inboxes::default(),
         })
+    }
+
+    /// A name for a consumer that nobody else reads by. It stands in the subject of the request that makes it, which is
+    /// how NATS knows that it is none of those that replicas share.
+    pub fn reader_name(&self) -> String {
+        format!("{}-{}", self.instance, ids::entering().simple())
     }
 }
 

@@ -6,7 +6,7 @@ use async_nats::{
         ErrorCode,
         message::StreamMessage,
         response::Response,
-        stream::{DirectGetError, DirectGetErrorKind, RawMessageError, RawMessageErrorKind, Stream},
+        stream::{DirectGetError, DirectGetErrorKind, Info, RawMessageError, RawMessageErrorKind, Stream},
     },
 };
 use async_trait::async_trait;
@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use super::{JetStream, batch::BatchGet};
 use crate::{
-    bus::BusError,
     bus::port::{
         Asked, Cause, Message, Page, Pull, Settlement, Start, StoreError, StreamState, Streams, Tail, Written,
     },
@@ -76,8 +75,14 @@ impl Streams for JetStream {
     }
 
     async fn state(&self, stream: &str) -> Result<StreamState, StoreError> {
-        let info = self.stream(stream).await?.get_info().await;
-        let info = info.map_err(|error| StoreError::Unavailable(error.into()))?;
+        let info = match self.jetstream.request(format!("STREAM.INFO.{stream}"), &json!({})).await {
+            Ok(Response::Ok::<Info>(info)) => info,
+            Ok(Response::Err { error }) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                return Err(StoreError::NoStream);
+            }
+            Ok(Response::Err { error }) => return Err(StoreError::Unavailable(error.into())),
+            Err(error) => return Err(StoreError::Unavailable(error.into())),
+        };
         Ok(StreamState {
             created: server_time(info.created.unix_timestamp_nanos()),
             metadata: info.config.metadata.into_iter().collect(),
@@ -91,15 +96,15 @@ impl Streams for JetStream {
     }
 
     async fn pull(&self, consumer: Consumer) -> Result<Box<dyn Pull>, StoreError> {
-        self.join(consumer).await.map_err(StoreError::Unavailable)
+        self.join(consumer).await
     }
 
     async fn settle(&self, receipt: &str, settlement: Settlement) -> Result<(), Cause> {
         self.acknowledge(receipt, settlement).await
     }
 
-    async fn provision(&self) -> Result<(), BusError> {
-        self.provision_all().await
+    async fn restore(&self, bucket: &str) -> Result<(), StoreError> {
+        self.restore_bucket(bucket).await
     }
 }
 

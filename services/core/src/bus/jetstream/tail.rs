@@ -55,6 +55,7 @@ impl JetStream {
         };
         let source = self.stream(stream).await?;
         let consumer = source.create_consumer(pull::Config {
+            name: Some(self.reader_name()),
             deliver_policy,
             ack_policy: AckPolicy::None,
             filter_subjects: filters.to_vec(),

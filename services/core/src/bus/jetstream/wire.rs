@@ -8,7 +8,10 @@ use bytes::Bytes;
 use futures::StreamExt;
 
 use super::JetStream;
-use crate::bus::port::{Cause, Connection, Headers, Heard, NoAnswer, Subscription, Wire};
+use crate::bus::{
+    port::{Cause, Connection, Headers, Heard, NoAnswer, Subscription, Wire},
+    violations::Counted,
+};
 
 #[async_trait]
 impl Wire for JetStream {
@@ -50,6 +53,10 @@ impl Wire for JetStream {
     fn connection(&self) -> Connection {
         let up = self.client.connection_state() == State::Connected;
         Connection { up, number: self.client.statistics().connects.load(Ordering::Relaxed) }
+    }
+
+    fn violations(&self) -> Counted {
+        self.violations.so_far()
     }
 
     async fn close(&self) {

@@ -1,0 +1,137 @@
+//! `kairo provision`
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::Args;
+use kairo_core::{
+    bus::{
+        BusConfig, BusError, NatsConfig,
+        jetstream::JetStream,
+        provision::{Done, Drift, Part},
+    },
+    config::{self, Mistake, Validate},
+    ids::{self, Name},
+    permissions::Identity,
+    service::section,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::{Error, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo provision            make what is missing, before services of a new version start
+  kairo provision --check    only tell how what is there differs from what is wanted
+
+Configured like services, by --config, KAIRO_CONFIG and KAIRO_NATS__…, KAIRO_BUS__…; the user is `provision` unless
+nats.user names another. What is there already stays as it is, except that streams take, and consumers are delivered,
+what this version adds.
+
+Exit status: 0 if all is there (with --check: and nothing differs), 64 for a bad configuration, else 1.";
+
+/// Between two times that the servers are asked.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Make the streams, buckets and consumers that services need
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The file that configures services
+    #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Change nothing, and tell how what is there differs
+    #[arg(long)]
+    check: bool,
+    /// How long the servers may take to answer
+    #[arg(long, default_value = "60s", value_parser = super::duration, value_name = "TIME")]
+    wait: Duration,
+}
+
+/// What of the services' configuration concerns streams.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Settings {
+    nats: NatsConfig,
+    bus: BusConfig,
+}
+
+impl Validate for Settings {
+    fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        section(&mut mistakes, "nats", &self.nats);
+        section(&mut mistakes, "bus", &self.bus);
+        mistakes
+    }
+}
+
+pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
+    let file = arguments.config.map(|file| ["--config".to_owned(), file.display().to_string()]);
+    let settings: Settings = match config::load(file.into_iter().flatten(), config::environment()) {
+        Ok(settings) => settings,
+        Err(error) => {
+            eprintln!("kairo provision: {error}");
+            return Ok(ExitCode::from(config::EXIT_STATUS));
+        }
+    };
+    let deadline = Instant::now() + arguments.wait;
+    let nats = connect(&settings).await?;
+    let done = match arguments.check {
+        true => Vec::new(),
+        false => in_time(deadline, async || nats.provision().await).await?,
+    };
+    let drift = in_time(deadline, async || nats.drift().await).await?;
+    tell(&done, &drift, json)?;
+    Ok(if arguments.check && !drift.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn connect(settings: &Settings) -> Result<JetStream, Error> {
+    let failed = |error: String| Error::Advice(format!("cannot connect to nats: {error}"));
+    let name =
+        Name::parse(&format!("provision-{}", ids::entering().simple())).map_err(|error| failed(error.to_string()))?;
+    let connected = JetStream::connect(Identity::Provision, &name, &settings.nats, &settings.bus).await;
+    connected.map_err(|error| failed(error.to_string()))
+}
+
+/// Asks until there is an answer: servers that have just started may need a moment.
+async fn in_time<T>(deadline: Instant, mut ask: impl AsyncFnMut() -> Result<T, BusError>) -> Result<T, Error> {
+    loop {
+        match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(BusError::Unavailable { .. }) if Instant::now() < deadline => sleep(ASK_AGAIN).await,
+            Err(error @ BusError::Unavailable { .. }) => {
+                return Err(Error::Advice(format!(
+                    "{error}; look whether nats.url is reached, and whether nats.user may make streams"
+                )));
+            }
+            Err(error) => return Err(Error::Advice(error.to_string())),
+        }
+    }
+}
+
+fn tell(done: &[(Part, Done)], drift: &[Drift], json: bool) -> Result<(), Error> {
+    if json {
+        let done = done.iter().map(|(part, done)| json!({ "part": part.to_string(), "done": word(*done) }));
+        let drift = drift.iter().map(|drift| json!({ "part": drift.part.to_string(), "problem": drift.problem }));
+        terminal::json(&json!({ "done": done.collect::<Vec<_>>(), "drift": drift.collect::<Vec<_>>() }))?;
+        return Ok(());
+    }
+    for (part, done) in done {
+        terminal::line(format!("{} {part}", word(*done)))?;
+    }
+    for drift in drift {
+        terminal::line(format!("differs: {drift}"))?;
+    }
+    if done.is_empty() && drift.is_empty() {
+        terminal::line("everything is there")?;
+    }
+    Ok(())
+}
+
+fn word(done: Done) -> &'static str {
+    match done {
+        Done::Made => "made",
+        Done::Widened => "widened",
+    }
+}

@@ -1,0 +1,341 @@
+//! The streams and consumers that Kairo needs, made from the table of subjects, and how those that are there differ.
+//!
+//! A bucket is a stream, and declared here as one, so that all are made, looked at and compared alike.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use async_nats::jetstream::{
+    consumer::{self, AckPolicy, pull},
+    stream::{self, DiscardPolicy, Source, StorageType, SubjectTransform},
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{EPOCH, LOG_ID, PARTITIONS};
+use crate::{
+    bus::{BusConfig, NatsConfig, congestion},
+    subjects::{
+        CONGESTION_BUCKET, Consumer, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_BUCKET, KEYS_BUCKET,
+        MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TASK_DUE, TICKETS_BUCKET, TIMERS_STREAM,
+        TIMERS_SUBJECTS, WITHOUT_PARTITION,
+    },
+    vocabulary::READER,
+};
+
+/// How long a member is listed that says nothing any more. Owners are listed for ever: their keys are not renewed.
+const MEMBERS_LIFETIME: Duration = Duration::from_secs(120);
+/// Within this window the same event id is written once.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+/// How long the mark stays that the server leaves where an entry of a bucket expired.
+const EXPIRY_MARK: Duration = Duration::from_secs(60);
+/// What is kept of each API key: who was given it, and that it was revoked.
+const KEYS_HISTORY: i64 = 8;
+/// Room for tickets, of which each takes some 300 bytes.
+const TICKETS_BYTES: i64 = 64 * 1024 * 1024;
+/// Dead letters kept.
+const DEAD_LETTERS: i64 = 100_000;
+/// What of a stream's configuration is compared, by the server's names; the rest is for operators to choose.
+const COMPARED: [&str; 20] = [
+    "storage",
+    "retention",
+    "num_replicas",
+    "max_msgs",
+    "max_msgs_per_subject",
+    "max_bytes",
+    "max_age",
+    "discard",
+    "allow_direct",
+    "deny_delete",
+    "deny_purge",
+    "allow_rollup_hdrs",
+    "allow_msg_ttl",
+    "allow_msg_schedules",
+    "sources",
+    "mirror",
+    "republish",
+    "subject_transform",
+    "sealed",
+    "no_ack",
+];
+
+/// As configured: what holds of a log that is there is what it says.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    replicas: usize,
+    partitions: u32,
+    epoch: u32,
+    objects_max_bytes: u64,
+    ack_wait: Duration,
+    max_ack_pending: u64,
+}
+
+impl Wanted {
+    pub fn new(nats: &NatsConfig, limits: &BusConfig) -> Self {
+        Self {
+            replicas: nats.replicas,
+            partitions: nats.partitions,
+            epoch: nats.epoch,
+            objects_max_bytes: nats.objects_max_bytes,
+            ack_wait: Duration::from_millis(limits.ack_wait_ms),
+            max_ack_pending: limits.max_ack_pending,
+        }
+    }
+
+    /// Of a log that is there already.
+    pub fn of_partitions(&self, partitions: u32) -> Self {
+        Self { partitions, ..self.clone() }
+    }
+
+    /// Every stream. The log comes last: who finds it finds the others.
+    pub fn streams(&self) -> Vec<stream::Config> {
+        vec![
+            self.timers(),
+            self.dead_letters(),
+            stream::Config { storage: StorageType::File, ..self.bucket(SNAPSHOTS_BUCKET) },
+            // Whoever is there writes again what a server that was restarted has forgotten.
+            stream::Config { max_age: MEMBERS_LIFETIME, ..self.bucket(MEMBERS_BUCKET) },
+            self.bucket(OWNERS_BUCKET),
+            // Entries that are not refreshed expire.
+            stream::Config { max_age: congestion::LIFETIME, ..self.bucket(CONGESTION_BUCKET) },
+            // Entries of tasks that are over expire.
+            expiring(stream::Config { storage: StorageType::File, ..self.bucket(HOOKS_BUCKET) }),
+            stream::Config {
+                storage: StorageType::File,
+                max_messages_per_subject: KEYS_HISTORY,
+                ..self.bucket(KEYS_BUCKET)
+            },
+            // Entries expire by themselves.
+            expiring(stream::Config {
+                storage: StorageType::File,
+                max_bytes: TICKETS_BYTES,
+                ..self.bucket(TICKETS_BUCKET)
+            }),
+            self.objects(),
+            self.events(),
+        ]
+    }
+
+    /// Timers that are set, and what they say when they go off.
+    fn timers(&self) -> stream::Config {
+        stream::Config {
+            name: TIMERS_STREAM.to_owned(),
+            subjects: TIMERS_SUBJECTS.map(str::to_owned).to_vec(),
+            storage: StorageType::File,
+            num_replicas: self.replicas,
+            allow_direct: true,
+            allow_message_schedules: true,
+            allow_message_ttl: true,
+            // The server adds it where it goes by schedules.
+            allow_rollup: true,
+            ..Default::default()
+        }
+    }
+
+    fn events(&self) -> stream::Config {
+        stream::Config {
+            name: EVENTS_STREAM.to_owned(),
+            subjects: EVENTS_SUBJECTS.map(str::to_owned).to_vec(),
+            storage: StorageType::File,
+            num_replicas: self.replicas,
+            allow_direct: true,
+            deny_delete: true,
+            deny_purge: true,
+            duplicate_window: DUPLICATE_WINDOW,
+            // Never allow messages of the log to expire: those of timers bear a lifetime that is meant for another stream.
+            allow_message_ttl: false,
+            sources: Some(vec![due_tasks()]),
+            // What cannot be kept is refused, so that whoever writes it knows.
+            discard: DiscardPolicy::New,
+            subject_transform: Some(self.with_partition()),
+            metadata: HashMap::from([
+                (LOG_ID.to_owned(), Uuid::new_v4().to_string()),
+                (PARTITIONS.to_owned(), self.partitions.to_string()),
+                (EPOCH.to_owned(), if self.epoch == 0 { READER } else { self.epoch }.to_string()),
+            ]),
+            ..Default::default()
+        }
+    }
+
+    /// Adds their owner's partition to what other systems publish.
+    fn with_partition(&self) -> SubjectTransform {
+        SubjectTransform {
+            source: WITHOUT_PARTITION.to_owned(),
+            destination: format!(
+                "kairo.system.{{{{wildcard(1)}}}}.{{{{wildcard(2)}}}}.{{{{partition({},1)}}}}",
+                self.partitions
+            ),
+        }
+    }
+
+    fn dead_letters(&self) -> stream::Config {
+        stream::Config {
+            name: DLQ_STREAM.to_owned(),
+            subjects: vec![
+                "kairo.dlq.>".to_owned(),
+                format!("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{EVENTS_STREAM}.>"),
+            ],
+            storage: StorageType::File,
+            num_replicas: self.replicas,
+            max_messages: DEAD_LETTERS,
+            allow_direct: true,
+            duplicate_window: DUPLICATE_WINDOW,
+            ..Default::default()
+        }
+    }
+
+    /// A bucket in memory of one value a key, as the client library would make it.
+    fn bucket(&self, name: &str) -> stream::Config {
+        stream::Config {
+            name: format!("KV_{name}"),
+            subjects: vec![format!("$KV.{name}.>")],
+            max_messages_per_subject: 1,
+            storage: StorageType::Memory,
+            num_replicas: self.replicas,
+            allow_rollup: true,
+            deny_delete: true,
+            allow_direct: true,
+            discard: DiscardPolicy::New,
+            ..Default::default()
+        }
+    }
+
+    fn objects(&self) -> stream::Config {
+        stream::Config {
+            name: format!("OBJ_{OBJECTS_BUCKET}"),
+            subjects: vec![format!("$O.{OBJECTS_BUCKET}.C.>"), format!("$O.{OBJECTS_BUCKET}.M.>")],
+            max_bytes: i64::try_from(self.objects_max_bytes).unwrap_or(i64::MAX),
+            storage: StorageType::File,
+            num_replicas: self.replicas,
+            allow_rollup: true,
+            allow_direct: true,
+            discard: DiscardPolicy::New,
+            ..Default::default()
+        }
+    }
+
+    pub fn consumer(&self, consumer: Consumer) -> pull::Config {
+        pull::Config {
+            durable_name: Some(consumer.name().to_owned()),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: self.ack_wait,
+            max_ack_pending: i64::try_from(self.max_ack_pending).unwrap_or(i64::MAX),
+            // Naks count as deliveries, so attempts are counted by the consumer loop instead.
+            max_deliver: -1,
+            filter_subjects: consumer.filters(),
+            ..Default::default()
+        }
+    }
+}
+
+/// Entries of a bucket may have a lifetime.
+fn expiring(bucket: stream::Config) -> stream::Config {
+    stream::Config { allow_message_ttl: true, subject_delete_marker_ttl: Some(EXPIRY_MARK), ..bucket }
+}
+
+/// What the log takes from the timers. The subject is the same in both streams: with a subject transform the server would
+/// read all of the log when it starts after a crash, to find out what it has already (22 s for 300 000 messages, instead
+/// of 0.3 s).
+fn due_tasks() -> Source {
+    Source { name: TIMERS_STREAM.to_owned(), filter_subject: Some(TASK_DUE.stored_filter()), ..Default::default() }
+}
+
+/// How a stream differs from what is wanted, each in words.
+pub fn differences(wanted: &stream::Config, there: &stream::Config) -> Vec<String> {
+    let mut found: Vec<String> =
+        missing(&wanted.subjects, &there.subjects).map(|subject| format!("it does not take {subject}")).collect();
+    let (Ok(wanted), Ok(there)) = (serde_json::to_value(wanted), serde_json::to_value(there)) else { return found };
+    let differing = COMPARED.into_iter().filter_map(|name| {
+        let (wanted, there) = (told(&wanted, name), told(&there, name));
+        (wanted != there).then(|| format!("{name} is {there}, not {wanted}"))
+    });
+    found.extend(differing);
+    found
+}
+
+/// How a consumer differs from what is wanted, each in words.
+pub fn consumer_differences(wanted: &pull::Config, there: &consumer::Config) -> Vec<String> {
+    let mut found: Vec<String> = undelivered(&wanted.filter_subjects, there)
+        .into_iter()
+        .map(|subject| format!("it is not delivered {subject}"))
+        .collect();
+    if there.ack_wait != wanted.ack_wait {
+        let (there, wanted) = (there.ack_wait.as_millis(), wanted.ack_wait.as_millis());
+        found.push(format!("its ack wait is {there} ms, not {wanted} ms (bus.ack_wait_ms)"));
+    }
+    if there.max_ack_pending != wanted.max_ack_pending {
+        let (there, wanted) = (there.max_ack_pending, wanted.max_ack_pending);
+        found.push(format!("it may have {there} messages out, not {wanted} (bus.max_ack_pending)"));
+    }
+    if there.ack_policy != wanted.ack_policy || there.max_deliver != wanted.max_deliver {
+        found.push("it does not deliver again until acknowledged".to_owned());
+    }
+    found
+}
+
+/// What it is to be delivered and is not; without any filter it is delivered everything.
+pub fn undelivered(wanted: &[String], there: &consumer::Config) -> Vec<String> {
+    let has = filters(there);
+    if has.is_empty() {
+        return Vec::new();
+    }
+    wanted.iter().filter(|subject| !has.contains(*subject)).cloned().collect()
+}
+
+/// The subjects that a consumer is delivered.
+pub fn filters(there: &consumer::Config) -> BTreeSet<String> {
+    let all = there.filter_subjects.iter().chain([&there.filter_subject]);
+    all.filter(|filter| !filter.is_empty()).cloned().collect()
+}
+
+fn missing<'a>(wanted: &'a [String], there: &'a [String]) -> impl Iterator<Item = &'a String> {
+    wanted.iter().filter(|subject| !there.contains(subject))
+}
+
+/// A setting as it is told: what is not set, false, or without a limit, is nothing.
+fn told(config: &Value, name: &str) -> Value {
+    match config.get(name) {
+        None | Some(Value::Null | Value::Bool(false)) => Value::Null,
+        Some(Value::Number(number)) if number.as_i64().is_some_and(|number| number <= 0) => Value::Null,
+        Some(value) => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subjects::STREAMS;
+
+    fn wanted() -> Wanted {
+        Wanted::new(&NatsConfig::default(), &BusConfig::default())
+    }
+
+    #[test]
+    fn every_stream_that_is_listed_is_made() {
+        let made: BTreeSet<String> = wanted().streams().into_iter().map(|stream| stream.name).collect();
+        assert_eq!(made, STREAMS.map(str::to_owned).into());
+    }
+
+    #[test]
+    fn what_is_missing_or_added_is_told_by_its_name() {
+        let log = wanted().events();
+        assert!(differences(&log, &log).is_empty());
+        let mut other = log.clone();
+        other.subjects.pop();
+        other.deny_delete = false;
+        other.max_bytes = 7;
+        let told = differences(&log, &other).join("; ");
+        assert_eq!(told, "it does not take kairo.system.>; max_bytes is 7, not null; deny_delete is null, not true");
+    }
+
+    #[test]
+    fn a_consumer_without_filters_is_delivered_everything() {
+        let needed = wanted().consumer(Consumer::ToolRunner);
+        let mut there = consumer::Config::default();
+        assert!(undelivered(&needed.filter_subjects, &there).is_empty());
+        there.filter_subject = "kairo.user.*.message.*".to_owned();
+        assert_eq!(undelivered(&needed.filter_subjects, &there), ["kairo.agent.*.decision.*"]);
+    }
+}

@@ -1,0 +1,25 @@
+//! What NATS did not permit this replica, counted: it asks only for what it may, so each is a mistake, or a break-in.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Counted since the replica started. Cloning it is cheap.
+#[derive(Clone, Debug, Default)]
+pub struct Violations(Arc<Mutex<Counted>>);
+
+/// How many there were, and what the server said of the last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    pub count: u64,
+    pub last: String,
+}
+
+impl Violations {
+    pub fn count(&self, said: String) {
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counted = Counted { count: counted.count.saturating_add(1), last: said };
+    }
+
+    pub fn so_far(&self) -> Counted {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,128 @@
+//! The users of a nats-server: one for each identity, with what it may do.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write as _},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use kairo_events::permissions::{self, Identity};
+
+use crate::{cluster::write_secret, error::LocalError};
+
+/// Passwords, each in a file of its own that only its owner can read, and public nkeys beside them.
+#[derive(Clone)]
+pub struct Users {
+    dir: PathBuf,
+    passwords: BTreeMap<Identity, String>,
+    nkeys: Vec<(Identity, String)>,
+}
+
+/// Where somebody logs in, and with what.
+#[derive(Clone)]
+pub struct Login {
+    pub url: String,
+    pub user: String,
+    pub password: String,
+}
+
+impl fmt::Debug for Login {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("url", &self.url).field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl Users {
+    /// Those of this folder; passwords that are missing are made.
+    pub fn in_dir(dir: impl Into<PathBuf>) -> Result<Self, LocalError> {
+        let dir = dir.into();
+        fs::create_dir_all(&dir).map_err(LocalError::io("cannot create", &dir))?;
+        let mut users = Self { dir, passwords: BTreeMap::new(), nkeys: Vec::new() };
+        for identity in Identity::ALL {
+            let file = users.password_file(identity);
+            if !file.exists() {
+                write_secret(&file)?;
+            }
+            let password = fs::read_to_string(&file).map_err(LocalError::io("cannot read", &file))?;
+            users.passwords.insert(identity, password.trim().to_owned());
+        }
+        Ok(users)
+    }
+
+    /// Where the password of an identity is, whose user has its name.
+    pub fn password_file(&self, identity: Identity) -> PathBuf {
+        self.dir.join(identity.name())
+    }
+
+    /// The password of an identity: not to be shown.
+    pub fn password(&self, identity: Identity) -> &str {
+        self.passwords.get(&identity).map_or("", String::as_str)
+    }
+
+    /// Lets whoever has the seed of this public nkey be that identity, too.
+    pub fn let_in(&mut self, identity: Identity, nkey: impl Into<String>) {
+        self.nkeys.push((identity, nkey.into()));
+    }
+
+    /// Lets the user with the password of that identity in no more; its nkeys stay.
+    pub fn shut_out(&mut self, identity: Identity) {
+        self.passwords.remove(&identity);
+    }
+
+    /// What the configuration of the server says of them.
+    pub(crate) fn authorization(&self) -> String {
+        let mut text = format!("authorization {{\n{}\nusers: [\n", permissions::rendered());
+        // Writing to a String cannot fail.
+        for (identity, password) in &self.passwords {
+            let (user, variable) = (identity.name(), identity.variable());
+            let _ = writeln!(text, "  {{ user: \"{user}\", password: \"{password}\", permissions: ${variable} }}");
+        }
+        for (identity, nkey) in &self.nkeys {
+            let _ = writeln!(text, "  {{ nkey: \"{nkey}\", permissions: ${} }}", identity.variable());
+        }
+        text + "]\n}\n"
+    }
+
+    /// What tells a service who it is; the password stays in its file.
+    pub fn settings(&self, identity: Identity) -> [(String, String); 2] {
+        let file = absolute(&self.password_file(identity));
+        [
+            ("KAIRO_NATS__USER".to_owned(), identity.name().to_owned()),
+            ("KAIRO_NATS__PASSWORD".to_owned(), format!("file:{}", file.display())),
+        ]
+    }
+}
+
+impl fmt::Debug for Users {
+    /// Without the passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Users").field("dir", &self.dir).field("nkeys", &self.nkeys).finish_non_exhaustive()
+    }
+}
+
+/// Services may start in another folder.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn passwords_are_made_once_and_for_their_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, again) = (Users::in_dir(dir.path()).unwrap(), Users::in_dir(dir.path()).unwrap());
+        for identity in Identity::ALL {
+            let password = one.password(identity);
+            assert!(password.len() >= 32 && password == again.password(identity));
+            let mode = fs::metadata(one.password_file(identity)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+            assert!(!format!("{one:?} {:?}", one.settings(identity)).contains(password));
+        }
+    }
+}
