@@ -8,7 +8,8 @@ use std::{
     process::{Command, Output},
 };
 
-use kairo_local::{Service, StackOptions};
+use kairo_core::permissions::Identity;
+use kairo_local::{Service, StackOptions, Tools};
 use serde_json::Value;
 
 /// What stands for whatever a deployment takes from its secrets: all of them are texts, one is a URL, one is a key.
@@ -90,7 +91,7 @@ fn environment(files: &[&str], toml: Option<&str>) -> BTreeMap<String, String> {
     if let Some(toml) = toml {
         environment.insert("KAIRO_CONFIG".to_owned(), root().join(toml).display().to_string());
     }
-    for name in ["DATABASE_URL", "NATS_TOKEN"] {
+    for name in ["DATABASE_URL", "NATS_PASSWORD"] {
         environment.insert(name.to_owned(), SECRET.to_owned());
     }
     environment
@@ -126,6 +127,25 @@ fn every_program_is_in_the_image_and_is_started_by_every_deployment() {
             let wanted = deployment != "production" || !matches!(service, Service::ModelSim);
             assert_eq!(started, wanted, "{program} in {deployment}");
         }
+    }
+}
+
+/// What nats-server is told is what it understands, and what every user may do is there.
+#[test]
+fn the_configurations_of_nats_server_are_understood() {
+    for folder in ["deploy", "k8s/base"] {
+        let config = root().join(folder).join("nats.conf");
+        let tools = Tools::of_this_checkout().expect("run ./scripts/test");
+        let mut command = Command::new(tools.nats_server().unwrap());
+        command.arg("-t").arg("--config").arg(&config).env("POD_NAME", "nats-0").env("MAX_FILE_STORE", "1GB");
+        for identity in Identity::ALL {
+            let (user, variable) = (identity.name(), identity.variable());
+            command.env(format!("NATS_PASSWORD_{variable}"), "secret");
+            let listed = format!("{{ user: {user}, password: $NATS_PASSWORD_{variable}, permissions: ${variable} }}");
+            assert!(fs::read_to_string(&config).unwrap().contains(&listed), "{folder}: {user}");
+        }
+        let tested = command.output().unwrap();
+        assert!(tested.status.success(), "{folder}: {}", String::from_utf8_lossy(&tested.stderr));
     }
 }
 
