@@ -77,6 +77,27 @@ fn every_mistake_is_named_at_once_and_the_exit_status_is_64() {
 }
 
 #[test]
+fn a_login_to_nats_that_is_shown_sent_in_the_clear_or_made_in_two_ways_is_refused() {
+    let in_url = format!("nats://ann:{SECRET}@host");
+    let mistakes: [(&str, &[(&str, &str)]); 6] = [
+        ("KAIRO_NATS__URL", &[("KAIRO_NATS__URL", &in_url)]),
+        ("KAIRO_NATS__URL", &[("KAIRO_NATS__URL", "tls://one,nats://two")]),
+        ("KAIRO_NATS__TLS_CA", &[("KAIRO_NATS__TLS_CA", "/ca.pem")]),
+        ("KAIRO_NATS__USER", &[("KAIRO_NATS__USER", "ann")]),
+        ("KAIRO_NATS__NKEY", &[("KAIRO_NATS__NKEY", SECRET)]),
+        ("KAIRO_NATS__PASSWORD", &[("KAIRO_NATS__PASSWORD", SECRET), ("KAIRO_NATS__TOKEN", SECRET)]),
+    ];
+    for service in services() {
+        for (named, environment) in mistakes {
+            let output = run(service, &[], environment);
+            let told = told(&output);
+            assert_eq!(output.status.code(), Some(64), "{}: {environment:?}: {told}", service.binary());
+            assert!(told.contains(named) && !told.contains(SECRET), "{}: {told}", service.binary());
+        }
+    }
+}
+
+#[test]
 fn an_unknown_variable_or_option_is_refused_and_a_file_that_is_not_there_too() {
     for service in services() {
         let unknown = run(service, &[], &[("KAIRO_BUS__ACK_WAIT", "1000")]);

@@ -2,6 +2,8 @@
 
 mod attacks;
 mod provision;
+mod rotation;
+mod tls;
 
 use std::{fs, path::PathBuf};
 

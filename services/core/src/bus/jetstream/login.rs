@@ -1,6 +1,6 @@
 //! How a client logs in, and how it hears what the server refuses it.
 
-use async_nats::{ConnectOptions, Event, ServerError};
+use async_nats::{ConnectOptions, Event, ServerError, rustls::crypto::ring};
 
 use crate::{
     bus::{NatsConfig, port::Cause, violations::Violations},
@@ -33,8 +33,13 @@ pub(super) fn options(identity: Identity, nats: &NatsConfig, violations: &Violat
     if !nats.tls_ca.is_empty() {
         options = options.add_root_certificates(nats.tls_ca.clone().into());
     }
+    let encrypts = nats.url.contains(TLS);
+    if encrypts {
+        // Several libraries bring one, and the process has none of its own before somebody says which.
+        let _ = ring::default_provider().install_default();
+    }
     // Also of servers that the first one tells of, which come without a scheme.
-    Ok(options.require_tls(nats.url.contains(TLS)))
+    Ok(options.require_tls(encrypts))
 }
 
 fn note(violations: &Violations, event: Event) {
