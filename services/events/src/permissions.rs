@@ -6,9 +6,9 @@
 use std::fmt::Write;
 
 use crate::subjects::{
-    CONGESTION_BUCKET, Consumer, DEAD_LETTER, DLQ_STREAM, EVENTS_STREAM, Emitter, HOOKS_BUCKET, HOOKS_STREAM,
-    KEYS_BUCKET, LIVE_OUTPUT, LIVE_TOKEN, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, Route, SNAPSHOTS_BUCKET,
-    STATUS_PING, STREAMS, SUPERVISORS_CONTROL, Service, Store, TABLE, TICKETS_BUCKET, TIMERS_STREAM, WITHOUT_PARTITION,
+    CONGESTION_BUCKET, Consumer, DLQ_STREAM, EVENTS_STREAM, Emitter, HOOKS_BUCKET, HOOKS_STREAM, KEYS_BUCKET,
+    LIVE_OUTPUT, LIVE_TOKEN, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, Route, SNAPSHOTS_BUCKET, STATUS_PING,
+    STREAMS, SUPERVISORS_CONTROL, Service, Store, TABLE, TICKETS_BUCKET, TIMERS_STREAM, WITHOUT_PARTITION,
 };
 
 /// Where any replica is asked about the actions it works on, and any supervisor about its processes.
@@ -120,7 +120,7 @@ fn of_service(service: Service) -> Permissions {
             .asks([CONTROL, HOLDING])
             .hears([CONTROL, SUPERVISORS_CONTROL, TAIL, HOLDING])
             .answers([Service::ToolRunner, Service::ProcessSupervisor]),
-        Service::Projector => own.publishes([format!("{}.*", api("CONSUMER.INFO", EVENTS_STREAM))]),
+        Service::Projector => own,
     }
 }
 
@@ -167,7 +167,7 @@ fn emitted(service: Service) -> impl Iterator<Item = String> {
 
 /// A subject as its emitter publishes on it: what a service says of itself has its own name as the owner.
 fn subject(route: &Route, service: Service) -> String {
-    let is_of_services = route.noun == "system" || *route == DEAD_LETTER;
+    let is_of_services = route.noun == "system" || route.emitter == Emitter::Owner;
     let owner = if is_of_services { service.name() } else { "*" };
     let spoken = format!("kairo.{}.{owner}.{}", route.noun, route.verb);
     match route.store {
@@ -243,7 +243,7 @@ impl Permissions {
             [format!("{create}.>"), create, of("CONSUMER.DELETE")].into_iter().chain(next)
         });
         self.reads(EVENTS_STREAM)
-            .publishes(["CONSUMER.CREATE", "CONSUMER.MSG.NEXT", "CONSUMER.DELETE"].map(reader))
+            .publishes(["CONSUMER.CREATE", "CONSUMER.INFO", "CONSUMER.MSG.NEXT", "CONSUMER.DELETE"].map(reader))
             .never_publishes(denied)
     }
 
