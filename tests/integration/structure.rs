@@ -1,9 +1,11 @@
 //! What the layout promises: pure files and crates are pure, files stay readable.
 
 mod contract;
+mod words;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
+    ffi::OsStr,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -212,7 +214,8 @@ fn is_generated(path: &Path) -> bool {
 }
 
 fn is_test(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str() == "tests") || path.file_name().is_some_and(|name| name == "tests.rs")
+    let for_tests = |name: &OsStr| ["tests.rs", "testing.rs", "commuting.rs"].iter().any(|file| name == *file);
+    path.components().any(|part| part.as_os_str() == "tests") || path.file_name().is_some_and(for_tests)
 }
 
 #[test]

@@ -637,14 +637,11 @@ pub struct ThreadMatched {
     pub message_id: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub thread_id: ::prost::alloc::string::String,
-    /// "continue", "switch" or "new".
     #[prost(string, tag = "3")]
     pub action: ::prost::alloc::string::String,
     /// For people.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
-    /// Who said so: "model", "user" (by a choice), "only" (there was nothing to choose from), "joined" (it is answered
-    /// with another message).
     #[prost(string, tag = "5")]
     pub by: ::prost::alloc::string::String,
 }
@@ -2027,7 +2024,6 @@ impl ::prost::Name for ProcessStop {
 /// The answer to a ProcessRequest.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ProcessAnswer {
-    /// done; refused, with the reason; not_here: this supervisor does not run it; not_begun: it was stopped before it began
     #[prost(string, tag = "1")]
     pub outcome: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
@@ -5128,7 +5124,6 @@ impl ::prost::Name for ToolResult {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ToolError {
-    /// invalid_arguments, not_found, failed, timed_out, canceled, in_doubt, too_large, approval_required, unavailable
     #[prost(string, tag = "1")]
     pub kind: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]

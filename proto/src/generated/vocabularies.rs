@@ -76,6 +76,22 @@ vocabularies! {
         /// By a hook, or because a human rejected it.
         Stopped = "stopped",
     }
+    /// Where a message was put.
+    ThreadMatch {
+        Continue = "continue",
+        Switch = "switch",
+        New = "new",
+    }
+    /// Who said where a message belongs.
+    MatchedBy {
+        Model = "model",
+        /// By a choice.
+        User = "user",
+        /// There was nothing to choose from.
+        Only = "only",
+        /// It is answered with another message.
+        Joined = "joined",
+    }
     /// Where an agent suggests that a message goes.
     OfferAction {
         SuggestSwitch = "suggest_switch",
@@ -167,6 +183,47 @@ vocabularies! {
         Audio = "audio",
         State = "state",
     }
+    /// How far an action is.
+    ActionStatus {
+        /// Nobody has begun it.
+        Asked = "asked",
+        Running = "running",
+        /// Nobody knows whether its effect happened.
+        InDoubt = "in_doubt",
+        Done = "done",
+        Failed = "failed",
+    }
+    /// Why a tool call has no result.
+    ToolErrorKind {
+        /// The arguments do not fit the tool's schema; nothing was begun.
+        InvalidArguments = "invalid_arguments",
+        /// No such tool; nothing was begun.
+        NotFound = "not_found",
+        /// The tool says that it failed.
+        Failed = "failed",
+        /// The time limit passed.
+        TimedOut = "timed_out",
+        /// It was stopped on request.
+        Canceled = "canceled",
+        /// It was begun, and nobody knows whether its effect happened.
+        InDoubt = "in_doubt",
+        /// The result exceeds the configured size.
+        TooLarge = "too_large",
+        /// What it needs is away; nothing was done.
+        Unavailable = "unavailable",
+        /// A human must consent to it first; nothing was begun.
+        ApprovalRequired = "approval_required",
+    }
+    /// What a supervisor answers about a process.
+    ProcessAnswered {
+        Done = "done",
+        /// With the reason.
+        Refused = "refused",
+        /// This supervisor does not run it.
+        NotHere = "not_here",
+        /// It was stopped before it began.
+        NotBegun = "not_begun",
+    }
     /// How a process ended.
     ProcessOutcome {
         /// By itself.
@@ -199,12 +256,16 @@ vocabularies! {
 fields! {
     UserChoice.option as option_word: OfferAnswer,
     UserApproval.verdict as verdict_word: Verdict,
+    UserCommand.command as command_word: OrderedCommand,
     AgentProfile.interjection as interjection_word: Interjection,
     AgentProfile.planning as planning_word: Planning,
     AgentProfile.threads as threads_word: Threads,
     AgentChoice.option as option_word: OfferAnswer,
     AgentApproval.verdict as verdict_word: Verdict,
+    AgentCommand.command as command_word: OrderedCommand,
     ThreadCreated.kind as kind_word: ThreadKind,
+    ThreadMatched.action as action_word: ThreadMatch,
+    ThreadMatched.by as by_word: MatchedBy,
     ThreadSuggested.action as action_word: OfferAction,
     ChainStarted.origin as origin_word: ChainOrigin,
     ChainStepEnded.outcome as outcome_word: StepState,
@@ -222,6 +283,7 @@ fields! {
     DefineAgentRequest.threads as threads_word: Threads,
     Event.source as source_word: EventSource,
     Event.modality as modality_word: Modality,
+    ProcessAnswer.outcome as outcome_word: ProcessAnswered,
     ProcessExited.outcome as outcome_word: ProcessOutcome,
     ThreadRow.kind as kind_word: ThreadKind,
     ThreadRow.status as status_word: ThreadStatus,
@@ -241,4 +303,5 @@ fields! {
     HitRow.kind as kind_word: HitKind,
     ListTasksRequest.kind as kind_word: TaskKind,
     SearchResponse.backend as backend_word: SearchBackend,
+    ToolError.kind as kind_word: ToolErrorKind,
 }

@@ -4,7 +4,7 @@ use kairo_events::record::Record;
 use kairo_proto::{
     about,
     v1::{AgentApproval, AgentChoice, AgentCommand, ProcessExited, ProcessSpawned},
-    words::OfferAnswer,
+    words::{OfferAnswer, OrderedCommand, Verdict},
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -132,13 +132,11 @@ impl AgentState {
         if !self.seen.see(&format!("approval/{}/{}", approval.user, approval.approval_id)) {
             return;
         }
-        if matches!(approval.verdict.as_str(), "approved" | "rejected") {
-            return self.consent(record, approval);
-        }
-        let found = match approval.verdict.as_str() {
-            "happened" => "it did happen: do not do it again",
-            "did_not_happen" => "it did not happen: do it again if it is still wanted",
-            other => {
+        let found = match approval.verdict_word() {
+            Verdict::Approved | Verdict::Rejected => return self.consent(record, approval),
+            Verdict::Happened => "it did happen: do not do it again",
+            Verdict::DidNotHappen => "it did not happen: do it again if it is still wanted",
+            Verdict::Unknown(other) => {
                 let message =
                     format!("the verdict {other:?} is none; say happened, did_not_happen, approved or rejected");
                 return self.refuse(record, "unknown_verdict", message, &approval.user);
@@ -175,8 +173,8 @@ impl AgentState {
             return self.refuse(record, "not_in_doubt", message, &approval.user);
         };
         if let StepState::Asked { request, arguments } = &step.state {
-            step.state = match approval.verdict.as_str() {
-                "approved" => StepState::Approved { request: *request, arguments: arguments.clone() },
+            step.state = match approval.verdict_word() {
+                Verdict::Approved => StepState::Approved { request: *request, arguments: arguments.clone() },
                 _ => StepState::Rejected { reason: rejection(approval) },
             };
         }
@@ -191,7 +189,7 @@ impl AgentState {
         if let Some((order, thread_id)) = order_within(command) {
             return self.begin(record.envelope.id, record, Cause::Order(order), &thread_id, &command.user);
         }
-        if command.command != "cancel" {
+        if command.command_word() != OrderedCommand::Cancel {
             let message = format!(
                 "the command {:?} is none for this; say cancel, of a task also pause, resume or run, of a thread archive \
                  or unarchive",
@@ -255,16 +253,18 @@ impl AgentState {
 }
 
 /// The intrinsic that an order about a chain, a task or a thread comes to, and the thread it is about.
-fn order_within(command: &AgentCommand) -> Option<(Order, String)> {
+fn order_within(ordered: &AgentCommand) -> Option<(Order, String)> {
     let order =
         |tool: &str, key: &str, id: &str| Order { tool: tool.to_owned(), arguments: json!({ key: id }).to_string() };
-    let AgentCommand { command, chain_id, task_id, thread_id, .. } = command;
-    Some(match command.as_str() {
-        "cancel" if !chain_id.is_empty() => (order("chain.cancel", "chain_id", chain_id), String::new()),
-        "cancel" | "pause" | "resume" | "run" if !task_id.is_empty() => {
+    let AgentCommand { command, chain_id, task_id, thread_id, .. } = ordered;
+    Some(match ordered.command_word() {
+        OrderedCommand::Cancel if !chain_id.is_empty() => (order("chain.cancel", "chain_id", chain_id), String::new()),
+        OrderedCommand::Cancel | OrderedCommand::Pause | OrderedCommand::Resume | OrderedCommand::Run
+            if !task_id.is_empty() =>
+        {
             (order(&format!("task.{command}"), "task_id", task_id), String::new())
         }
-        "archive" | "unarchive" if !thread_id.is_empty() => {
+        OrderedCommand::Archive | OrderedCommand::Unarchive if !thread_id.is_empty() => {
             (order(&format!("thread.{command}"), "thread_id", thread_id), thread_id.clone())
         }
         _ => return None,

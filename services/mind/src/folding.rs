@@ -1,6 +1,7 @@
 //! Taking in what decisions say of threads, chains, tasks and memory, and how chains' steps end.
 
 use kairo_events::record::Record;
+use kairo_proto::words::{ChainOutcome, StepState as Ended};
 use kairo_proto::{
     Decided,
     about::{self, Outside},
@@ -110,7 +111,7 @@ impl AgentState {
         let data = turn.chain.take().map_or(Value::Null, |before| before.data);
         turn.chain = Some(Chain {
             id: Uuid::parse_str(&started.chain_id).unwrap_or_default(),
-            origin: Origin::parse(&started.origin),
+            origin: Origin::of(&started.origin_word()),
             task: Uuid::parse_str(&started.task_id).ok(),
             data,
             steps: started.steps.iter().map(step).collect(),
@@ -121,14 +122,14 @@ impl AgentState {
     fn step_ended(&mut self, record: &Record, event: &DecidedEvent, turn_id: Uuid, ended: &ChainStepEnded) {
         let result: Value = serde_json::from_str(&ended.result).unwrap_or(Value::Null);
         let reason = ended.reason.clone();
-        let shown = match ended.outcome.as_str() {
-            "done" => ended.result.clone(),
-            outcome => json!({ outcome: reason }).to_string(),
+        let shown = match ended.outcome_word() {
+            Ended::Done => ended.result.clone(),
+            _ => json!({ &ended.outcome: reason }).to_string(),
         };
-        let state = match ended.outcome.as_str() {
-            "done" => StepState::Done { result: result.clone() },
-            "skipped" => StepState::Skipped { reason },
-            "stopped" => StepState::Stopped { reason },
+        let state = match ended.outcome_word() {
+            Ended::Done => StepState::Done { result: result.clone() },
+            Ended::Skipped => StepState::Skipped { reason },
+            Ended::Stopped => StepState::Stopped { reason },
             _ => StepState::Failed { reason },
         };
         let Some(step) = self.set_step(turn_id, ended.step, state) else { return };
@@ -166,7 +167,9 @@ impl AgentState {
             turn.chain = None;
         }
         // Nobody waits for the reply of a task, and what was canceled is over.
-        if ended.outcome == "canceled" || matches!(turn.cause, Cause::Task(_)) && ended.outcome != "replaced" {
+        let outcome = ended.outcome_word();
+        let is_of_task = matches!(turn.cause, Cause::Task(_));
+        if outcome == ChainOutcome::Canceled || is_of_task && outcome != ChainOutcome::Replaced {
             self.turns.remove(&turn_id);
         }
     }

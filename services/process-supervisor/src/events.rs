@@ -179,7 +179,7 @@ pub fn exited(asked: &Asked, decision_sequence: u64, supervisor: &str, program: 
         End::Lost { reason } => unseen("supervisor_lost", reason),
         End::Withdrawn => unseen("canceled", format!("it was stopped {ON_REQUEST} before its program ran")),
         End::Seen { exit, tails, on_request } => ProcessExited {
-            outcome: exit.outcome.as_str().to_owned(),
+            outcome: exit.outcome.word().text(),
             code: match exit.outcome {
                 Outcome::Exited { code } => Some(code),
                 _ => None,
@@ -275,7 +275,7 @@ mod tests {
     fn whatever_was_not_the_process_s_own_end_has_a_reason() {
         for outcome in [Outcome::TimedOut, Outcome::Canceled, Outcome::SupervisorLost] {
             let exited = seen(outcome.clone(), false);
-            assert_eq!(exited.outcome, outcome.as_str());
+            assert_eq!(exited.outcome_word(), outcome.word());
             assert!(!exited.reason.is_empty(), "{outcome:?}");
         }
         let lost = ended(End::lost_with("s-1"));

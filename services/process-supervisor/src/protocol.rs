@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kairo_proto::words::ProcessOutcome;
 use serde::{Deserialize, Serialize};
 
 /// The longest line of either direction in bytes. A line that is longer breaks the connection.
@@ -182,15 +183,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The name used in events.
-    pub fn as_str(&self) -> &'static str {
+    /// As events say it.
+    pub fn word(&self) -> ProcessOutcome {
         match self {
-            Outcome::Exited { .. } => "exited",
-            Outcome::Signaled { .. } => "signaled",
-            Outcome::TimedOut => "timed_out",
-            Outcome::Canceled => "canceled",
-            Outcome::SpawnFailed { .. } => "spawn_failed",
-            Outcome::SupervisorLost => "supervisor_lost",
+            Outcome::Exited { .. } => ProcessOutcome::Exited,
+            Outcome::Signaled { .. } => ProcessOutcome::Signaled,
+            Outcome::TimedOut => ProcessOutcome::TimedOut,
+            Outcome::Canceled => ProcessOutcome::Canceled,
+            Outcome::SpawnFailed { .. } => ProcessOutcome::SpawnFailed,
+            Outcome::SupervisorLost => ProcessOutcome::SupervisorLost,
         }
     }
 }

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use kairo_core::ids::Name;
 use kairo_proto::v1::{ActionRow, ListActionsResponse};
+use kairo_proto::words;
 
 use super::{
     Session,
@@ -104,14 +105,15 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         None => list(arguments.agent, arguments.in_doubt, session).await,
         Some(Command::Resolve(resolve)) => {
             let (agent, action_id) = find(&resolve.action, session).await?;
-            let verdict = if resolve.verdict.happened { "happened" } else { "did_not_happen" }.to_owned();
+            let verdict =
+                if resolve.verdict.happened { words::Verdict::Happened } else { words::Verdict::DidNotHappen }.text();
             let user = resolve.manner.user.to_string();
             let approval = NewApproval { user, agent, action_id, verdict, note: resolve.note };
             resolve.manner.give("v1/approvals", &approval, &approval.agent, Awaited::Words, session).await
         }
         Some(Command::Cancel(Cancel { action, manner })) => {
             let (agent, action_id) = find(&action, session).await?;
-            let (user, command) = (manner.user.to_string(), "cancel".to_owned());
+            let (user, command) = (manner.user.to_string(), words::OrderedCommand::Cancel.text());
             let action_id = Some(action_id);
             manner.command(&NewCommand { user, agent, command, action_id, ..NewCommand::default() }, session).await
         }
@@ -157,7 +159,9 @@ fn lines(actions: &[ActionRow], now: Timestamp) -> Vec<String> {
         ]
     });
     let mut lines = table(["agent", "tool", "status", "age", "progress", "action", "arguments"], rows);
-    let open = actions.iter().filter(|action| action.status == "in_doubt" && action.verdict.is_none());
+    let open = actions
+        .iter()
+        .filter(|action| action.status == words::ActionStatus::InDoubt.as_str() && action.verdict.is_none());
     let open: Vec<String> = open.map(|action| short(&action.action_id)).collect();
     if !open.is_empty() {
         let advice = ["", "Nobody knows whether an action in doubt happened: its runner is gone. Find out, and say:"];
@@ -172,7 +176,7 @@ fn lines(actions: &[ActionRow], now: Timestamp) -> Vec<String> {
 fn status(action: &ActionRow) -> &str {
     match (&action.verdict, action.cancel_requested_at) {
         (Some(verdict), _) => verdict,
-        (None, Some(_)) if action.status != "in_doubt" => "stopping",
+        (None, Some(_)) if action.status != words::ActionStatus::InDoubt.as_str() => "stopping",
         _ => &action.status,
     }
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use kairo_core::ids::Name;
 use kairo_proto::v1::ListApprovalsResponse;
+use kairo_proto::words::ConsentStatus;
 
 use super::{Session, id::short, name};
 use crate::{Error, chain::printable, rows, steps::one_line, table::table, terminal};
@@ -48,10 +49,10 @@ enum Status {
 impl Status {
     fn as_str(self) -> &'static str {
         match self {
-            Self::Waiting => "waiting",
-            Self::Approved => "approved",
-            Self::Rejected => "rejected",
-            Self::Withdrawn => "withdrawn",
+            Self::Waiting => ConsentStatus::Waiting.known_word(),
+            Self::Approved => ConsentStatus::Approved.known_word(),
+            Self::Rejected => ConsentStatus::Rejected.known_word(),
+            Self::Withdrawn => ConsentStatus::Withdrawn.known_word(),
             Self::All => "all",
         }
     }

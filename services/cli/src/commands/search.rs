@@ -9,6 +9,7 @@ use clap::Args;
 use jiff::civil::Date;
 use kairo_core::ids::Name;
 use kairo_proto::v1::{SearchFacets, SearchResponse};
+use kairo_proto::words::HitKind;
 
 use super::{Session, name};
 use crate::{Error, chain::printable, table::table, terminal};
@@ -57,7 +58,10 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let singular = |kind: &String| if kind == "memories" { "memory" } else { kind.trim_end_matches('s') }.to_owned();
+    let singular = |kind: &String| match kind.as_str() {
+        "memories" => HitKind::Memory.text(),
+        other => other.trim_end_matches('s').to_owned(),
+    };
     let kinds: Vec<String> = arguments.kinds.iter().map(singular).collect();
     let mut query = vec![("limit", arguments.limit.to_string())];
     query.extend((!arguments.words.is_empty()).then(|| ("q", arguments.words.join(" "))));

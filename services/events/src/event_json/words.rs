@@ -1,5 +1,6 @@
 //! What events say to people, in a line.
 
+use kairo_proto::words::OfferAction;
 use kairo_proto::{
     About, Body, Decided,
     about::{self, Agent, Outside, Process, System, Tool, Turn, User},
@@ -82,8 +83,8 @@ fn of_thread(thread: about::Thread<'_>) -> String {
             because(format!("{action} {thread_id}"), reason)
         }
         about::Thread::Suggested(ThreadSuggested { action, thread_id, reason, summary, .. }) => {
-            let (verb, what) = match action.as_str() {
-                "suggest_new" => ("begin a new thread", String::new()),
+            let (verb, what) = match OfferAction::from(action.as_str()) {
+                OfferAction::SuggestNew => ("begin a new thread", String::new()),
                 _ if summary.is_empty() => ("switch to thread", format!(" {thread_id}")),
                 _ => ("switch to", format!(" \"{summary}\"")),
             };

@@ -5,6 +5,7 @@ use axum::{
     Extension,
     extract::{Path, State, rejection::PathRejection},
 };
+use kairo_proto::words::ActionStatus;
 use kairo_read_model::{ActionState, ActionsQuery, Kind};
 use serde_json::{Value, json};
 
@@ -64,16 +65,16 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ActionsQuery,
 }
 
 fn status(text: &str) -> Option<ActionState> {
-    match text {
-        "open" => Some(ActionState::Open),
-        "asked" => Some(ActionState::Asked),
-        "running" => Some(ActionState::Running),
-        "in_doubt" => Some(ActionState::InDoubt),
-        "done" => Some(ActionState::Done),
-        "failed" => Some(ActionState::Failed),
-        "all" => Some(ActionState::All),
-        _ => None,
-    }
+    Some(match ActionStatus::from(text) {
+        ActionStatus::Asked => ActionState::Asked,
+        ActionStatus::Running => ActionState::Running,
+        ActionStatus::InDoubt => ActionState::InDoubt,
+        ActionStatus::Done => ActionState::Done,
+        ActionStatus::Failed => ActionState::Failed,
+        ActionStatus::Unknown(_) if text == "open" => ActionState::Open,
+        ActionStatus::Unknown(_) if text == "all" => ActionState::All,
+        ActionStatus::Unknown(_) => return None,
+    })
 }
 
 pub async fn one(

@@ -6,6 +6,7 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
 };
 use jiff::{Span, Timestamp, civil::Date, tz::TimeZone};
+use kairo_proto::words::MemoryKind;
 use kairo_read_model::MemoriesQuery;
 use serde_json::{Value, json};
 
@@ -78,7 +79,7 @@ fn read(url_query: Option<&str>, config: &GatewayConfig, now: Timestamp) -> Resu
             thread: None,
             kinds: match kind {
                 None | Some("any") => Vec::new(),
-                Some("people") => vec!["person".to_owned()],
+                Some("people") => vec![MemoryKind::Person.text()],
                 Some(kind) => vec![kind.to_owned()],
             },
             memory_id,
@@ -104,7 +105,7 @@ mod tests {
         let wanted =
             ask("q=budget+review&agent=bob&type=people&scope=recent&from=2026-01-01&to=2026-11-20&limit=5").unwrap();
         assert_eq!((wanted.words.as_str(), wanted.agent.as_deref()), ("budget review", Some("bob")));
-        assert_eq!((wanted.kinds, wanted.limit), (vec!["person".to_owned()], 5));
+        assert_eq!((wanted.kinds, wanted.limit), (vec![MemoryKind::Person.text()], 5));
         assert_eq!((wanted.from, wanted.to), (Some(date(2026, 11, 7)), Some(date(2026, 11, 20))));
         assert_eq!(ask("").unwrap().from, None);
     }

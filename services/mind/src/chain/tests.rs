@@ -116,6 +116,6 @@ fn a_step_sees_results_of_earlier_groups() {
 #[test]
 fn an_origin_is_read_as_it_is_written() {
     for origin in [Origin::Plan, Origin::Calls, Origin::Task, Origin::Hook] {
-        assert_eq!(Origin::parse(origin.as_str()), origin);
+        assert_eq!(Origin::of(&origin.word()), origin);
     }
 }

@@ -1,6 +1,7 @@
 //! `thread.summarize`, `.archive` and `.unarchive`.
 
 use kairo_proto::v1::{ThreadArchived, ThreadSummarized, decided_event::Event};
+use kairo_proto::words::ThreadStatus;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -64,7 +65,8 @@ pub fn all() -> Vec<Intrinsic> {
 
 fn archive(context: &Context<'_>, params: &Map<String, Value>, archived: bool) -> Result<Begun, String> {
     let thread_id = which(context, params)?;
-    let result = json!({ "thread_id": thread_id, "status": if archived { "archived" } else { "active" } });
+    let status = if archived { ThreadStatus::Archived } else { ThreadStatus::Active };
+    let result = json!({ "thread_id": thread_id, "status": status.as_str() });
     let event = Event::ThreadArchived(ThreadArchived { thread_id, archived });
     Ok(Done { events: vec![event], result }.into())
 }

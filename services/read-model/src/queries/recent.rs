@@ -1,6 +1,7 @@
 //! Actions and processes of any state, page by page, and one by its id.
 
 use kairo_proto::v1::{ActionRow, ProcessRow};
+use kairo_proto::words::ActionStatus;
 use sqlx::query_as;
 use uuid::Uuid;
 
@@ -37,11 +38,11 @@ impl ActionState {
         match self {
             Self::Open => "open",
             Self::InFlight => "in_flight",
-            Self::Asked => "asked",
-            Self::Running => "running",
-            Self::InDoubt => "in_doubt",
-            Self::Done => "done",
-            Self::Failed => "failed",
+            Self::Asked => ActionStatus::Asked.known_word(),
+            Self::Running => ActionStatus::Running.known_word(),
+            Self::InDoubt => ActionStatus::InDoubt.known_word(),
+            Self::Done => ActionStatus::Done.known_word(),
+            Self::Failed => ActionStatus::Failed.known_word(),
             Self::All => "all",
         }
     }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use kairo_proto::words::SearchBackend;
 use meilisearch_sdk::{
     client::Client,
     documents::DocumentsQuery,
@@ -148,7 +149,7 @@ impl Engine {
                     shown(hit.result, snippet(text.unwrap_or_default(), &words), score)
                 })
                 .collect(),
-            backend: "meilisearch",
+            backend: SearchBackend::Meilisearch.known_word(),
         })
     }
 

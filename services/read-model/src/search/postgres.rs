@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kairo_proto::words::SearchBackend;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 
 use super::{
@@ -55,7 +56,7 @@ impl Snapshot {
             hits: hits.into_iter().flatten().collect(),
             total,
             facets: query.facets.then(|| Facets::of(counts)),
-            backend: "postgres",
+            backend: SearchBackend::Postgres.known_word(),
         })
     }
 }
