@@ -547,6 +547,13 @@ pub struct ToolCall {
     /// The verdict that allows it, where its tool needs one: the id of the ApprovalRequested event.
     #[prost(string, tag = "7")]
     pub approval_id: ::prost::alloc::string::String,
+    /// Where in the log the decision stands that asked for that verdict; 0 where none was asked for.
+    #[prost(uint64, tag = "8")]
+    pub asked_at: u64,
+    /// On whose behalf it is called: it reaches what is theirs. Empty where it is nobody's, such as at the end of the agent's
+    /// day; missing in what was decided by builds that did not say.
+    #[prost(string, optional, tag = "9")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ToolCall {
     const NAME: &'static str = "ToolCall";
@@ -982,6 +989,10 @@ pub struct TaskChanged {
     pub next_at: ::prost::alloc::string::String,
     #[prost(uint64, tag = "5")]
     pub occurrence: u64,
+    /// Whether a hook fires for whatever happens to the agent, and not only for what concerns its own user, from now on. Only
+    /// an administrator has that changed; missing where it stays as it was.
+    #[prost(bool, optional, tag = "6")]
+    pub shared: ::core::option::Option<bool>,
 }
 impl ::prost::Name for TaskChanged {
     const NAME: &'static str = "TaskChanged";
@@ -1421,11 +1432,11 @@ pub struct OrderRequest {
     #[prost(string, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
-    /// cancel, pause, resume, run, archive or unarchive.
+    /// cancel, pause, resume, run, archive or unarchive; of hooks also share and unshare, for keys of the scope admin.
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub command: ::prost::alloc::string::String,
-    /// Exactly one of these five: what to cancel; a task to pause, resume or run; a thread to archive or unarchive.
+    /// Exactly one of these five: what to cancel; a task to pause, resume or run, a hook to share; a thread to archive or unarchive.
     #[prost(string, tag = "4")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub action_id: ::prost::alloc::string::String,
@@ -2121,6 +2132,9 @@ pub struct ProcessSpawned {
     pub decision_sequence: u64,
     #[prost(string, tag = "9")]
     pub tool: ::prost::alloc::string::String,
+    /// On whose behalf it runs, as in ToolCall.
+    #[prost(string, optional, tag = "10")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ProcessSpawned {
     const NAME: &'static str = "ProcessSpawned";
@@ -2235,6 +2249,9 @@ pub struct ProcessExited {
     pub program: ::prost::alloc::string::String,
     #[prost(string, tag = "16")]
     pub tool: ::prost::alloc::string::String,
+    /// On whose behalf it ran, as in ToolCall.
+    #[prost(string, optional, tag = "17")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ProcessExited {
     const NAME: &'static str = "ProcessExited";
@@ -5053,6 +5070,9 @@ pub struct ToolInvocation {
     pub target_after: u64,
     #[prost(string, tag = "8")]
     pub approval_id: ::prost::alloc::string::String,
+    /// As in ToolCall.
+    #[prost(string, optional, tag = "9")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ToolInvocation {
     const NAME: &'static str = "ToolInvocation";

@@ -126,6 +126,9 @@ vocabularies! {
         Run = "run",
         Archive = "archive",
         Unarchive = "unarchive",
+        /// Of a hook: that it fires for whatever happens to the agent, or for what concerns its own user only.
+        Share = "share",
+        Unshare = "unshare",
     }
     /// What becomes of a message that comes while its agent is deciding.
     Interjection {

@@ -16,5 +16,5 @@ pub mod watch;
 
 pub use kairo_events::{
     address, dates, decider, envelope, event_json, hooks, log_message, media, partition, schema, sealing, subjects,
-    vocabulary,
+    threads, vocabulary,
 };

@@ -10,7 +10,7 @@
 
 use kairo_proto::{
     Body, Unreadable as UnreadableBody,
-    v1::{AgentDecision, DecidedEvent, decided_event::Event},
+    v1::{AgentDecision, DecidedEvent, TaskChanged, decided_event::Event},
 };
 
 use crate::{
@@ -18,8 +18,13 @@ use crate::{
     record::{Record, Unreadable},
 };
 
-/// What this build reads, and writes in an epoch that allows it. Version 2 knows model calls that were given up.
-pub const READER: u32 = 2;
+/// What this build reads, and writes in an epoch that allows it. Version 2 knows model calls that were given up, version 3
+/// threads whose ids say whose they are, hooks that are shared, and what calls with consent rest on.
+pub const READER: u32 = 3;
+/// From this epoch on hooks can be shared.
+pub const SHARED_HOOKS: u32 = 3;
+/// From this epoch on ids of threads that users name say whose they are.
+pub const OWNED_THREADS: u32 = 3;
 /// What every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
 /// What a message takes to be understood; where it is missing, every reader does.
@@ -51,7 +56,13 @@ pub fn of(body: &Body) -> u32 {
 
 /// The lowest version of readers that understands a decision.
 pub fn of_decision(decision: &AgentDecision) -> u32 {
-    if decision.given_up.is_empty() { FIRST } else { 2 }
+    let shares =
+        |event: &DecidedEvent| matches!(&event.event, Some(Event::TaskChanged(TaskChanged { shared: Some(_), .. })));
+    match () {
+        () if decision.events.iter().any(shares) => 3,
+        () if !decision.given_up.is_empty() => 2,
+        () => FIRST,
+    }
 }
 
 /// The names of those that read less than `epoch`: as long as there are any, the epoch may not be raised so far.

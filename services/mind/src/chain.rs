@@ -76,11 +76,15 @@ pub enum StepState {
     /// A human is asked whether it may be called, with these arguments.
     Asked {
         request: Uuid,
+        /// Where in the log.
+        at: u64,
         arguments: String,
     },
     /// The human said yes; it is to be called now.
     Approved {
         request: Uuid,
+        /// Where it was asked for.
+        at: u64,
         arguments: String,
     },
     /// The human said no; it ends now.

@@ -411,7 +411,7 @@ impl<'a> Deliberation<'a> {
     /// A direct order: no model is asked.
     fn obey(&mut self, turn_id: Uuid, order: &Order) {
         match super::intrinsics::named(&order.tool) {
-            None => self.call(turn_id, None, &order.tool, order.arguments.clone(), ""),
+            None => self.call(turn_id, None, &order.tool, order.arguments.clone(), None),
             Some(_) => self.obey_within(turn_id, order),
         }
     }

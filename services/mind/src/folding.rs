@@ -38,7 +38,7 @@ impl AgentState {
             Decided::Chain(about::Chain::ApprovalRequested(requested)) => {
                 let request = Uuid::parse_str(&event.event_id).unwrap_or_default();
                 let arguments = requested.arguments.clone();
-                self.set_step(turn_id, requested.step, StepState::Asked { request, arguments });
+                self.set_step(turn_id, requested.step, StepState::Asked { request, at: record.sequence, arguments });
             }
             Decided::Task(about::Task::Scheduled(scheduled)) => {
                 if let Some(task) = &scheduled.task {
@@ -247,11 +247,14 @@ impl AgentState {
             data.extend(fields.clone());
         }
         data.insert("result".to_owned(), value);
-        self.trigger(record, &name, Value::Object(data), &known.lineage);
+        let user = self.turns.get(&known.turn).map(|turn| turn.user.clone());
+        let of_thread = || self.threads.get(&known.thread_id).map(|thread| thread.user.clone());
+        let user = user.or_else(of_thread).unwrap_or_default();
+        self.trigger(record, &name, Value::Object(data), Some(user), &known.lineage);
     }
 
     /// Notes the hooks that wait for this, for the decision on it.
-    pub(super) fn trigger(&mut self, record: &Record, name: &str, data: Value, lineage: &[Uuid]) {
+    pub(super) fn trigger(&mut self, record: &Record, name: &str, data: Value, user: Option<String>, lineage: &[Uuid]) {
         let waiting: Vec<Uuid> = self.tasks.hooks(name).map(|task| task.id).collect();
         // What happened before and was not decided on was nobody's move.
         self.tasks.triggered.retain(|trigger| trigger.input == record.sequence);
@@ -263,6 +266,7 @@ impl AgentState {
                 event: record.envelope.id,
                 occurrence: 0,
                 data: data.clone(),
+                user: user.clone(),
                 lineage: lineage.to_vec(),
                 correlation: record.envelope.correlation_id,
             });
@@ -283,6 +287,7 @@ impl AgentState {
                     event: record.envelope.id,
                     occurrence: due.occurrence,
                     data: json!({ "due_at": due.due_at }),
+                    user: None,
                     lineage: Vec::new(),
                     correlation: record.envelope.correlation_id,
                 });
@@ -310,7 +315,7 @@ impl AgentState {
     fn happened(&mut self, record: &Record, name: &str, data: Value) {
         let waited_for = self.tasks.hooks(name).next().is_some();
         if waited_for && self.seen.see(&format!("event/{}", record.envelope.id)) {
-            self.trigger(record, name, data, &[]);
+            self.trigger(record, name, data, None, &[]);
         }
     }
 }

@@ -131,6 +131,7 @@ pub fn spawned(asked: &Asked, decision_sequence: u64, supervisor: &str, pid: u32
         background: asked.background(),
         decision_sequence,
         tool: asked.tool.clone(),
+        user: asked.user.clone(),
     }
 }
 
@@ -165,6 +166,7 @@ pub fn exited(asked: &Asked, decision_sequence: u64, supervisor: &str, program: 
         background: asked.background(),
         program,
         tool: asked.tool.clone(),
+        user: asked.user.clone(),
         ..Default::default()
     };
     let unseen = |outcome: &str, reason| ProcessExited {
@@ -232,6 +234,7 @@ mod tests {
 
     fn asked(tool: &str) -> Asked {
         Asked {
+            user: None,
             action: Uuid::from_u128(1),
             tool: tool.to_owned(),
             arguments: String::new(),

@@ -64,6 +64,8 @@ pub struct CallContext {
     pub agent: String,
     /// The thread it asked in; empty where that is not known.
     pub thread_id: String,
+    /// On whose behalf it asked; none where the decision does not say, empty for nobody's.
+    pub user: Option<String>,
     /// Where in the log the decision stands that asked for the call.
     pub decision_sequence: u64,
     /// The agent's action that the call is about, where it is about one.

@@ -264,6 +264,7 @@ mod tests {
 
     fn context() -> CallContext {
         CallContext {
+            user: Some("ann".to_owned()),
             action_id: "action".to_owned(),
             now: Timestamp::UNIX_EPOCH,
             begun: Timestamp::now(),

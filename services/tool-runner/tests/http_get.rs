@@ -79,6 +79,7 @@ mod calls {
 
     pub fn context() -> CallContext {
         CallContext {
+            user: None,
             action_id: "action".to_owned(),
             now: Timestamp::UNIX_EPOCH,
             begun: Timestamp::now(),

@@ -117,6 +117,7 @@ async fn call(toolbox: &Toolbox, tool: &str, args: Value, decision_sequence: u64
 
 async fn call_in(toolbox: &Toolbox, thread: &str, tool: &str, args: Value, decision_sequence: u64) -> CallResult {
     let context = CallContext {
+        user: None,
         action_id: "action".to_owned(),
         now: "2026-11-21T10:00:00Z".parse().unwrap(),
         begun: jiff::Timestamp::now(),

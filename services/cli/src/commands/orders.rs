@@ -45,6 +45,8 @@ pub(super) enum TaskOrder {
     Resume,
     Run,
     Cancel,
+    Share,
+    Unshare,
 }
 
 impl Manner {
@@ -76,6 +78,8 @@ impl Manner {
             TaskOrder::Pause => OrderedCommand::Pause,
             TaskOrder::Resume => OrderedCommand::Resume,
             TaskOrder::Run => OrderedCommand::Run,
+            TaskOrder::Share => OrderedCommand::Share,
+            TaskOrder::Unshare => OrderedCommand::Unshare,
             TaskOrder::Cancel => OrderedCommand::Cancel,
         };
         let command = NewCommand { task_id: Some(task), ..self.order(agent, &word) };

@@ -64,6 +64,11 @@ pub trait Ingest: Sized + Send + Sync {
         None
     }
 
+    /// What a key needs that says it.
+    fn demands(&self) -> Scope {
+        Scope::Write
+    }
+
     /// What it is, beside words.
     fn modality(&self) -> Modality {
         Modality::Text
@@ -132,7 +137,7 @@ pub async fn enter<E: Ingest>(
     traceparent: Option<String>,
     said: E,
 ) -> Result<Accepted, Problem> {
-    caller.require(Scope::Write)?;
+    caller.require(said.demands())?;
     caller.act_as_user(Some(said.user().as_str()))?;
     caller.act_on_agent(said.agent().map(Name::as_str))?;
     if let (Some(user), Some(agent), Some(about)) = (caller.user(), said.agent(), said.about()) {

@@ -22,8 +22,8 @@ fn chain(steps: &str) -> Chain {
         let state = match marks.next().unwrap() {
             '.' => StepState::Pending,
             'r' => StepState::Running { action: Uuid::nil() },
-            'a' => StepState::Asked { request: Uuid::nil(), arguments: String::new() },
-            'y' => StepState::Approved { request: Uuid::nil(), arguments: String::new() },
+            'a' => StepState::Asked { request: Uuid::nil(), at: 0, arguments: String::new() },
+            'y' => StepState::Approved { request: Uuid::nil(), at: 0, arguments: String::new() },
             'd' => StepState::Done { result: json!({"of": mark.to_string()}) },
             'f' => StepState::Failed { reason: reason() },
             's' => StepState::Skipped { reason: reason() },

@@ -172,9 +172,9 @@ impl Deliberation<'_> {
         judged: &BTreeMap<Uuid, bool>,
     ) -> Option<Ready> {
         let turn = self.turn(turn_id)?;
-        let (lineage, correlation) = (turn.lineage.clone(), turn.correlation);
+        let (lineage, correlation, user) = (turn.lineage.clone(), turn.correlation, turn.user.clone());
         let trigger = format!("pre:{}", ready.event);
-        let hooks = self.mind.tasks.hooks(&trigger).filter(|hook| !lineage.contains(&hook.id));
+        let hooks = self.mind.tasks.hooks_of(&trigger, &user).filter(|hook| !lineage.contains(&hook.id));
         let hooks: Vec<Task> = hooks.cloned().collect();
         if hooks.is_empty() {
             return Some(ready);

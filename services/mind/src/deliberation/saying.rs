@@ -9,7 +9,10 @@ use kairo_proto::words::{ChainOutcome, StepState as Ended};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{super::target, Deliberation};
+use super::{
+    super::{state::Cause, target, target::Reach},
+    Deliberation,
+};
 
 /// What ended a step, kept to the letter up to this size, in bytes.
 const RESULT_BYTES: usize = 128 * 1024;
@@ -59,16 +62,22 @@ impl Deliberation<'_> {
         self.add(turn_id, Event::Failed(failed));
     }
 
-    /// Calls a tool, as a step of a chain or by itself.
+    /// Calls a tool, as a step of a chain or by itself. `consent`: what a human was asked and said yes to, and where in the
+    /// log it was asked.
     pub(super) fn call(
         &mut self,
         turn_id: Uuid,
         step: Option<(Uuid, usize)>,
         tool: &str,
         arguments: String,
-        approval_id: &str,
+        consent: Option<(Uuid, u64)>,
     ) {
-        let (action, after) = target::of(&self.mind, tool, &arguments, self.decision.cursor);
+        let (user, ordered) = self
+            .turn(turn_id)
+            .map_or((String::new(), false), |turn| (turn.user.clone(), matches!(turn.cause, Cause::Order(_))));
+        // Whether somebody may order it, whoever gave the order has looked.
+        let reach = if ordered { Reach::All } else { Reach::User(&user) };
+        let (action, after) = target::of(&self.mind, tool, &arguments, reach, self.decision.cursor);
         let call = ToolCall {
             tool: tool.to_owned(),
             arguments,
@@ -76,7 +85,9 @@ impl Deliberation<'_> {
             target_after: after,
             chain_id: step.map(|(chain, _)| chain.to_string()).unwrap_or_default(),
             step: step.map(|(_, step)| position(step)).unwrap_or_default(),
-            approval_id: approval_id.to_owned(),
+            approval_id: consent.map(|(request, _)| request.to_string()).unwrap_or_default(),
+            asked_at: consent.map(|(_, at)| at).unwrap_or_default(),
+            user: Some(user),
         };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }));
     }

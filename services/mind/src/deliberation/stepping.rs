@@ -77,9 +77,9 @@ impl Deliberation<'_> {
         if step.event == THINK {
             return self.think(turn_id, Some(at));
         }
-        if let StepState::Approved { request, arguments } = &run.state {
-            let (arguments, approval) = (arguments.clone(), request.to_string());
-            return self.call(turn_id, Some((id, at)), &step.event, arguments, &approval);
+        if let StepState::Approved { request, at: asked_at, arguments } = &run.state {
+            let (arguments, consent) = (arguments.clone(), Some((*request, *asked_at)));
+            return self.call(turn_id, Some((id, at)), &step.event, arguments, consent);
         }
         if let StepState::Rejected { reason } = &run.state {
             let reason = reason.clone();
@@ -157,7 +157,7 @@ impl Deliberation<'_> {
             let arguments = Value::Object(params).to_string();
             return match tool.needs_approval {
                 true => self.request_approval(turn_id, chain, at, event, arguments),
-                false => self.call(turn_id, Some((chain, at)), event, arguments, ""),
+                false => self.call(turn_id, Some((chain, at)), event, arguments, None),
             };
         }
         let id = ids::derived(self.decision_id, &format!("step/{}", self.decision.events.len()));
@@ -211,6 +211,7 @@ impl Deliberation<'_> {
         go(
             intrinsic,
             &Context {
+                agent: self.input.subject.split('.').nth(2).unwrap_or_default(),
                 state: &self.mind,
                 turn_id,
                 turn,
@@ -250,7 +251,7 @@ impl Deliberation<'_> {
         let Some((owner, chain, in_flight)) = found.and_then(of_turn) else { return };
         for action in in_flight {
             let arguments = json!({ "action_id": action }).to_string();
-            self.call(turn_id, None, "action.cancel", arguments, "");
+            self.call(turn_id, None, "action.cancel", arguments, None);
         }
         self.end_chain(owner, chain, &ChainOutcome::Canceled, reason);
         if owner != turn_id {

@@ -96,15 +96,16 @@ impl Deliberation<'_> {
         if !words.is_empty() {
             self.say(turn_id, words, false);
         }
+        let user = self.turn(turn_id).map(|turn| turn.user.as_str()).unwrap_or_default();
         let plain = |call: &AskedCall| {
             let tool = self.catalogue.tool(&call.tool);
             tool.is_some_and(|tool| !tool.needs_approval)
-                && self.mind.tasks.hooks(&format!("pre:{}", call.tool)).next().is_none()
+                && self.mind.tasks.hooks_of(&format!("pre:{}", call.tool), user).next().is_none()
         };
         let within_task = self.turn(turn_id).is_some_and(|turn| turn.chain.is_some());
         if calls.iter().all(plain) && !within_task {
             for call in calls {
-                self.call(turn_id, None, &call.tool, call.arguments, "");
+                self.call(turn_id, None, &call.tool, call.arguments, None);
             }
             return;
         }

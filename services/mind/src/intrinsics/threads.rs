@@ -1,5 +1,6 @@
 //! `thread.summarize`, `.archive` and `.unarchive`.
 
+use kairo_events::threads;
 use kairo_proto::v1::{ThreadArchived, ThreadSummarized, decided_event::Event};
 use kairo_proto::words::ThreadStatus;
 use serde::Deserialize;
@@ -76,9 +77,13 @@ fn which(context: &Context<'_>, params: &Map<String, Value>) -> Result<String, S
     let own = context.turn.thread_id.as_str();
     let id = params.get("thread_id").and_then(Value::as_str).filter(|id| !id.is_empty()).unwrap_or(own);
     let user = &context.turn.user;
-    let thread = context.state.threads.get(id);
-    let his = thread.is_some_and(|thread| thread.user == *user || user.is_empty());
-    his.then(|| id.to_owned()).ok_or_else(|| format!("there is no thread {id:?} of this user"))
+    let is_his = |id: &str| {
+        let thread = context.state.threads.get(id);
+        thread.is_some_and(|thread| thread.user == *user || user.is_empty())
+    };
+    // Its id, or what the user calls it.
+    let ids = [id.to_owned(), threads::of(context.agent, user, id)];
+    ids.into_iter().find(|id| is_his(id)).ok_or_else(|| format!("there is no thread {id:?} of this user"))
 }
 
 /// What a model is asked for the summary of a thread; none when there is nothing in it.
