@@ -165,6 +165,7 @@ impl Surroundings<'_> {
             Service::ProcessSupervisor => vec![
                 ("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", self.programs()),
                 ("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work(self.folder).display().to_string()),
+                ("KAIRO_PROCESS_SUPERVISOR__LANDLOCK__WRITE", self.folder.display().to_string()),
             ],
             Service::Router | Service::ModelSim => Vec::new(),
         }

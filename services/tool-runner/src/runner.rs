@@ -24,6 +24,7 @@ use kairo_core::{
         ledger::{Entered, Ledger},
         liveness::{Held, Liveness},
     },
+    consent,
     decider::Decider,
     envelope::Origin,
     ids::{self, Name},
@@ -42,7 +43,7 @@ use crate::{
     plan::{Actions, Asked, Call, Fact, Known, NOBODY, Step, asked},
     progress::Telling,
     results::{Ended, Results},
-    tool::{CallContext, CallResult, Executor, ProgressReporter, ToolError},
+    tool::{CallContext, CallResult, Executor, ProgressReporter, ToolError, ToolSpec},
     toolbox::{Admission, Toolbox},
 };
 
@@ -146,9 +147,12 @@ impl Runner {
 
     async fn call(&self, asked: Asked) -> Result<Call, BusError> {
         let known = self.offer.find(&asked.tool).await?;
+        let consent = |tool: &ToolSpec| {
+            tool.needs_approval || consent::is_needed_for(&tool.needs_approval_with, &asked.arguments)
+        };
         Ok(Call {
             idempotent: known.as_ref().is_some_and(|tool| tool.idempotent),
-            needs_approval: known.as_ref().is_some_and(|tool| tool.needs_approval),
+            needs_approval: known.as_ref().is_some_and(consent),
             handed_over: known.is_some_and(|tool| tool.executor == Executor::ProcessSupervisor),
             asked,
         })

@@ -250,6 +250,7 @@ mod tests {
             timeout: Duration::from_secs(60),
             executor: Executor::ToolRunner,
             needs_approval: false,
+            needs_approval_with: Vec::new(),
         };
         Arc::new(Scripted(spec, behavior))
     }

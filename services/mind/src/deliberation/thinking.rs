@@ -97,7 +97,7 @@ impl Deliberation<'_> {
         }
         let plain = |call: &AskedCall| {
             let tool = self.catalogue.tool(&call.tool);
-            tool.is_some_and(|tool| !tool.needs_approval)
+            tool.is_some_and(|tool| !tool.needs_approval_of(&call.arguments))
                 && self.mind.tasks.hooks(&format!("pre:{}", call.tool)).next().is_none()
         };
         let within_task = self.turn(turn_id).is_some_and(|turn| turn.chain.is_some());

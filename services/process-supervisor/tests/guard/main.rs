@@ -132,6 +132,12 @@ async fn the_environment_is_what_was_given_and_input_is_empty() {
 }
 
 #[tokio::test]
+async fn root_s_programs_may_do_no_more_than_an_ordinary_user() {
+    let run = run(shell("grep -E '^Cap(Inh|Prm|Eff|Amb)' /proc/self/status | tr -d '0\\n\\t'")).await;
+    assert_eq!(run.stdout, "CapInh:CapPrm:CapEff:CapAmb:");
+}
+
+#[tokio::test]
 async fn only_the_three_standard_files_are_open() {
     // Handed to every process that this one starts, guards included.
     let _leak = SignalFd::new(&SigSet::empty()).expect("a file that is not closed on exec");

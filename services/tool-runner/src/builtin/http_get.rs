@@ -96,6 +96,7 @@ impl HttpGet {
                 timeout: Duration::from_millis(config.timeout_ms),
                 executor: Executor::ToolRunner,
                 needs_approval: false,
+                needs_approval_with: Vec::new(),
             },
             client,
             allowed,
