@@ -16,7 +16,7 @@ const LOOK: &str = "for pid in $PPID \"$@\"; do \
                       for file in environ maps mem; do \
                         (exec 3</proc/$pid/$file) 2>/dev/null && echo \"$pid $file\"; \
                       done; \
-                      ls /proc/$pid/fd/ >/dev/null 2>&1 && echo \"$pid fd\"; \
+                      readlink /proc/$pid/fd/0 >/dev/null && echo \"$pid fd\"; \
                     done; \
                     echo over";
 
@@ -28,7 +28,7 @@ fn scenario() -> String {
     let sleep = json!({ "program": "sleep", "args": ["600"] });
     json!({ "rules": [
         { "name": "look", "when": { "user_matches": "look at (?<pids>.*)" },
-          "turn": [{ "tool_calls": [{ "tool": "process.run", "arguments": look }] }, "{{ last_result.stdout_tail }}"] },
+          "turn": [{ "tool_calls": [{ "tool": "process.run", "arguments": look }] }, "{{ last_result.stdout }}"] },
         { "name": "sleep", "when": { "user_contains": "sleep" },
           "turn": [{ "tool_calls": [{ "tool": "process.spawn", "arguments": sleep }] }, "asleep"] },
         { "name": "told", "when": {}, "reply": "{{ user }}" },
@@ -86,13 +86,16 @@ async fn opened(world: &World, pids: impl IntoIterator<Item = String>) -> Vec<St
 
 #[tokio::test]
 async fn no_program_looks_into_a_guard_or_a_service() {
-    let world = start(wanted("off")).await;
+    let world = start(wanted("off").env(Service::Router, "KAIRO_TELEMETRY__CORE_DUMPS", "true")).await;
     let (program, guard) = sleeper(&world).await;
-    let kairo = pids_of_services(&world).into_iter().chain([guard]).map(|pid| pid.to_string());
-    assert_eq!(opened(&world, kairo).await, Vec::<String>::new());
-    // Its like it could: there is nothing wrong with how it looks.
-    let open = ["environ", "maps", "mem", "fd"].map(|file| format!("{program} {file}"));
-    assert_eq!(opened(&world, [program.to_string()]).await, open);
+    let router = world.stack.replicas(Service::Router)[0].process().pid();
+    let closed = pids_of_services(&world).into_iter().filter(|pid| *pid != router).chain([guard]);
+    assert_eq!(opened(&world, closed.map(|pid| pid.to_string())).await, Vec::<String>::new());
+    // Its like it can look into, and a service that was opened: there is nothing wrong with how it looks.
+    for pid in [program.to_string(), router.to_string()] {
+        let open = ["environ", "maps", "mem", "fd"].map(|file| format!("{pid} {file}"));
+        assert_eq!(opened(&world, [pid]).await, open);
+    }
     let environment = fs::read(format!("/proc/{guard}/environ")).unwrap_or_default();
     assert_eq!(String::from_utf8_lossy(&environment), "", "a guard is given no secret to keep");
 }
@@ -143,14 +146,21 @@ async fn a_program_that_needs_consent_does_not_run_before_it_is_given() {
     let world = start(programs).await;
     assert_eq!(world.ask(AGENT, "free").await, "ran", "what needs no consent runs unasked");
 
+    let runs = runs(&world).await;
     for (verdict, ran) in [("rejected", false), ("approved", true)] {
         let sent = world.send(AGENT, "shell").await;
         let asked = asked_for_consent(&world, &sent).await;
-        assert!(spawned(&world, &sent).await.is_empty());
         let body = json!({ "user": "ann", "agent": AGENT, "action_id": asked.event_id, "verdict": verdict });
         assert_eq!(world.post("/v1/approvals", &body).await.0, 202);
-        world.reply(&sent).await;
-        assert_eq!((Path::exists(&effect), spawned(&world, &sent).await.len()), (ran, usize::from(ran)), "{verdict}");
+        if ran {
+            let ended =
+                |event: &EventJson| event.type_name == v1::ProcessExited::TYPE && event.sequence > asked.sequence;
+            world.log.wait(ended).await;
+        } else {
+            world.reply(&sent).await;
+        }
+        let now = self::runs(&world).await - runs;
+        assert_eq!((Path::exists(&effect), now), (ran, usize::from(ran)), "{verdict}");
     }
     world.end().await;
 }
@@ -161,7 +171,8 @@ async fn asked_for_consent(world: &World, sent: &Sent) -> EventJson {
     world.log.wait(is_it).await
 }
 
-async fn spawned(world: &World, sent: &Sent) -> Vec<EventJson> {
-    let chain = world.chain(sent).await;
-    chain.into_iter().filter(|event| event.type_name == v1::ProcessSpawned::TYPE).collect()
+/// How many programs have been run so far.
+async fn runs(world: &World) -> usize {
+    let events = world.log.now(&world.bus).await;
+    events.iter().filter(|event| event.type_name == v1::ProcessSpawned::TYPE).count()
 }
