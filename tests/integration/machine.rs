@@ -96,6 +96,7 @@ async fn no_program_looks_into_a_guard_or_a_service() {
         let open = ["environ", "maps", "mem", "fd"].map(|file| format!("{pid} {file}"));
         assert_eq!(opened(&world, [pid]).await, open);
     }
+    // Root sees it; whoever else runs the tests is kept out like the program.
     let environment = fs::read(format!("/proc/{guard}/environ")).unwrap_or_default();
     assert_eq!(String::from_utf8_lossy(&environment), "", "a guard is given no secret to keep");
 }
