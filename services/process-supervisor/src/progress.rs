@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn fuzz_progress_lines() {
-        kairo_fuzz::Corpus::named("progress").fuzz_text(|text| {
+        kairo_fuzz::Corpus::named("progress").one_in(10).fuzz_text(|text| {
             let whole = read(&[text]);
             let in_pieces: Vec<String> = text.chars().map(String::from).collect();
             assert_eq!(read(&in_pieces.iter().map(String::as_str).collect::<Vec<_>>()), whole);

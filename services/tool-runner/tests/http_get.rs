@@ -16,6 +16,8 @@ use kairo_tool_runner::toolbox::Toolbox;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use steered::Steered;
+
 #[cfg(test)]
 mod web {
     use std::sync::{
@@ -148,6 +150,37 @@ mod calls {
     }
 }
 
+#[cfg(test)]
+mod steered {
+    use super::*;
+
+    /// Answers each question about a host with the next of its answers, and at last with the last one.
+    #[derive(Debug, Default)]
+    pub struct Steered(Mutex<BTreeMap<String, VecDeque<Vec<IpAddr>>>>);
+
+    impl Steered {
+        pub fn host(self, host: &str, answers: &[&[&str]]) -> Self {
+            let addresses = |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
+            self.0.lock().unwrap().insert(host.to_owned(), answers.iter().map(addresses).collect());
+            self
+        }
+
+        /// How many answers nobody has asked for.
+        pub fn left(&self, host: &str) -> usize {
+            self.0.lock().unwrap()[host].len()
+        }
+    }
+
+    impl Hosts for Steered {
+        fn find<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+            let mut hosts = self.0.lock().unwrap();
+            let answers = hosts.get_mut(host).expect("a host of the test");
+            let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+            Box::pin(async move { Ok(answer.expect("an answer")) })
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_server_is_told_the_action_so_that_it_can_do_it_once() {
     let port = web::serve().await;
@@ -203,32 +236,6 @@ async fn leaves_the_list_neither_directly_nor_by_redirect() {
         let (kind, message) = calls::get(&toolbox, url.clone()).await.unwrap_err();
         assert_eq!(kind, ToolErrorKind::Failed, "{url}");
         assert!(message.contains(reason), "{url}: {message}");
-    }
-}
-
-/// Answers each question about a host with the next of its answers, and at last with the last one.
-#[derive(Debug, Default)]
-struct Steered(Mutex<BTreeMap<String, VecDeque<Vec<IpAddr>>>>);
-
-impl Steered {
-    fn host(self, host: &str, answers: &[&[&str]]) -> Self {
-        let addresses = |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
-        self.0.lock().unwrap().insert(host.to_owned(), answers.iter().map(addresses).collect());
-        self
-    }
-
-    /// How many answers nobody has asked for.
-    fn left(&self, host: &str) -> usize {
-        self.0.lock().unwrap()[host].len()
-    }
-}
-
-impl Hosts for Steered {
-    fn find<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
-        let mut hosts = self.0.lock().unwrap();
-        let answers = hosts.get_mut(host).expect("a host of the test");
-        let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
-        Box::pin(async move { Ok(answer.expect("an answer")) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Real guards with real processes. Nothing here sleeps or measures time: each test waits for
 //! something to happen, and fails when it has not within [`DEADLINE`].
 
-#![expect(clippy::expect_used, reason = "the helpers of tests are tests too")]
+#![expect(clippy::expect_used, clippy::panic, reason = "the helpers of tests are tests too")]
 
 mod access;
 mod input;
