@@ -33,6 +33,7 @@ mod interjection;
 mod keys;
 mod limited;
 mod lists;
+mod machine;
 mod memory;
 mod models;
 mod multimodal;

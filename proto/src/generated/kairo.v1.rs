@@ -1866,6 +1866,9 @@ pub struct ServiceStatus {
     /// Agents of its partitions that wait for a replica that reads newer messages.
     #[prost(message, repeated, tag = "14")]
     pub parked: ::prost::alloc::vec::Vec<ParkedAgent>,
+    /// What operators should know of it, such as what its machine cannot enforce.
+    #[prost(string, repeated, tag = "15")]
+    pub notes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ServiceStatus {
     const NAME: &'static str = "ServiceStatus";
@@ -3120,6 +3123,9 @@ pub struct ReplicaRow {
     /// Agents of its partitions that wait for a replica that reads newer messages.
     #[prost(message, repeated, tag = "14")]
     pub parked: ::prost::alloc::vec::Vec<ParkedAgent>,
+    /// What operators should know of it, such as what its machine cannot enforce.
+    #[prost(string, repeated, tag = "15")]
+    pub notes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ReplicaRow {
     const NAME: &'static str = "ReplicaRow";
@@ -4746,7 +4752,7 @@ impl ::prost::Name for ToolCatalogue {
         "/kairo.v1.ToolCatalogue".into()
     }
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ToolSpec {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
@@ -4766,6 +4772,9 @@ pub struct ToolSpec {
     /// Whether a human must consent to each call.
     #[prost(bool, tag = "7")]
     pub needs_approval: bool,
+    /// Where not to each: a human must consent to the calls with one of these arguments.
+    #[prost(message, repeated, tag = "8")]
+    pub needs_approval_with: ::prost::alloc::vec::Vec<ToolArgument>,
 }
 impl ::prost::Name for ToolSpec {
     const NAME: &'static str = "ToolSpec";
@@ -4775,6 +4784,25 @@ impl ::prost::Name for ToolSpec {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ToolSpec".into()
+    }
+}
+/// An argument of a call, of those at the top.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolArgument {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// A text; other arguments equal none.
+    #[prost(string, tag = "2")]
+    pub value: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolArgument {
+    const NAME: &'static str = "ToolArgument";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolArgument".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolArgument".into()
     }
 }
 /// What decisions rest on beside the log and the tool catalogue, as the agent-runtime has it that makes them. Type

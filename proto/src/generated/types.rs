@@ -328,6 +328,7 @@ mapped! {
     ProcessUsage,
     ToolCatalogue,
     ToolSpec,
+    ToolArgument,
     DecisionBasis,
     BasisLibrary,
     BasisModel,

@@ -65,6 +65,8 @@ pub struct StackOptions {
     pub ready_deadline: Duration,
     /// How long a service may take to drain before it is killed.
     pub stop_grace: Duration,
+    /// Whether services that root starts may do no more than an ordinary user of that id. Default no.
+    pub unprivileged: bool,
 }
 
 impl StackOptions {
@@ -75,6 +77,7 @@ impl StackOptions {
             log_dir: log_dir.into(),
             ready_deadline: Duration::from_secs(60),
             stop_grace: Duration::from_secs(20),
+            unprivileged: false,
         }
     }
 
@@ -157,6 +160,11 @@ impl Stack {
     /// Nothing runs yet.
     pub fn new(options: StackOptions) -> Self {
         Self { options, common: ServiceSettings::default(), settings: BTreeMap::new(), replicas: BTreeMap::new() }
+    }
+
+    /// Services started from now on may do no more than an ordinary user, also when root starts them.
+    pub fn unprivileged(&mut self) {
+        self.options.unprivileged = true;
     }
 
     /// What every process started from now on is given.
@@ -288,6 +296,7 @@ impl Stack {
         let mut spec = ProcessSpec::new(name, program, log);
         spec.env_hidden = HIDDEN.to_vec();
         spec.ready = announcement::is_one;
+        spec.unprivileged = self.options.unprivileged;
         for settings in [Some(&self.common), self.settings.get(&service)].into_iter().flatten() {
             spec.env.extend(settings.env.iter().cloned());
             spec = spec.args(settings.args.iter().cloned());

@@ -7,6 +7,7 @@
 //! says it is, [`progress`] tells. Mail that comes in becomes an event ([`arrivals`]), also that of a mailbox on an IMAP
 //! server ([`imap`]). What there is to call is published as one catalogue ([`offer`]).
 
+mod address;
 pub mod allow_list;
 mod arrivals;
 pub mod builtin;

@@ -24,6 +24,7 @@ use kairo_core::{
         ledger::{Entered, Ledger},
         liveness::{Held, Liveness},
     },
+    consent,
     decider::Decider,
     envelope::Origin,
     ids::{self, Name},
@@ -43,7 +44,7 @@ use crate::{
     plan::{Actions, Asked, Call, Fact, Known, NOBODY, Step, asked},
     progress::Telling,
     results::{Ended, Results},
-    tool::{CallContext, CallResult, Executor, ProgressReporter, ToolError},
+    tool::{CallContext, CallResult, Executor, ProgressReporter, ToolError, ToolSpec},
     toolbox::{Admission, Toolbox},
 };
 
@@ -150,7 +151,10 @@ impl Runner {
 
     async fn call(&self, agent: &Name, asked: Asked) -> Result<Call, BusError> {
         let known = self.offer.find(&asked.tool).await?;
-        let needs_consent = known.as_ref().is_some_and(|tool| tool.needs_approval);
+        let needs_consent = |tool: &ToolSpec| {
+            tool.needs_approval || consent::is_needed_for(&tool.needs_approval_with, &asked.arguments)
+        };
+        let needs_consent = known.as_ref().is_some_and(needs_consent);
         let unconsented = if needs_consent { self.consents.missing(agent, &asked).await? } else { None };
         Ok(Call {
             idempotent: known.as_ref().is_some_and(|tool| tool.idempotent),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use kairo_proto::v1::ToolArgument;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -48,6 +49,8 @@ pub struct ToolSpec {
     pub executor: Executor,
     /// Whether a human must consent to each call.
     pub needs_approval: bool,
+    /// Where not to each: a human must consent to the calls with one of these arguments.
+    pub needs_approval_with: Vec<ToolArgument>,
 }
 
 /// What a call knows besides its arguments.

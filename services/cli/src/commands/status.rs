@@ -56,6 +56,8 @@ fn lines(status: &GetStatusResponse) -> Vec<String> {
     let mut lines = table(["service", "ready", "uptime", "version", "replica"], replicas);
     let reasons = status.services.iter().filter(|replica| !replica.not_ready_because.is_empty());
     lines.extend(reasons.map(|replica| format!("{}: {}", replica.instance, replica.not_ready_because)));
+    let notes = status.services.iter().flat_map(|replica| replica.notes.iter().map(move |note| (replica, note)));
+    lines.extend(notes.map(|(replica, note)| format!("{}: {note}", replica.instance)));
     lines.extend(missing(status).into_iter().map(|name| format!("{name}: no replica is ready")));
     lines.push(String::new());
     lines.extend(table(OWNERS, status.services.iter().filter(|replica| shares(&replica.service)).map(owner)));
@@ -121,6 +123,7 @@ mod tests {
                 {"service": "router", "instance": "router-1", "version": "0.1.0", "uptime_s": 5, "ready": false,
                  "not_ready_because": "the log does not take what is written: full", "takeovers": 1, "handovers": 2,
                  "partitions": [{"partition": 3, "read": 9, "waiting": 4}], "decisions": 4, "model_requests": 5,
+                 "notes": ["programs may use the network"],
                  "parked": [{"agent": "ann", "sequence": 7, "reader": 9, "reason": "too new", "waiting": 2}]},
             ],
             "consumers": [{"name": "router", "pending": 3, "ack_pending": 1, "redelivered": 0, "delivered": 9}],
@@ -146,6 +149,7 @@ mod tests {
             "router    3",
             "router-1: the log does not take what is written: full",
             "router-1  1           4        1          2          4          1.25",
+            "router-1: programs may use the network",
             "ann is parked at 7, with 2 waiting: too new",
             "12 messages, 4 kB, up to 12, epoch 2",
             "does not answer",

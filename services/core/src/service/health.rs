@@ -2,7 +2,7 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use axum::{Router, http::StatusCode, routing::get};
@@ -42,6 +42,7 @@ pub struct Readiness {
     ready: Arc<watch::Sender<bool>>,
     url: Arc<OnceLock<String>>,
     bus: Arc<OnceLock<Bus>>,
+    notes: Arc<Mutex<Vec<String>>>,
 }
 
 impl Readiness {
@@ -61,6 +62,17 @@ impl Readiness {
             return Some("there is no connection to nats".to_owned());
         }
         bus.writes.why_stalled().map(|reason| format!("the log does not take what is written: {reason}"))
+    }
+
+    /// Has the status say what operators should know of this replica, though it takes work. For what is found out at the
+    /// start: nothing takes it back.
+    pub fn note(&self, text: &str) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+    }
+
+    /// What was noted, in that order.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn depend_on(&self, bus: &Bus) {

@@ -38,6 +38,7 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
             model_requests: bus.standing.model_requests(),
             reader: READER,
             parked: bus.standing.parked().into_iter().take(PARKED).collect(),
+            notes: readiness.notes(),
         };
         let answer = Body::from(status).encode();
         if let Err(error) = bus.say(&reply, answer).await {

@@ -110,6 +110,7 @@ fn service(replica: &ServiceStatus) -> Value {
         "model_requests": replica.model_requests,
         "reader": replica.reader,
         "parked": replica.parked.iter().map(parked).collect::<Vec<_>>(),
+        "notes": replica.notes,
     })
 }
 

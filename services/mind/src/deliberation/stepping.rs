@@ -155,7 +155,7 @@ impl Deliberation<'_> {
         }
         if let Some(tool) = self.catalogue.tool(event) {
             let arguments = Value::Object(params).to_string();
-            return match tool.needs_approval {
+            return match tool.needs_approval_of(&arguments) {
                 true => self.request_approval(turn_id, chain, at, event, arguments),
                 false => self.call(turn_id, Some((chain, at)), event, arguments, None),
             };

@@ -19,6 +19,7 @@ pub fn all() -> Vec<Intrinsic> {
         })
         .to_string(),
         needs_approval: false,
+        needs_approval_with: Vec::new(),
     };
     vec![Intrinsic { tool, begin: cancel, finish: asks_nobody }]
 }

@@ -81,6 +81,7 @@ fn intrinsic(name: &str, description: &str, properties: Value, required: Value, 
             })
             .to_string(),
             needs_approval: false,
+            needs_approval_with: Vec::new(),
         },
         begin,
         finish: asks_nobody,

@@ -34,6 +34,7 @@ pub fn all() -> Vec<Intrinsic> {
         })
         .to_string(),
         needs_approval: false,
+        needs_approval_with: Vec::new(),
     };
     vec![
         Intrinsic {

@@ -64,6 +64,8 @@ impl Kairo {
             .env("KAIRO_BUS__ACK_WAIT_MS", "3000")
             .env("KAIRO_BUS__DRAIN_MS", "2000")
             .env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work)
+            // Through files in here a test speaks to its programs.
+            .env("KAIRO_PROCESS_SUPERVISOR__LANDLOCK__WRITE", dir.path().display().to_string())
             .env("KAIRO_PROCESS_SUPERVISOR__LIMITS__GRACE_MS", "100");
         let following = CancellationToken::new();
         let agent = Name::parse("ann").expect("a name");

@@ -103,6 +103,7 @@ impl MemorySearch {
                 timeout: config.call_timeout(),
                 executor: Executor::ToolRunner,
                 needs_approval: false,
+                needs_approval_with: Vec::new(),
             },
             read_model: ReadModel::open(&postgres)?,
             time_zone: config.time_zone.clone(),

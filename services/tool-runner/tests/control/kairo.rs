@@ -76,6 +76,7 @@ impl Kairo {
             .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
             .env("KAIRO_BUS__DRAIN_MS", "1000")
             .env("KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", hosts)
+            .env("KAIRO_TOOL_RUNNER__HTTP__ALLOW_PRIVATE", "127.0.0.1")
             .env("KAIRO_TOOL_RUNNER__HTTP__TIMEOUT_MS", "600000");
         for (name, value) in env {
             stack.common().env(*name, value.clone());

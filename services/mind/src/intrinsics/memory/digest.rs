@@ -48,7 +48,13 @@ pub(super) fn digest() -> Intrinsic {
         "additionalProperties": false,
     });
     let (name, schema) = ("memory.digest".to_owned(), schema.to_string());
-    let tool = Tool { name, description: description.to_owned(), schema, needs_approval: false };
+    let tool = Tool {
+        name,
+        description: description.to_owned(),
+        schema,
+        needs_approval: false,
+        needs_approval_with: Vec::new(),
+    };
     Intrinsic { tool, begin, finish }
 }
 
