@@ -23,6 +23,7 @@ mod contract;
 mod delivery;
 mod deployment;
 mod documents;
+mod entered;
 mod etag;
 mod failures;
 mod faults;

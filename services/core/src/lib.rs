@@ -15,6 +15,6 @@ pub mod telemetry;
 pub mod watch;
 
 pub use kairo_events::{
-    address, dates, decider, envelope, event_json, hooks, log_message, media, partition, schema, sealing, subjects,
-    vocabulary,
+    address, dates, decider, envelope, event_json, hooks, log_message, media, partition, principal, schema, sealing,
+    subjects, vocabulary,
 };

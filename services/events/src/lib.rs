@@ -4,6 +4,7 @@
 //! * [`subjects`]: the map, every subject with its emitter and its consumers; [`partition`] how they are shared out
 //! * [`record`]: a message that was read, its [`envelope`] and its body; [`header_lines`] headers as text
 //! * [`event_json`]: events as people and clients see them; [`log_message`] messages as they are handed out whole
+//! * [`principal`]: who entered an event
 //! * [`ids`], [`address`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
 //! * [`sealing`]: secrets within events; [`schema`] how large a tool's JSON Schema is
 //! * [`vocabulary`]: which readers a message takes, and which messages may be written
@@ -22,6 +23,7 @@ pub mod ids;
 pub mod log_message;
 pub mod media;
 pub mod partition;
+pub mod principal;
 pub mod record;
 pub mod schema;
 pub mod sealing;

@@ -12,6 +12,7 @@ pub mod tickets;
 use std::{future::pending, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use kairo_core::principal::Principal;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -64,6 +65,9 @@ pub struct Key {
     pub expires_at: Option<Timestamp>,
 }
 
+/// In the log, whoever has `gateway.admin_key`; no id of a key.
+const ADMINISTRATOR: &str = "gateway.admin_key";
+
 /// A key that is in force until it is revoked or expires.
 #[derive(Debug)]
 pub struct Held {
@@ -106,6 +110,15 @@ impl Caller {
         match self.may(scope) {
             true => Ok(()),
             false => Err(Problem::forbidden(format!("this needs a key of the scope {}", scope.name()))),
+        }
+    }
+
+    /// Who they are, for the log.
+    pub fn principal(&self) -> Principal {
+        match self {
+            Self::Anyone => Principal::loopback(),
+            Self::Administrator => Principal::api_key(ADMINISTRATOR),
+            Self::Holder(held) => Principal::api_key(&held.key.key_id),
         }
     }
 

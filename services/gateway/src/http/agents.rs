@@ -62,7 +62,8 @@ pub async fn post(
             return Ok((status, Json(Defined { agent: profile.agent, sequence: expected })));
         }
         let envelope = Envelope::entering(id, Service::Gateway, Origin::User, Timestamp::now());
-        let envelope = Envelope { traceparent: traceparent(&headers), ..envelope };
+        let (traceparent, entered_by) = (traceparent(&headers), Some(caller.principal()));
+        let envelope = Envelope { traceparent, entered_by, ..envelope };
         let body = AgentDefined { profile: Some(profile.clone()) };
         match gateway.bus.append(&Outgoing::new(&AGENT_DEFINED, &agent, envelope, body), expected).await {
             Ok(written) => return Ok((status, Json(Defined { agent: profile.agent, sequence: written.sequence }))),
