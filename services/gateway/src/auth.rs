@@ -1,11 +1,13 @@
 //! Who asks: API keys, what they allow, and the caller of a request.
 //!
 //! A key says what its holder may do ([`Scope`]), and may be limited to some agents and to one user. Keys are kept
-//! hashed in a bucket that every gateway watches ([`store`]); how often they are used is limited ([`limits`]). Where a
-//! browser cannot send one, a ticket stands for it ([`tickets`]).
+//! hashed in a bucket that every gateway watches ([`store`]); how often they are used is limited ([`limits`]), and how
+//! much at once ([`shares`]). Where a browser cannot send one, a ticket stands for it ([`tickets`]).
+//!
 
 pub mod limits;
 pub mod secret;
+pub mod shares;
 pub mod store;
 pub mod tickets;
 

@@ -43,6 +43,29 @@ pub struct GatewayConfig {
     pub rate_per_s: u32,
     /// Requests that may come at once before that counts. Default 400.
     pub rate_burst: u32,
+    /// Connections open at once; more are closed. Each takes a file descriptor. Default 4096.
+    pub max_connections: usize,
+    /// Of them, those of one address (of IPv6, of one /64 network). Behind a proxy all are of its address. Default 1024.
+    pub max_connections_per_peer: usize,
+    /// How long a connection may take until the head of its first request has come, in milliseconds. Default 10000.
+    pub header_timeout_ms: u64,
+    /// How long the body of a request may take, in milliseconds. Default 60000.
+    pub body_timeout_ms: u64,
+    /// How long a connection may do nothing: no request is dealt with, and nothing of an answer is taken; in
+    /// milliseconds. More than `heartbeat_ms`. Default 75000.
+    pub idle_timeout_ms: u64,
+    /// Requests dealt with at once; more are refused. Default 2000.
+    pub max_requests: usize,
+    /// Of them, those of one API key. Default 500.
+    pub max_requests_per_key: usize,
+    /// Requests at once to what is open to everybody: gRPC's health checks and reflection, `/healthz`, descriptions. More
+    /// are refused. Default 64.
+    pub open_requests: usize,
+    /// Of them, those of one address (of IPv6, of one /64 network). Default 16.
+    pub open_requests_per_peer: usize,
+    /// How long one of them may last over gRPC, in milliseconds; who watches the gateway's health asks again. Default
+    /// 60000.
+    pub open_request_ms: u64,
     /// How long a ticket, which stands for a key in a URL, is good for its first use, in milliseconds. Default 30000.
     pub ticket_ttl_ms: u64,
     /// How long after its last connection an event stream that was opened with a ticket can come back, in milliseconds.
@@ -62,12 +85,16 @@ pub struct GatewayConfig {
     pub max_parts: usize,
     /// Images and pieces of audio on their way to and from clients at once; more are refused. Default 32.
     pub max_transfers: usize,
+    /// Of them, those of one API key. Default 16.
+    pub max_transfers_per_key: usize,
     /// Rows of an answer where the client does not say. Default 100.
     pub default_limit: u32,
     /// Rows of an answer at most. Default 1000.
     pub max_limit: u32,
     /// Event streams and WebSocket connections open at once; more are refused. Default 1000.
     pub max_streams: usize,
+    /// Of them, those of one API key. Default 500.
+    pub max_streams_per_key: usize,
     /// Events and live pieces that wait for the client of one stream, and messages asked of the log at once. Default 64.
     pub stream_buffer: usize,
     /// Subscriptions of one WebSocket connection at once. Default 16.
@@ -136,6 +163,20 @@ impl GatewayConfig {
     pub fn requires_key(&self) -> bool {
         self.require_key == RequireKey::Always || self.allow_remote || !self.listen.ip().is_loopback()
     }
+
+    fn check_connections(&self, found: &mut Vec<Mistake>) {
+        check(found, "max_connections", self.max_connections, 1..=1_000_000, "connections");
+        check(found, "max_connections_per_peer", self.max_connections_per_peer, 1..=1_000_000, "connections");
+        check(found, "header_timeout_ms", self.header_timeout_ms, 100..=600_000, "milliseconds");
+        check(found, "body_timeout_ms", self.body_timeout_ms, 100..=3_600_000, "milliseconds");
+        let idle = (self.heartbeat_ms + 1).max(100)..=3_600_000;
+        check(found, "idle_timeout_ms", self.idle_timeout_ms, idle, "milliseconds (more than heartbeat_ms)");
+        check(found, "max_requests", self.max_requests, 1..=1_000_000, "requests");
+        check(found, "max_requests_per_key", self.max_requests_per_key, 1..=1_000_000, "requests");
+        check(found, "open_requests", self.open_requests, 1..=10_000, "requests");
+        check(found, "open_requests_per_peer", self.open_requests_per_peer, 1..=10_000, "requests");
+        check(found, "open_request_ms", self.open_request_ms, 100..=3_600_000, "milliseconds");
+    }
 }
 
 impl Default for GatewayConfig {
@@ -147,6 +188,16 @@ impl Default for GatewayConfig {
             admin_key: Secret::default(),
             rate_per_s: 200,
             rate_burst: 400,
+            max_connections: 4_096,
+            max_connections_per_peer: 1_024,
+            header_timeout_ms: 10_000,
+            body_timeout_ms: 60_000,
+            idle_timeout_ms: 75_000,
+            max_requests: 2_000,
+            max_requests_per_key: 500,
+            open_requests: 64,
+            open_requests_per_peer: 16,
+            open_request_ms: 60_000,
             ticket_ttl_ms: 30_000,
             ticket_reconnect_ms: 60_000,
             cors_origins: Vec::new(),
@@ -156,9 +207,11 @@ impl Default for GatewayConfig {
             max_part_bytes: 10 * 1024 * 1024,
             max_parts: 8,
             max_transfers: 32,
+            max_transfers_per_key: 16,
             default_limit: 100,
             max_limit: MAX_ROWS,
             max_streams: 1_000,
+            max_streams_per_key: 500,
             stream_buffer: 64,
             ws_subscriptions: 16,
             tail_wait_ms: 1_000,
@@ -187,6 +240,7 @@ impl Validate for GatewayConfig {
         let found = &mut mistakes;
         check(found, "rate_per_s", self.rate_per_s, 1..=1_000_000, "requests per second");
         check(found, "rate_burst", self.rate_burst, 1..=1_000_000, "requests");
+        self.check_connections(found);
         check(found, "ticket_ttl_ms", self.ticket_ttl_ms, 1_000..=600_000, "milliseconds");
         check(found, "ticket_reconnect_ms", self.ticket_reconnect_ms, 1_000..=3_600_000, "milliseconds");
         check(found, "max_text_bytes", self.max_text_bytes, 1..=262_144, "bytes");
@@ -195,9 +249,11 @@ impl Validate for GatewayConfig {
         check(found, "max_part_bytes", self.max_part_bytes, 1_024..=67_108_864, "bytes");
         check(found, "max_parts", self.max_parts, 0..=64, "parts");
         check(found, "max_transfers", self.max_transfers, 1..=10_000, "objects");
+        check(found, "max_transfers_per_key", self.max_transfers_per_key, 1..=10_000, "objects");
         check(found, "max_limit", self.max_limit, 1..=MAX_ROWS, "rows");
         check(found, "default_limit", self.default_limit, 1..=self.max_limit, "rows (at most max_limit)");
         check(found, "max_streams", self.max_streams, 1..=100_000, "streams");
+        check(found, "max_streams_per_key", self.max_streams_per_key, 1..=100_000, "streams");
         check(found, "stream_buffer", self.stream_buffer, 1..=1_000, "messages");
         check(found, "ws_subscriptions", self.ws_subscriptions, 1..=1_000, "subscriptions");
         check(found, "tail_wait_ms", self.tail_wait_ms, 10..=60_000, "milliseconds");

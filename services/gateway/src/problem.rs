@@ -137,6 +137,14 @@ impl Problem {
         Self { retry_after: Some(NonZeroU32::MIN.saturating_add(seconds)), ..problem }
     }
 
+    /// Whoever asks has as much going on at once as they may.
+    pub fn too_many_at_once(what: &str) -> Self {
+        let (kind, title) = ("urn:kairo:problem:too-many-at-once", "too much at once");
+        let detail = format!("{what}; try again when some of it is over");
+        let problem = Self::new(kind, title, StatusCode::TOO_MANY_REQUESTS, detail);
+        Self { retry_after: Some(RETRY_AFTER), ..problem }
+    }
+
     /// More waits in a queue than is taken on.
     pub fn congested(queue: &Queue, Congestion { pending, limit }: Congestion) -> Self {
         let Queue { agent, user } = queue;

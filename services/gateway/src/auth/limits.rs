@@ -19,6 +19,8 @@ pub enum Whose {
     Key(String),
     /// Of whoever brings no key that is in force; of IPv6 the network, of which one machine has all.
     Peer(IpAddr),
+    /// Of whoever asks for what is open to everybody: what somebody there does with keys does not count.
+    Visitor(IpAddr),
 }
 
 impl Whose {
@@ -32,13 +34,21 @@ impl Whose {
     }
 
     pub fn peer(address: IpAddr) -> Self {
-        Self::Peer(match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let [a, b, c, d, ..] = address.segments();
-                [a, b, c, d, 0, 0, 0, 0].into()
-            }
-            address => address,
-        })
+        Self::Peer(machine(address))
+    }
+
+    pub fn visitor(address: IpAddr) -> Self {
+        Self::Visitor(machine(address))
+    }
+}
+
+fn machine(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            [a, b, c, d, 0, 0, 0, 0].into()
+        }
+        address => address,
     }
 }
 

@@ -120,10 +120,19 @@ pub async fn check(
             Ok((caller, stay)) => may(&caller, route, &request).map(|()| (caller, stay)),
             Err(problem) => Err(problem),
         },
-        None => admitted(&gateway, peer, route, &request).map(|caller| (caller, None)),
+        None => {
+            admitted(&gateway, peer, route, &request).map(|caller| (caller, None))
+        }
     };
-    match admitted {
-        Ok((caller, stay)) => {
+    let permitted = admitted.and_then(|(caller, stay)| {
+        let permit = match is_open(route, &request) {
+            true => gateway.open_permit(peer.ip())?,
+            false => gateway.request_permit(&caller)?,
+        };
+        Ok((caller, stay, permit))
+    });
+    match permitted {
+        Ok((caller, stay, _permit)) => {
             request.extensions_mut().insert(caller);
             request.extensions_mut().insert(stay);
             next.run(request).await
@@ -139,8 +148,13 @@ pub fn admitted(
     route: Option<&str>,
     request: &Request,
 ) -> Result<Caller, Problem> {
-    let access = route.map(|route| access(request.method(), route));
-    if access.is_some_and(|access| access.needs == Needs::Nothing) || is_nowhere(gateway, route) {
+    if is_open(route, request) {
+        if gateway.config.requires_key() {
+            gateway.limits.count(Whose::visitor(peer.ip())).map_err(Problem::too_many_requests)?;
+        }
+        return Ok(Caller::Anyone);
+    }
+    if is_nowhere(gateway, route) {
         return Ok(Caller::Anyone);
     }
     let caller = match presented(request.headers(), route == Some(WEBSOCKET)) {
@@ -160,6 +174,11 @@ pub fn admitted(
     let caller = caller.ok_or_else(Problem::unauthorized)?;
     may(&caller, route, request)?;
     Ok(caller)
+}
+
+/// Whether it is open to everybody.
+fn is_open(route: Option<&str>, request: &Request) -> bool {
+    route.is_some_and(|route| access(request.method(), route).needs == Needs::Nothing)
 }
 
 /// Whether nothing is there, and anybody may know. Where a key is required, who has none is not told what there is not;

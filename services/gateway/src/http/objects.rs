@@ -4,7 +4,7 @@
 //! a message, or had the bytes before. So a key that is limited to a user or to agents needs no list of objects.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -15,7 +15,10 @@ use kairo_proto::v1::Part;
 use serde::Serialize;
 
 use super::{Gateway, body};
-use crate::problem::{FieldError, Problem};
+use crate::{
+    auth::Caller,
+    problem::{FieldError, Problem},
+};
 
 /// What was stored, as clients are told.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -32,9 +35,13 @@ impl From<Part> for Stored {
 }
 
 /// 201, or 200 when the same bytes were there already.
-pub async fn post(State(gateway): State<Gateway>, request: Request) -> Result<(StatusCode, Json<Stored>), Problem> {
+pub async fn post(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<(StatusCode, Json<Stored>), Problem> {
     let media_type = media_type(request.headers()).ok_or_else(Problem::unsupported_part_type)?;
-    let _permit = gateway.transfer_permit()?;
+    let _permit = gateway.transfer_permit(&caller)?;
     let bytes = body::read(request.into_body(), gateway.config.max_part_bytes, "gateway.max_part_bytes").await?;
     let (part, new) = store(&gateway, media_type, &bytes, "body").await?;
     let status = if new { StatusCode::CREATED } else { StatusCode::OK };
@@ -69,8 +76,12 @@ pub fn unlike(media_type: &'static str, bytes: &[u8], field: &str) -> Option<Fie
 }
 
 /// The bytes, as a file to be kept: no browser shows as a page what a user sent.
-pub async fn get(State(gateway): State<Gateway>, Path(digest): Path<String>) -> Result<Response, Problem> {
-    let _permit = gateway.transfer_permit()?;
+pub async fn get(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    Path(digest): Path<String>,
+) -> Result<Response, Problem> {
+    let _permit = gateway.transfer_permit(&caller)?;
     // It may have been stored when more was taken.
     let found = gateway.objects.get(&digest, u64::MAX).await?;
     let (part, bytes) = found.ok_or_else(|| Problem::not_found("there is no object of this digest"))?;
