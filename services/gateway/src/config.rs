@@ -30,9 +30,11 @@ service_config! {
 pub struct GatewayConfig {
     /// Where it listens; port 0 takes a free one. Default `127.0.0.1:7420`.
     pub listen: SocketAddr,
-    /// Whether `listen` may be an address that other machines reach, and the gateway be called by any name. Default
-    /// false.
+    /// Whether `listen` may be an address that other machines reach. Default false.
     pub allow_remote: bool,
+    /// Names that the gateway may be called by, without a port, such as `kairo.example.com`: requests whose `Host` is
+    /// another name are refused. `localhost` and addresses are always taken. Default none.
+    pub allowed_hosts: Vec<String>,
     /// Whether callers must bring an API key: `auto`, when other machines may reach the gateway, or `always`. Default
     /// auto.
     pub require_key: RequireKey,
@@ -148,6 +150,9 @@ const CURRENCY: &str = "USD";
 const MAX_CURRENCY: usize = 16;
 const MAX_MODEL: usize = 200;
 
+/// Longest name of a host, in bytes.
+const MAX_HOST: usize = 253;
+
 /// When callers must bring an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -184,6 +189,7 @@ impl Default for GatewayConfig {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
             allow_remote: false,
+            allowed_hosts: Vec::new(),
             require_key: RequireKey::Auto,
             admin_key: Secret::default(),
             rate_per_s: 200,
@@ -293,6 +299,10 @@ impl Validate for GatewayConfig {
                 "set one of at least 32 printable characters without spaces, such as that of openssl rand -hex 32";
             found.push(Mistake::new("admin_key", "it is too short or cannot be sent", advice));
         }
+        for host in self.allowed_hosts.iter().filter(|host| !is_host(host)) {
+            let advice = "say a name in lower case without scheme and port, such as kairo.example.com";
+            found.push(Mistake::new("allowed_hosts", format!("{host:?} is no name of a host"), advice));
+        }
         for origin in self.cors_origins.iter().filter(|origin| !is_origin(origin)) {
             let advice = "name a scheme, a host and a port if it is not the usual one, such as https://app.example.com";
             found.push(Mistake::new("cors_origins", format!("{origin:?} is no origin"), advice));
@@ -304,6 +314,12 @@ impl Validate for GatewayConfig {
 /// Whether this may have a price: a star stands only at the end.
 fn is_priced(model: &str) -> bool {
     (1..=MAX_MODEL).contains(&model.len()) && !model.strip_suffix('*').unwrap_or(model).contains('*')
+}
+
+/// Whether a client may send this as the name of a host.
+fn is_host(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'_');
+    (1..=MAX_HOST).contains(&text.len()) && text.bytes().all(allowed)
 }
 
 /// Whether a browser may send this as the origin of a page.
@@ -358,6 +374,10 @@ mod tests {
         for bad in ["*", "null", "", "https://a.example/", "https://a.example/x", "a.example", "https://a.example:443"]
         {
             let config = GatewayConfig { cors_origins: vec![bad.to_owned()], ..Default::default() };
+            assert_eq!(config.mistakes().len(), 1, "{bad}");
+        }
+        for bad in ["*", "", "Kairo.example.com", "kairo.example.com:443", "https://kairo.example.com", "a b"] {
+            let config = GatewayConfig { allowed_hosts: vec![bad.to_owned()], ..Default::default() };
             assert_eq!(config.mistakes().len(), 1, "{bad}");
         }
         let config = GatewayConfig { admin_key: Secret::new("hunter2".to_owned()), ..Default::default() };
