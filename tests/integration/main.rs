@@ -37,6 +37,7 @@ mod lists;
 mod memory;
 mod models;
 mod multimodal;
+mod objects;
 mod open;
 mod openai;
 mod openapi;

@@ -124,6 +124,11 @@ impl Caller {
         }
     }
 
+    /// Whose stored bytes are bounded; none of who may do everything.
+    pub fn bounded(&self) -> Option<String> {
+        self.key().map(|_| self.principal().to_string())
+    }
+
     /// The agents it is limited to; none when it is not.
     pub fn agents(&self) -> Option<&[String]> {
         self.key().map(|key| key.agents.as_slice()).filter(|agents| !agents.is_empty())

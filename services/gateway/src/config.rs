@@ -89,6 +89,16 @@ pub struct GatewayConfig {
     pub max_transfers: usize,
     /// Of them, those of one API key. Default 16.
     pub max_transfers_per_key: usize,
+    /// Images and audio that one API key may have stored, in bytes; `admin_key` has no bound. Default 1073741824.
+    pub objects_key_bytes: u64,
+    /// Images and audio that may be stored for one user, in bytes: in messages of theirs, or with a key that is limited to
+    /// them. Default 536870912.
+    pub objects_user_bytes: u64,
+    /// How old an image or piece of audio is that no message names when it is removed, in milliseconds. Far more than
+    /// writing a message may take. Default 86400000.
+    pub objects_grace_ms: u64,
+    /// How often such are looked for, in milliseconds. Default 3600000.
+    pub objects_sweep_ms: u64,
     /// Rows of an answer where the client does not say. Default 100.
     pub default_limit: u32,
     /// Rows of an answer at most. Default 1000.
@@ -214,6 +224,10 @@ impl Default for GatewayConfig {
             max_parts: 8,
             max_transfers: 32,
             max_transfers_per_key: 16,
+            objects_key_bytes: 1024 * 1024 * 1024,
+            objects_user_bytes: 512 * 1024 * 1024,
+            objects_grace_ms: 86_400_000,
+            objects_sweep_ms: 3_600_000,
             default_limit: 100,
             max_limit: MAX_ROWS,
             max_streams: 1_000,
@@ -256,6 +270,10 @@ impl Validate for GatewayConfig {
         check(found, "max_parts", self.max_parts, 0..=64, "parts");
         check(found, "max_transfers", self.max_transfers, 1..=10_000, "objects");
         check(found, "max_transfers_per_key", self.max_transfers_per_key, 1..=10_000, "objects");
+        check(found, "objects_key_bytes", self.objects_key_bytes, 0..=1 << 50, "bytes");
+        check(found, "objects_user_bytes", self.objects_user_bytes, 0..=1 << 50, "bytes");
+        check(found, "objects_grace_ms", self.objects_grace_ms, 1_000..=31_536_000_000, "milliseconds");
+        check(found, "objects_sweep_ms", self.objects_sweep_ms, 100..=86_400_000, "milliseconds");
         check(found, "max_limit", self.max_limit, 1..=MAX_ROWS, "rows");
         check(found, "default_limit", self.default_limit, 1..=self.max_limit, "rows (at most max_limit)");
         check(found, "max_streams", self.max_streams, 1..=100_000, "streams");

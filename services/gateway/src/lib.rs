@@ -7,7 +7,7 @@
 //! WebSocket, comes straight from the log ([`tail`], [`follow`]), which is read once and handed to those who wait for it
 //! ([`dispatch`]), pieces of answers from those who are writing them ([`live`], [`tokens`]), and for those who come
 //! [`tail_merge`] what processes wrote before. What was seen of the log is remembered where it saves asking: agents
-//! ([`directory`]) and messages ([`recent`]).
+//! ([`directory`]) and messages ([`recent`]). Images and audio that nobody names are removed again ([`objects`]).
 
 mod auth;
 mod config;
@@ -19,6 +19,7 @@ mod follow;
 mod grpc;
 mod http;
 mod live;
+mod objects;
 mod ownership;
 mod place;
 mod prices;

@@ -107,6 +107,11 @@ impl Problem {
         Self::new(kind, title, StatusCode::INSUFFICIENT_STORAGE, detail)
     }
 
+    /// Whoever brings it has stored what they may.
+    pub fn quota(detail: &str) -> Self {
+        Self { detail: detail.to_owned(), ..Self::full() }
+    }
+
     pub fn too_large(detail: impl Into<String>) -> Self {
         Self::new("urn:kairo:problem:too-large", "request too large", StatusCode::PAYLOAD_TOO_LARGE, detail)
     }

@@ -15,8 +15,9 @@ use crate::{
     connections,
     directory::Directory,
     http,
+    objects::{inventory::Inventory, sweep},
     recent::Recent,
-    state::Parts,
+    state::{Gateway, Parts},
     tail::Tail,
     tokens::Tokens,
 };
@@ -42,8 +43,10 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let recent = Recent::new(&context.bus, said_again, config.gateway.remembered_messages);
     let Some(tail) = tail(&context, &config.gateway, &directory, &recent).await else { return Ok(()) };
     recent.look_back(config.gateway.stream_buffer, context.shutdown.clone());
+    let objects = Objects::new(&context.bus);
+    let inventory = Inventory::follow(&objects, context.shutdown.clone()).await;
     let congested = Congested::follow(&context.bus, context.shutdown.clone()).await;
-    let gateway = Parts {
+    let gateway: Gateway = Parts {
         keys,
         congested: congested.map_err(|error| ServiceError::Other(error.to_string()))?,
         directory,
@@ -52,7 +55,8 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         tokens: Tokens::new(&context.bus),
         limits: Arc::new(limits),
         tickets: Tickets::new(&context.bus, &config.gateway),
-        objects: Objects::new(&context.bus),
+        objects,
+        inventory,
         transfers: Shares::new(settings.max_transfers, settings.max_transfers_per_key),
         requests: Shares::new(settings.max_requests, settings.max_requests_per_key),
         open: Shares::new(settings.open_requests, settings.open_requests_per_peer),
@@ -62,8 +66,10 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         streams: streams.clone(),
         config: settings.clone(),
         shutdown: context.shutdown.clone(),
-    };
-    let app = http::routes(gateway.into(), &context.readiness);
+    }
+    .into();
+    tokio::spawn(sweep::run(gateway.clone()));
+    let app = http::routes(gateway, &context.readiness);
     context.readiness.announce(&format!("url=http://{address}"));
 
     let shutdown = context.shutdown.clone();

@@ -16,6 +16,7 @@ use crate::{
     },
     config::GatewayConfig,
     directory::Directory,
+    objects::inventory::Inventory,
     problem::Problem,
     recent::Recent,
     tail::Tail,
@@ -48,6 +49,7 @@ pub struct Parts {
     pub tickets: Tickets,
     /// Images and audio of messages.
     pub objects: Objects,
+    pub inventory: Inventory,
     /// A permit for each of them that is on its way to or from a client.
     pub transfers: Shares,
     /// A permit for each event stream and each WebSocket connection.

@@ -70,7 +70,7 @@ pub trait Ingest: Sized + Send + Sync {
     }
 
     /// Before it is written, and only then: what it brings along is put where it belongs.
-    fn prepare(&mut self, _gateway: &Gateway) -> impl Future<Output = Result<(), Problem>> + Send {
+    fn prepare(&mut self, _gateway: &Gateway, _caller: &Caller) -> impl Future<Output = Result<(), Problem>> + Send {
         std::future::ready(Ok(()))
     }
 
@@ -167,7 +167,7 @@ async fn publish<E: Ingest>(
     {
         return Err(Problem::congested(&queue, congestion));
     }
-    said.prepare(gateway).await?;
+    said.prepare(gateway, caller).await?;
     let user = said.user().clone();
     let event_id = event_id::<E>(&user, id);
     let envelope = Envelope::entering(event_id, Service::Gateway, Origin::User, Timestamp::now());

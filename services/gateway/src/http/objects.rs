@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use kairo_core::{bus::objects::PutError, media};
+use kairo_core::media;
 use kairo_proto::v1::Part;
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ pub async fn post(
     let media_type = media_type(request.headers()).ok_or_else(Problem::unsupported_part_type)?;
     let _permit = gateway.transfer_permit(&caller)?;
     let bytes = body::read(request.into_body(), gateway.config.max_part_bytes, "gateway.max_part_bytes").await?;
-    let (part, new) = store(&gateway, media_type, &bytes, "body").await?;
+    let (part, new) = store(&gateway, &caller, caller.user(), media_type, &bytes, "body").await?;
     let status = if new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(part.into())))
 }
@@ -51,17 +51,15 @@ pub async fn post(
 /// Keeps bytes that `field` of a request brings, if they are what they are said to be. Whether they are new, too.
 pub async fn store(
     gateway: &Gateway,
+    caller: &Caller,
+    user: Option<&str>,
     media_type: &'static str,
     bytes: &[u8],
     field: &str,
 ) -> Result<(Part, bool), Problem> {
-    if let Some(error) = unlike(media_type, bytes, field) {
-        return Err(Problem::invalid(vec![error]));
-    }
-    match gateway.objects.put(media_type, bytes).await {
-        Ok(stored) => Ok((stored.part, stored.new)),
-        Err(PutError::Full) => Err(Problem::full()),
-        Err(PutError::Bus(error)) => Err(error.into()),
+    match unlike(media_type, bytes, field) {
+        Some(error) => Err(Problem::invalid(vec![error])),
+        None => gateway.store_object(caller, user, media_type, bytes).await,
     }
 }
 
