@@ -38,6 +38,7 @@ mod memory;
 mod models;
 mod multimodal;
 mod objects;
+mod oidc;
 mod open;
 mod openai;
 mod openapi;

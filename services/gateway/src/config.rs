@@ -11,7 +11,7 @@ use kairo_read_model::{MAX_ROWS, PostgresConfig, search::SearchConfig};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::prices::Prices;
+use crate::{auth::oidc::config::OidcConfig, prices::Prices};
 
 service_config! {
     /// Everything the gateway is configured with.
@@ -41,6 +41,8 @@ pub struct GatewayConfig {
     /// A key that may do everything, to make the first of the others with: at least 32 printable characters. Empty for
     /// none, which is the default.
     pub admin_key: Secret,
+    /// Issuers whose tokens are taken, beside API keys (OpenID Connect); see `docs/security.md`. Default none.
+    pub oidc: Vec<OidcConfig>,
     /// Requests a second of one API key, and of one address that brings none where one is required. Default 200.
     pub rate_per_s: u32,
     /// Requests that may come at once before that counts. Default 400.
@@ -202,6 +204,7 @@ impl Default for GatewayConfig {
             allowed_hosts: Vec::new(),
             require_key: RequireKey::Auto,
             admin_key: Secret::default(),
+            oidc: Vec::new(),
             rate_per_s: 200,
             rate_burst: 400,
             max_connections: 4_096,
@@ -261,6 +264,10 @@ impl Validate for GatewayConfig {
         check(found, "rate_per_s", self.rate_per_s, 1..=1_000_000, "requests per second");
         check(found, "rate_burst", self.rate_burst, 1..=1_000_000, "requests");
         self.check_connections(found);
+        for (at, issuer) in self.oidc.iter().enumerate() {
+            let within = |mistake: Mistake| Mistake { key: format!("oidc[{at}].{}", mistake.key), ..mistake };
+            found.extend(issuer.mistakes().into_iter().map(within));
+        }
         check(found, "ticket_ttl_ms", self.ticket_ttl_ms, 1_000..=600_000, "milliseconds");
         check(found, "ticket_reconnect_ms", self.ticket_reconnect_ms, 1_000..=3_600_000, "milliseconds");
         check(found, "max_text_bytes", self.max_text_bytes, 1..=262_144, "bytes");

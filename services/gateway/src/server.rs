@@ -10,7 +10,7 @@ use kairo_read_model::{ReadModel, search::Search};
 use tokio::net::TcpListener;
 
 use crate::{
-    auth::{limits::Limits, shares::Shares, store::Keys, tickets::Tickets},
+    auth::{limits::Limits, oidc::Oidc, shares::Shares, store::Keys, tickets::Tickets},
     config::{Config, GatewayConfig},
     connections,
     directory::Directory,
@@ -37,6 +37,8 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let streams = Shares::new(settings.max_streams, settings.max_streams_per_key);
     let keys = Keys::open(&context.bus, &config.gateway, context.shutdown.clone()).await;
     let keys = keys.map_err(|error| ServiceError::Other(error.to_string()))?;
+    let oidc = Oidc::open(&config.gateway.oidc, &context.shutdown);
+    let oidc = oidc.map_err(|error| ServiceError::Other(format!("gateway.oidc: no HTTP client: {error}")))?;
     let limits = Limits::new(config.gateway.rate_per_s, config.gateway.rate_burst);
     let directory = Directory::new(&context.bus, config.gateway.known_agents);
     let said_again = Duration::from_millis(2 * config.gateway.openai_retry_ms);
@@ -48,6 +50,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let congested = Congested::follow(&context.bus, context.shutdown.clone()).await;
     let gateway: Gateway = Parts {
         keys,
+        oidc,
         congested: congested.map_err(|error| ServiceError::Other(error.to_string()))?,
         directory,
         recent,

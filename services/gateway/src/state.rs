@@ -10,6 +10,7 @@ use crate::{
     auth::{
         Caller,
         limits::{Limits, Whose},
+        oidc::Oidc,
         shares::{NoPermit, Permit, Shares},
         store::Keys,
         tickets::Tickets,
@@ -44,6 +45,7 @@ pub struct Parts {
     pub congested: Congested,
     /// Who may use it, and how often.
     pub keys: Keys,
+    pub oidc: Oidc,
     pub limits: Arc<Limits>,
     /// What stands for a key in a URL.
     pub tickets: Tickets,

@@ -17,6 +17,8 @@ const MANY: usize = 10_000;
 pub enum Whose {
     Administrator,
     Key(String),
+    /// Whoever an issuer knows as this.
+    Bearer(String),
     /// Of whoever brings no key that is in force; of IPv6 the network, of which one machine has all.
     Peer(IpAddr),
     /// Of whoever asks for what is open to everybody: what somebody there does with keys does not count.
@@ -30,6 +32,7 @@ impl Whose {
             Caller::Anyone => None,
             Caller::Administrator => Some(Self::Administrator),
             Caller::Holder(held) => Some(Self::Key(held.key.key_id.clone())),
+            Caller::Bearer(token) => Some(Self::Bearer(token.principal().id)),
         }
     }
 

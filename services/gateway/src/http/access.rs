@@ -121,7 +121,8 @@ pub async fn check(
             Err(problem) => Err(problem),
         },
         None => {
-            admitted(&gateway, peer, route, &request).map(|caller| (caller, None))
+            let brought = brought(&gateway, request.headers(), route).await;
+            admitted(&gateway, peer, route, &request, brought).map(|caller| (caller, None))
         }
     };
     let permitted = admitted.and_then(|(caller, stay)| {
@@ -141,12 +142,32 @@ pub async fn check(
     }
 }
 
-/// Who asks this of the endpoint of that route, if they may; none is a path that nothing is at.
+/// Who brings what a request has in these headers; none where that is not in force.
+///
+/// # Errors
+/// When it cannot be found out: the keys of a token's issuer cannot be had.
+pub async fn brought(gateway: &Gateway, headers: &HeaderMap, route: Option<&str>) -> Result<Option<Caller>, Problem> {
+    let nobody = || gateway.keys.caller(None, Timestamp::now());
+    match presented(headers, route == Some(WEBSOCKET)) {
+        Presented::Nothing => Ok(nobody()),
+        Presented::Key(token) if gateway.oidc.is_token(token) => gateway.oidc.caller(token, Timestamp::now()).await,
+        Presented::Key(key) => {
+            let placeholder = || secret::id(key).is_none() && route.is_some_and(openai::is_theirs);
+            let known = gateway.keys.caller(Some(key), Timestamp::now());
+            // Chat clients must have a key to send, whether one is required or not.
+            Ok(known.or_else(|| nobody().filter(|_| placeholder())))
+        }
+        Presented::SomethingElse => Ok(None),
+    }
+}
+
+/// Who asks this of the endpoint of that route, if they may, seeing what was brought; none is a path that nothing is at.
 pub fn admitted(
     gateway: &Gateway,
     peer: SocketAddr,
     route: Option<&str>,
     request: &Request,
+    brought: Result<Option<Caller>, Problem>,
 ) -> Result<Caller, Problem> {
     if is_open(route, request) {
         if gateway.config.requires_key() {
@@ -157,21 +178,12 @@ pub fn admitted(
     if is_nowhere(gateway, route) {
         return Ok(Caller::Anyone);
     }
-    let caller = match presented(request.headers(), route == Some(WEBSOCKET)) {
-        Presented::Nothing => gateway.keys.caller(None, Timestamp::now()),
-        Presented::Key(key) => {
-            let placeholder = || secret::id(key).is_none() && route.is_some_and(openai::is_theirs);
-            let known = gateway.keys.caller(Some(key), Timestamp::now());
-            // Chat clients must have a key to send, whether one is required or not.
-            known.or_else(|| gateway.keys.caller(None, Timestamp::now()).filter(|_| placeholder()))
-        }
-        Presented::SomethingElse => None,
-    };
-    let whose = caller.as_ref().map_or_else(|| Some(Whose::peer(peer.ip())), Whose::of);
+    let caller = brought.as_ref().ok().and_then(Option::as_ref);
+    let whose = caller.map_or_else(|| Some(Whose::peer(peer.ip())), Whose::of);
     if let Some(whose) = whose {
         gateway.limits.count(whose).map_err(Problem::too_many_requests)?;
     }
-    let caller = caller.ok_or_else(Problem::unauthorized)?;
+    let caller = brought?.ok_or_else(Problem::unauthorized)?;
     may(&caller, route, request)?;
     Ok(caller)
 }
