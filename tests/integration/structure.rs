@@ -152,6 +152,7 @@ const NOT_SIMULATED: &[&str] = &[
     "services/core/src/bus/jetstream",
     "services/core/src/bus/mod.rs",
     "services/core/src/bus/objects.rs",
+    "services/core/src/bus/objects/keeping.rs",
     "services/core/src/bus/provision.rs",
     "services/tool-runner/src/arrivals",
     "services/tool-runner/src/builtin/http_get.rs",

@@ -1748,6 +1748,9 @@ pub struct Event {
     pub causation_id: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, optional, tag = "13")]
     pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// Who entered it, as the gateway knew them: api_key:<id>, unauthenticated:loopback. None of what nobody entered.
+    #[prost(string, optional, tag = "14")]
+    pub entered_by: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for Event {
     const NAME: &'static str = "Event";
@@ -2903,6 +2906,9 @@ pub struct ConsentRow {
     #[prost(message, optional, tag = "15")]
     #[serde(with = "crate::json::time")]
     pub decided_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Who entered that, as the gateway knew them: api_key:<id>, unauthenticated:loopback.
+    #[prost(string, optional, tag = "16")]
+    pub entered_by: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ConsentRow {
     const NAME: &'static str = "ConsentRow";
@@ -2981,6 +2987,9 @@ pub struct ActionRow {
     #[prost(message, optional, tag = "22")]
     #[serde(with = "crate::json::time")]
     pub resolved_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Who entered that, as the gateway knew them: api_key:<id>, unauthenticated:loopback.
+    #[prost(string, optional, tag = "25")]
+    pub resolution_entered_by: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ActionRow {
     const NAME: &'static str = "ActionRow";

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::{envelope::Origin, ids, record::Record};
+use crate::{envelope::Origin, ids, principal::Principal, record::Record};
 
 /// An event in seed 002's form, with its place in the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,9 @@ pub struct EventJson {
     pub correlation_id: Uuid,
     pub causation_id: Option<Uuid>,
     pub thread_id: Option<String>,
+    /// Who entered it, as the gateway knew them: `api_key:<id>`, `unauthenticated:loopback`. None of what nobody entered.
+    #[serde(default)]
+    pub entered_by: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -155,6 +158,7 @@ fn shown(record: &Record, heading: Heading) -> EventJson {
         correlation_id: heading.correlation_id,
         causation_id: heading.causation_id,
         thread_id: heading.thread_id,
+        entered_by: envelope.entered_by.as_ref().map(Principal::to_string),
     }
 }
 

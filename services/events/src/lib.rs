@@ -5,6 +5,7 @@
 //! * [`record`]: a message that was read, its [`envelope`] and its body; [`header_lines`] headers as text
 //! * [`event_json`]: events as people and clients see them; [`log_message`] messages as they are handed out whole
 //! * [`threads`]: ids of threads that say whose they are
+//! * [`principal`]: who entered an event
 //! * [`ids`], [`address`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
 //! * [`sealing`]: secrets within events; [`schema`] how large a tool's JSON Schema is; [`consent`] which calls a human must
 //!   consent to
@@ -25,6 +26,7 @@ pub mod ids;
 pub mod log_message;
 pub mod media;
 pub mod partition;
+pub mod principal;
 pub mod record;
 pub mod schema;
 pub mod sealing;

@@ -267,6 +267,8 @@ pub struct Verdict {
     pub verdict: Key,
     pub user: Key,
     pub note: Text,
+    /// Who entered it.
+    pub entered_by: Option<Text>,
     pub at: Time,
 }
 

@@ -94,6 +94,11 @@ fn some_text(text: &str) -> Option<Text> {
     (!text.is_empty()).then(|| text.into())
 }
 
+/// Who entered it, as clients are shown it.
+fn entered_by(fact: &Fact) -> Option<Text> {
+    fact.record.envelope.entered_by.as_ref().map(|by| by.to_string().as_str().into())
+}
+
 /// At most so many bytes of a text, saying so when it was cut.
 fn beginning(text: &str, bytes: usize) -> Text {
     match text.get(..text.floor_char_boundary(bytes)) {

@@ -140,6 +140,7 @@ CREATE TABLE actions (
     verdict             text CHECK (verdict IN ('happened', 'did_not_happen')),
     resolved_by         text,
     resolution_note     text,
+    resolution_entered_by text,
     resolved_at         timestamptz
 );
 
@@ -361,6 +362,7 @@ CREATE TABLE approvals (
     verdict            text CHECK (verdict IN ('approved', 'rejected')),
     decided_by         text,
     note               text,
+    entered_by         text,
     decided_at         timestamptz,
     decided_sequence   bigint,
     -- When its step or its chain ended without it.

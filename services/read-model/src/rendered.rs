@@ -84,5 +84,6 @@ fn unread(row: &Row) -> EventJson {
         correlation_id: row.correlation_id,
         causation_id: None,
         thread_id: row.thread_id.clone(),
+        entered_by: None,
     }
 }

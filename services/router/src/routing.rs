@@ -86,7 +86,8 @@ impl Router {
 fn delivered(record: &Record, agent: &Name, input: &Input, now: Timestamp) -> Outgoing {
     let position = format!("{}.{}", input.route.noun, input.route.verb);
     let envelope = follow(record, &position, Origin::User, now).in_thread(&input.thread_id);
-    let envelope = Envelope { modality: record.envelope.modality, ..envelope };
+    let Envelope { modality, entered_by, .. } = record.envelope.clone();
+    let envelope = Envelope { modality, entered_by, ..envelope };
     Outgoing::new(input.route, agent, envelope, input.told.clone())
 }
 

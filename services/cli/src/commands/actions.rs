@@ -183,8 +183,9 @@ fn status(action: &ActionRow) -> &str {
 
 fn progress(action: &ActionRow) -> String {
     if let Some(by) = &action.resolved_by {
+        let entered = action.resolution_entered_by.as_ref().map(|who| format!(" ({who})")).unwrap_or_default();
         let note = action.resolution_note.as_deref().unwrap_or_default();
-        return printable(format!("said {by} {note}").trim_end());
+        return printable(format!("said {by}{entered} {note}").trim_end());
     }
     lapse::progress(action.fraction, action.progress_message.as_deref().unwrap_or_default())
 }
@@ -210,13 +211,16 @@ mod tests {
         let now = "2026-01-01T00:02:05Z".parse().unwrap();
         let running = action("running", json!({"fraction": 0.42, "progress_message": "two\u{1b}of five"}));
         let doubt = action("in_doubt", json!({"cancel_requested_at": "2026-01-01T00:01:00Z"}));
-        let resolved =
-            action("in_doubt", json!({"verdict": "happened", "resolved_by": "ann", "resolution_note": "seen"}));
+        let resolved = action(
+            "in_doubt",
+            json!({"verdict": "happened", "resolved_by": "ann", "resolution_note": "seen",
+                "resolution_entered_by": "api_key:k7"}),
+        );
         let text = lines(&[running, doubt, resolved], now).join("\n");
         for part in [
             "mail.send  running   2m 5s  42% twoof five  1f0c2ab4  {\"to\":\"a\"}",
             "mail.send  in_doubt  2m 5s",
-            "mail.send  happened  2m 5s  said ann seen",
+            "mail.send  happened  2m 5s  said ann (api_key:k7) seen",
             "  kairo actions resolve 1f0c2ab4 --happened|--did-not-happen [--note TEXT]",
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");

@@ -34,7 +34,7 @@ impl Events for Endpoints {
     type StreamStream = BoxStream<'static, Told>;
 
     async fn stream(&self, request: tonic::Request<StreamRequest>) -> Result<Response<Self::StreamStream>, Status> {
-        let shown = match begun(&self.gateway, request) {
+        let shown = match begun(&self.gateway, request).await {
             Ok((caller, wish)) => http::open(&self.gateway, caller, wish, message).await,
             Err(problem) => Err(problem),
         };
@@ -43,11 +43,12 @@ impl Events for Endpoints {
 }
 
 /// Who asks, if they may, and what they wish.
-fn begun(gateway: &Gateway, request: tonic::Request<StreamRequest>) -> Result<(Caller, Wish), Problem> {
+async fn begun(gateway: &Gateway, request: tonic::Request<StreamRequest>) -> Result<(Caller, Wish), Problem> {
     let request = translated(Method::GET, STREAM, request)?;
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)), |peer| peer.0);
-    let caller = access::admitted(gateway, peer, Some(STREAM), &request)?;
+    let brought = access::brought(gateway, request.headers(), Some(STREAM)).await;
+    let caller = access::admitted(gateway, peer, Some(STREAM), &request, brought)?;
     Ok((caller, http::read(request.uri().query(), None)?))
 }
 

@@ -4,6 +4,7 @@
 //! An rpc is answered by the endpoint of the HTTP interface that says the same ([`endpoints`], [`rpcs`]), in its own form
 //! ([`transcode`], [`status`]); the stream comes from where the endpoint's does ([`events`]).
 
+mod conversation;
 mod endpoints;
 mod events;
 mod health;
@@ -17,19 +18,12 @@ mod generated {
     include!("generated/kairo.v1.services.rs");
 }
 
-use axum::{
-    Router,
-    body::Body,
-    extract::{Request, State},
-    middleware::{self, Next},
-    response::{IntoResponse, Response},
-};
-use futures::StreamExt;
+use axum::{Router, extract::Request, middleware, response::IntoResponse};
 use kairo_core::service::Readiness;
 use tonic::server::NamedService;
 use tower::Service;
 
-use crate::http::Gateway;
+use crate::http::{Gateway, body_timeout};
 use endpoints::Endpoints;
 use generated::{commands_server::CommandsServer, events_server::EventsServer, queries_server::QueriesServer};
 
@@ -40,7 +34,8 @@ pub fn routes(gateway: &Gateway, http: Router, readiness: &Readiness) -> Router 
     let router = with(Router::new(), CommandsServer::new(endpoints.clone()).max_decoding_message_size(largest));
     let router = with(router, QueriesServer::new(endpoints.clone()).max_decoding_message_size(largest));
     let router = with(router, EventsServer::new(endpoints).max_decoding_message_size(largest));
-    router.merge(about(gateway, readiness))
+    let bound = middleware::from_fn_with_state(gateway.clone(), body_timeout::bound);
+    router.layer(bound).merge(about(gateway, readiness))
 }
 
 /// What anybody may ask: whether it takes work, and what there is.
@@ -71,22 +66,7 @@ fn about(gateway: &Gateway, readiness: &Readiness) -> Router {
         }
         (Err(error), _) | (_, Err(error)) => tracing::error!(%error, "the services cannot be described"),
     }
-    router.layer(middleware::from_fn_with_state(gateway.clone(), ending))
-}
-
-/// These conversations last as long as the client likes, so they count as streams do, and end with the gateway.
-async fn ending(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
-    let permit = match gateway.stream_permit() {
-        Ok(permit) => permit,
-        Err(problem) => return status::status(&problem).into_http::<Body>().into_response(),
-    };
-    let (parts, said) = request.into_parts();
-    let said = said.into_data_stream().take_until(gateway.shutdown.clone().cancelled_owned()).map(move |piece| {
-        // Held for as long as the client is listened to.
-        let _ = &permit;
-        piece
-    });
-    next.run(Request::from_parts(parts, Body::from_stream(said))).await
+    router.layer(middleware::from_fn_with_state(gateway.clone(), conversation::bounded))
 }
 
 fn with<S>(router: Router, service: S) -> Router

@@ -120,10 +120,20 @@ pub async fn check(
             Ok((caller, stay)) => may(&caller, route, &request).map(|()| (caller, stay)),
             Err(problem) => Err(problem),
         },
-        None => admitted(&gateway, peer, route, &request).map(|caller| (caller, None)),
+        None => {
+            let brought = brought(&gateway, request.headers(), route).await;
+            admitted(&gateway, peer, route, &request, brought).map(|caller| (caller, None))
+        }
     };
-    match admitted {
-        Ok((caller, stay)) => {
+    let permitted = admitted.and_then(|(caller, stay)| {
+        let permit = match is_open(route, &request) {
+            true => gateway.open_permit(peer.ip())?,
+            false => gateway.request_permit(&caller)?,
+        };
+        Ok((caller, stay, permit))
+    });
+    match permitted {
+        Ok((caller, stay, _permit)) => {
             request.extensions_mut().insert(caller);
             request.extensions_mut().insert(stay);
             next.run(request).await
@@ -132,34 +142,55 @@ pub async fn check(
     }
 }
 
-/// Who asks this of the endpoint of that route, if they may; none is a path that nothing is at.
+/// Who brings what a request has in these headers; none where that is not in force.
+///
+/// # Errors
+/// When it cannot be found out: the keys of a token's issuer cannot be had.
+pub async fn brought(gateway: &Gateway, headers: &HeaderMap, route: Option<&str>) -> Result<Option<Caller>, Problem> {
+    let nobody = || gateway.keys.caller(None, Timestamp::now());
+    match presented(headers, route == Some(WEBSOCKET)) {
+        Presented::Nothing => Ok(nobody()),
+        Presented::Key(token) if gateway.oidc.is_token(token) => gateway.oidc.caller(token, Timestamp::now()).await,
+        Presented::Key(key) => {
+            let placeholder = || secret::id(key).is_none() && route.is_some_and(openai::is_theirs);
+            let known = gateway.keys.caller(Some(key), Timestamp::now());
+            // Chat clients must have a key to send, whether one is required or not.
+            Ok(known.or_else(|| nobody().filter(|_| placeholder())))
+        }
+        Presented::SomethingElse => Ok(None),
+    }
+}
+
+/// Who asks this of the endpoint of that route, if they may, seeing what was brought; none is a path that nothing is at.
 pub fn admitted(
     gateway: &Gateway,
     peer: SocketAddr,
     route: Option<&str>,
     request: &Request,
+    brought: Result<Option<Caller>, Problem>,
 ) -> Result<Caller, Problem> {
-    let access = route.map(|route| access(request.method(), route));
-    if access.is_some_and(|access| access.needs == Needs::Nothing) || is_nowhere(gateway, route) {
+    if is_open(route, request) {
+        if gateway.config.requires_key() {
+            gateway.limits.count(Whose::visitor(peer.ip())).map_err(Problem::too_many_requests)?;
+        }
         return Ok(Caller::Anyone);
     }
-    let caller = match presented(request.headers(), route == Some(WEBSOCKET)) {
-        Presented::Nothing => gateway.keys.caller(None, Timestamp::now()),
-        Presented::Key(key) => {
-            let placeholder = || secret::id(key).is_none() && route.is_some_and(openai::is_theirs);
-            let known = gateway.keys.caller(Some(key), Timestamp::now());
-            // Chat clients must have a key to send, whether one is required or not.
-            known.or_else(|| gateway.keys.caller(None, Timestamp::now()).filter(|_| placeholder()))
-        }
-        Presented::SomethingElse => None,
-    };
-    let whose = caller.as_ref().map_or_else(|| Some(Whose::peer(peer.ip())), Whose::of);
+    if is_nowhere(gateway, route) {
+        return Ok(Caller::Anyone);
+    }
+    let caller = brought.as_ref().ok().and_then(Option::as_ref);
+    let whose = caller.map_or_else(|| Some(Whose::peer(peer.ip())), Whose::of);
     if let Some(whose) = whose {
         gateway.limits.count(whose).map_err(Problem::too_many_requests)?;
     }
-    let caller = caller.ok_or_else(Problem::unauthorized)?;
+    let caller = brought?.ok_or_else(Problem::unauthorized)?;
     may(&caller, route, request)?;
     Ok(caller)
+}
+
+/// Whether it is open to everybody.
+fn is_open(route: Option<&str>, request: &Request) -> bool {
+    route.is_some_and(|route| access(request.method(), route).needs == Needs::Nothing)
 }
 
 /// Whether nothing is there, and anybody may know. Where a key is required, who has none is not told what there is not;

@@ -13,7 +13,7 @@ use kairo_core::{
     record::Raw,
     subjects::{AGENT_DEFINED, Service},
 };
-use kairo_proto::v1::{AgentDefined, AgentProfile};
+use kairo_proto::v1::{AgentDefined, AgentProfile, AgentRow};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -62,7 +62,8 @@ pub async fn post(
             return Ok((status, Json(Defined { agent: profile.agent, sequence: expected })));
         }
         let envelope = Envelope::entering(id, Service::Gateway, Origin::User, Timestamp::now());
-        let envelope = Envelope { traceparent: traceparent(&headers), ..envelope };
+        let (traceparent, entered_by) = (traceparent(&headers), Some(caller.principal()));
+        let envelope = Envelope { traceparent, entered_by, ..envelope };
         let body = AgentDefined { profile: Some(profile.clone()) };
         match gateway.bus.append(&Outgoing::new(&AGENT_DEFINED, &agent, envelope, body), expected).await {
             Ok(written) => return Ok((status, Json(Defined { agent: profile.agent, sequence: written.sequence }))),
@@ -93,6 +94,7 @@ pub async fn get(
     let page = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let more = agents.len() > page;
     agents.truncate(page);
+    agents.iter_mut().for_each(|agent| withhold(agent, &caller));
     let next_after = agents.last().filter(|_| more).map(|agent| agent.agent.clone());
     Ok(Answer::of(&snapshot, json!({ "agents": agents, "next_after": next_after })))
 }
@@ -107,6 +109,7 @@ fn read_page(url_query: Option<&str>, config: &GatewayConfig) -> Result<(Option<
 /// One agent.
 pub async fn one(
     State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     asked: Asked,
 ) -> Result<Answer<Value>, Problem> {
@@ -118,7 +121,16 @@ pub async fn one(
         let detail = format!("no agent {name} is known; GET /v1/agents lists those there are");
         Problem::not_found(detail).at(snapshot.position())
     };
-    Ok(Answer::of(&snapshot, json!({ "agent": agent.ok_or_else(unknown)? })))
+    let mut agent = agent.ok_or_else(unknown)?;
+    withhold(&mut agent, &caller);
+    Ok(Answer::of(&snapshot, json!({ "agent": agent })))
+}
+
+/// Users need not read how an agent is instructed, which may be what keeps it from telling them.
+fn withhold(agent: &mut AgentRow, caller: &Caller) {
+    if let (Some(profile), Some(_)) = (&mut agent.profile, caller.user()) {
+        profile.prompt.clear();
+    }
 }
 
 /// Longest description, in bytes.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{Gateway, body::JsonBody};
 use crate::{
     auth::{
-        Key, Scope,
+        Key, Rights, Scope,
         secret::{self, is_id},
     },
     fields::{Fields, NAME, TIME, at_most, name, parsed, text},
@@ -67,9 +67,11 @@ pub fn read(body: &[u8], now: Timestamp) -> Result<Key, Problem> {
         Some(Key {
             key_id: String::new(),
             name: called?,
-            scopes: scopes?,
-            agents: agents.unwrap_or_default(),
-            user: user.map(|user| user.to_string()),
+            rights: Rights {
+                scopes: scopes?,
+                agents: agents.unwrap_or_default(),
+                user: user.map(|user| user.to_string()),
+            },
             created: now,
             expires_at,
         })
@@ -128,10 +130,10 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(
-            (key.scopes, key.agents),
+            (key.rights.scopes, key.rights.agents),
             (vec![Scope::Read, Scope::Write], vec!["bob".to_owned(), "eve".to_owned()])
         );
-        assert_eq!((key.name.as_str(), key.user.as_deref()), ("the shop", Some("ann")));
+        assert_eq!((key.name.as_str(), key.rights.user.as_deref()), ("the shop", Some("ann")));
         assert!(key.expires_at.is_some());
     }
 

@@ -6,6 +6,7 @@ mod agents;
 mod approvals;
 mod asyncapi;
 mod body;
+pub mod body_timeout;
 mod chains;
 mod choices;
 mod commands;
@@ -60,7 +61,8 @@ pub use read_consistency::{POSITION, at_least};
 pub fn routes(gateway: Gateway, readiness: &Readiness) -> Router {
     let router = routed(&gateway, readiness.routes());
     // Answered by the endpoints, behind the same doors.
-    let router = router.clone().merge(grpc::routes(&gateway, router, readiness));
+    let bound = middleware::from_fn_with_state(gateway.clone(), body_timeout::bound);
+    let router = router.clone().layer(bound).merge(grpc::routes(&gateway, router, readiness));
     // A browser asks whether a page may send a key before it sends it.
     let router = match gateway.config.cors_origins.as_slice() {
         [] => router,

@@ -72,7 +72,8 @@ impl Shown {
         gateway.limits.count(Whose::peer(peer.ip())).map_err(Problem::too_many_requests)?;
         let now = Timestamp::now();
         let taken = gateway.tickets.take(&self.ticket, &self.used, now).await?.ok_or_else(Problem::unauthorized)?;
-        let caller = gateway.keys.caller_for(&taken.stands_for, now).ok_or_else(Problem::unauthorized)?;
+        let caller =
+            gateway.keys.caller_for(&taken.stands_for, &gateway.oidc, now).ok_or_else(Problem::unauthorized)?;
         Ok((caller, taken.stay))
     }
 }

@@ -11,7 +11,7 @@ use kairo_proto::{
 use kairo_read_model::stored::{Json, Key};
 use uuid::Uuid;
 
-use super::{Fact, progress};
+use super::{Fact, entered_by, progress};
 use crate::changes::{Action, Begun, Cancel, Changes, Ended, Progress, Verdict};
 
 /// The tools that end what they are called on.
@@ -109,6 +109,7 @@ fn resolve(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
             verdict: approval.verdict.as_str().into(),
             user: approval.user.as_str().into(),
             note: approval.note.as_str().into(),
+            entered_by: entered_by(fact),
             at: fact.at,
         });
     }

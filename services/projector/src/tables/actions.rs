@@ -161,16 +161,27 @@ pub async fn resolve(connection: &mut PgConnection, rows: &[Verdict]) -> sqlx::R
         rows,
         "
         UPDATE actions
-        SET verdict = first.verdict, resolved_by = first.user_id, resolution_note = first.note, resolved_at = first.ts
+        SET verdict = first.verdict, resolved_by = first.user_id, resolution_note = first.note,
+            resolution_entered_by = first.entered_by, resolved_at = first.ts
         FROM (
             SELECT DISTINCT ON (new.action_id) new.*
-            FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
-                AS new (action_id, sequence, agent, verdict, user_id, note, ts)
+            FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+                        $8::timestamptz[])
+                AS new (action_id, sequence, agent, verdict, user_id, note, entered_by, ts)
             JOIN actions ON actions.action_id = new.action_id AND actions.agent = new.agent
                 AND actions.error_kind = 'in_doubt' AND actions.ended_sequence < new.sequence
             ORDER BY new.action_id, new.sequence
         ) AS first
         WHERE actions.action_id = first.action_id AND actions.verdict IS NULL",
-        |row| (row.action_id, row.sequence, &row.agent, &row.verdict, &row.user, &row.note, row.at,)
+        |row| (
+            row.action_id,
+            row.sequence,
+            &row.agent,
+            &row.verdict,
+            &row.user,
+            &row.note,
+            row.entered_by.as_ref(),
+            row.at,
+        )
     )
 }

@@ -46,18 +46,28 @@ pub async fn decide(connection: &mut PgConnection, rows: &[Verdict]) -> sqlx::Re
         rows,
         "
         UPDATE approvals
-        SET verdict = first.verdict, decided_by = first.user_id, note = first.note, decided_at = first.ts,
-            decided_sequence = first.sequence
+        SET verdict = first.verdict, decided_by = first.user_id, note = first.note, entered_by = first.entered_by,
+            decided_at = first.ts, decided_sequence = first.sequence
         FROM (
             SELECT DISTINCT ON (new.action_id) new.*
-            FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
-                AS new (action_id, sequence, agent, verdict, user_id, note, ts)
+            FROM UNNEST($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+                        $8::timestamptz[])
+                AS new (action_id, sequence, agent, verdict, user_id, note, entered_by, ts)
             JOIN approvals ON approvals.action_id = new.action_id AND approvals.agent = new.agent
                 AND approvals.sequence < new.sequence
             ORDER BY new.action_id, new.sequence
         ) AS first
         WHERE approvals.action_id = first.action_id AND approvals.verdict IS NULL",
-        |row| (row.action_id, row.sequence, &row.agent, &row.verdict, &row.user, &row.note, row.at,)
+        |row| (
+            row.action_id,
+            row.sequence,
+            &row.agent,
+            &row.verdict,
+            &row.user,
+            &row.note,
+            row.entered_by.as_ref(),
+            row.at,
+        )
     )
 }
 

@@ -85,7 +85,8 @@ macro_rules! actions {
                    process_id AS "process_id!: Id", fraction,
                    progress_message, progress_at AS "progress_at!: At",
                    cancel_requested_at AS "cancel_requested_at!: At", ended_at AS "ended_at!: At", result AS "result!: Object",
-                   error_message, duration_ms, verdict, resolved_by, resolution_note, resolved_at AS "resolved_at!: At"
+                   error_message, duration_ms, verdict, resolved_by, resolution_note, resolution_entered_by,
+                   resolved_at AS "resolved_at!: At"
             FROM actions WHERE "# + $conditions,
             $($parameters)*
         )
