@@ -6,7 +6,6 @@ use kairo_read_model::stored::Key;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::write_rows;
 use crate::changes::Memory;
 
 pub async fn append(connection: &mut PgConnection, rows: &BTreeMap<(Key, Uuid), Memory>) -> sqlx::Result<()> {
