@@ -65,12 +65,8 @@ pub async fn offer(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Offer>) 
         "agent": "text" = &row.agent,
         "user_id": "text" = &row.user,
         "correlation_id": "uuid" = row.correlation_id,
-        "message_id": "text" = row.message_id.as_ref(),
-        "action": "text" = &row.action,
         "thread_id": "text" = row.thread_id.as_ref(),
-        "current_thread_id": "text" = row.current_thread_id.as_ref(),
-        "reason": "text" = &row.reason,
-        "summary": "text" = &row.summary,
+        "definition": "jsonb" = &row.definition,
         "offered_at": "timestamptz" = row.offered_at,
     }, "ON CONFLICT DO NOTHING")
 }
