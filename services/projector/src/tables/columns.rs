@@ -13,20 +13,22 @@
 //!
 //! ```text
 //! UPDATE chain_steps SET approval_id = new.approval_id
-//! FROM UNNEST($1::uuid[], $2::int[], $3::uuid[]) AS new (chain_id, step, approval_id)
+//! FROM (SELECT chain_id, step, approval_id
+//!       FROM UNNEST($1::uuid[], $2::int[], $3::uuid[]) AS new (chain_id, step, approval_id)) AS new
 //! WHERE chain_steps.chain_id = new.chain_id AND chain_steps.step = new.step AND (chain_steps.approval_id IS NULL)
 //! ```
 //!
-//! | line | |
+//! | line | says |
 //! |---|---|
 //! | `"a": "int" = value,` | a column of the new rows |
-//! | `key "a": "int" = value,` | by which the row that is there is found |
-//! | `set "a": "int" = value,` | which replaces what is there |
-//! | `set "a": "int" = value => "sql",` | what is there becomes this expression |
-//! | `if "sql" { "a": "int" = value, … }` | which replace what is there if the condition holds |
+//! | `key "a": "int" = value,` | the same, by which the row that is there is found |
+//! | `set "a": "int" = value,` | the same, which replaces what is there |
+//! | `set "a": "int" = value => "sql",` | the same, and what is there becomes this expression |
+//! | `if "sql" { "a": "int" = value, … }` | columns that replace what is there if this condition holds |
 //!
-//! In expressions and conditions, what is there goes by the name of the table; what is told of it by the name `new`, or,
-//! in an upsert, `excluded`.
+//! In expressions and conditions, the row that is there has the name of its table, and the new one is called `new`, or
+//! `excluded` in an upsert. There may be 32 columns. JSON is sent as text and cast row by row, which costs Postgres less
+//! than to cast an array.
 
 /// `insert_rows!(connection, rows, "table", |row| { lines }, "ON CONFLICT DO NOTHING")`: adds rows. What stands behind
 /// the lines is the end of the statement, and may be left out.
@@ -52,16 +54,16 @@ macro_rules! update_rows {
     };
 }
 
-/// As [`update_rows!`], where several may be told of the same row: of those for which the condition holds, the one with the
-/// lowest `sequence` counts.
+/// As `update_rows!`, where several new rows may have the same key: of those for which the condition holds, the one with
+/// the lowest `sequence` counts.
 macro_rules! update_rows_by_first {
     ($connection:expr, $rows:expr, $table:literal, |$row:pat_param| { $($lines:tt)+ }, $condition:literal) => {
         columns!(read [update_by_first, $connection, $rows, |$row|, $condition] $table "new" $($lines)+)
     };
 }
 
-/// Reads lines, one after the other. What it has read of them stands in braces: each column with its parameter, the names
-/// of the keys, and what is set to which expression, in pieces; then the parameters that are left.
+/// Reads lines, one after the other. What it has read of them stands in braces: each column with its parameter and its
+/// cast, the names of the keys, and what is set to which expression, in pieces; then the parameters that are left.
 macro_rules! columns {
     (read $of:tt $table:literal $new:literal $($lines:tt)+) => {
         columns!($of $table $new {} {} {}
@@ -70,15 +72,20 @@ macro_rules! columns {
             $($lines)+)
     };
     ($of:tt $table:literal $new:literal { $($columns:tt)* } $keys:tt $sets:tt { $n:literal $($left:tt)* }
+        $name:literal: "jsonb" = $value:expr, $($lines:tt)*) => {
+        columns!($of $table $new { $($columns)* [$n $name "text" "::jsonb" $value] } $keys $sets { $($left)* }
+            $($lines)*)
+    };
+    ($of:tt $table:literal $new:literal { $($columns:tt)* } $keys:tt $sets:tt { $n:literal $($left:tt)* }
         $name:literal: $type:literal = $value:expr, $($lines:tt)*) => {
-        columns!($of $table $new { $($columns)* [$n $name $type $value] } $keys $sets { $($left)* } $($lines)*)
+        columns!($of $table $new { $($columns)* [$n $name $type "" $value] } $keys $sets { $($left)* } $($lines)*)
     };
     ($of:tt $table:literal $new:literal $columns:tt { $($keys:tt)* } $sets:tt $left:tt
         key $name:literal $($lines:tt)*) => {
         columns!($of $table $new $columns { $($keys)* $name } $sets $left $name $($lines)*)
     };
     ($of:tt $table:literal $new:literal $columns:tt $keys:tt { $($sets:tt)* } $left:tt
-        set $name:literal: $type:literal = $value:expr => $to:literal, $($lines:tt)*) => {
+        set $name:literal: $type:tt = $value:expr => $to:literal, $($lines:tt)*) => {
         columns!($of $table $new $columns $keys { $($sets)* [$name $to] } $left
             $name: $type = $value, $($lines)*)
     };
@@ -87,7 +94,7 @@ macro_rules! columns {
         columns!($of $table $new $columns $keys { $($sets)* [$name $new "." $name] } $left $name $($lines)*)
     };
     ($of:tt $table:literal $new:literal $columns:tt $keys:tt { $($sets:tt)* } $left:tt
-        if $condition:literal { $name:literal: $type:literal = $value:expr, $($grouped:tt)* } $($lines:tt)*) => {
+        if $condition:literal { $name:literal: $type:tt = $value:expr, $($grouped:tt)* } $($lines:tt)*) => {
         columns!($of $table $new $columns $keys
             { $($sets)*
               [$name "CASE WHEN " $condition " THEN " $new "." $name " ELSE " $table "." $name " END"] }
@@ -102,49 +109,52 @@ macro_rules! columns {
     };
 }
 
-/// Writes rows by what was read of the lines. Pieces that are joined by others, such as `", "`, are repetitions with those
-/// as their separators.
+/// Writes rows by what was read of the lines. A list is a repetition of pieces, with what stands between two of them, such
+/// as `", "`, as its separator.
 macro_rules! statement {
     ([insert, $connection:expr, $rows:expr, |$row:pat_param|, $($end:literal)?] $table:literal
-        { $([$n:literal $name:literal $type:literal $value:expr])+ } {} {}) => {
+        { $([$n:literal $name:literal $type:literal $cast:literal $value:expr])+ } {} {}) => {
         write_rows!(
             $connection,
             $rows,
-            "INSERT INTO " $table " (" $($name)", "+ ") SELECT * FROM UNNEST(" $($n "::" $type "[]")", "+ ")" $(" " $end)?,
+            "INSERT INTO " $table " (" $($name)", "+ ") SELECT " $($name $cast)", "+
+            " FROM UNNEST(" $($n "::" $type "[]")", "+ ") AS new (" $($name)", "+ ")" $(" " $end)?,
             |$row| ($($value),+)
         )
     };
     ([upsert, $connection:expr, $rows:expr, |$row:pat_param|, $($condition:literal)?] $table:literal
-        { $([$n:literal $name:literal $type:literal $value:expr])+ } { $($key:literal)+ }
+        { $([$n:literal $name:literal $type:literal $cast:literal $value:expr])+ } { $($key:literal)+ }
         { $([$set:literal $($to:literal)+])+ }) => {
         write_rows!(
             $connection,
             $rows,
-            "INSERT INTO " $table " (" $($name)", "+ ") SELECT * FROM UNNEST(" $($n "::" $type "[]")", "+ ")"
+            "INSERT INTO " $table " (" $($name)", "+ ") SELECT " $($name $cast)", "+
+            " FROM UNNEST(" $($n "::" $type "[]")", "+ ") AS new (" $($name)", "+ ")"
             " ON CONFLICT (" $($key)", "+ ") DO UPDATE SET " $($set " = " $($to)+)", "+ $(" WHERE " $condition)?,
             |$row| ($($value),+)
         )
     };
     ([update, $connection:expr, $rows:expr, |$row:pat_param|, $condition:literal] $table:literal
-        { $([$n:literal $name:literal $type:literal $value:expr])+ } { $($key:literal)+ }
+        { $([$n:literal $name:literal $type:literal $cast:literal $value:expr])+ } { $($key:literal)+ }
         { $([$set:literal $($to:literal)+])+ }) => {
         write_rows!(
             $connection,
             $rows,
             "UPDATE " $table " SET " $($set " = " $($to)+)", "+
-            " FROM UNNEST(" $($n "::" $type "[]")", "+ ") AS new (" $($name)", "+ ")"
+            " FROM (SELECT " $($name $cast)", "+
+            " FROM UNNEST(" $($n "::" $type "[]")", "+ ") AS new (" $($name)", "+ ")) AS new"
             " WHERE " $($table "." $key " = new." $key)" AND "+ " AND (" $condition ")",
             |$row| ($($value),+)
         )
     };
     ([update_by_first, $connection:expr, $rows:expr, |$row:pat_param|, $condition:literal] $table:literal
-        { $([$n:literal $name:literal $type:literal $value:expr])+ } { $key:literal }
+        { $([$n:literal $name:literal $type:literal $cast:literal $value:expr])+ } { $key:literal }
         { $([$set:literal $($to:literal)+])+ }) => {
         write_rows!(
             $connection,
             $rows,
             "UPDATE " $table " SET " $($set " = " $($to)+)", "+
-            " FROM (SELECT DISTINCT ON (new." $key ") new.*"
+            " FROM (SELECT DISTINCT ON (new." $key ") " $("new." $name $cast)", "+
             " FROM UNNEST(" $($n "::" $type "[]")", "+ ") AS new (" $($name)", "+ ")"
             " JOIN " $table " ON " $table "." $key " = new." $key " AND (" $condition ")"
             " ORDER BY new." $key ", new.sequence) AS new"
