@@ -33,7 +33,9 @@ FROM generate_series(1, 20000) AS i;
 INSERT INTO memories (agent, memory_id, event_id, sequence, position, updated_at, kind, subject, content, day, definition,
                       named)
 SELECT 'a' || i % 200, md5(i::text)::uuid, gen_random_uuid(), i, 0, now(), 'fact', 'subject ' || md5(i::text),
-       'content ' || md5((i / 3)::text), '2026-01-01'::date + i % 300, '{}', 'subject ' || md5(i::text)
+       'content ' || md5((i / 3)::text), '2026-01-01'::date + i % 300,
+       jsonb_build_object('keywords', ARRAY['launch', 'spring'], 'source_event_ids', ARRAY[md5(i::text)::uuid]),
+       'subject ' || md5(i::text)
 FROM generate_series(1, 20000) AS i;
 
 INSERT INTO chains (chain_id, sequence, position, agent, thread_id, correlation_id, origin, task_id, plan, started_at)

@@ -71,15 +71,18 @@ macro_rules! columns {
               "$17" "$18" "$19" "$20" "$21" "$22" "$23" "$24" "$25" "$26" "$27" "$28" "$29" "$30" "$31" "$32" }
             $($lines)+)
     };
+    // A column of JSON.
     ($of:tt $table:literal $new:literal { $($columns:tt)* } $keys:tt $sets:tt { $n:literal $($left:tt)* }
         $name:literal: "jsonb" = $value:expr, $($lines:tt)*) => {
         columns!($of $table $new { $($columns)* [$n $name "text" "::jsonb" $value] } $keys $sets { $($left)* }
             $($lines)*)
     };
+    // Any other column.
     ($of:tt $table:literal $new:literal { $($columns:tt)* } $keys:tt $sets:tt { $n:literal $($left:tt)* }
         $name:literal: $type:literal = $value:expr, $($lines:tt)*) => {
         columns!($of $table $new { $($columns)* [$n $name $type "" $value] } $keys $sets { $($left)* } $($lines)*)
     };
+    // A word in front of a column is dealt with, and the column read as one without.
     ($of:tt $table:literal $new:literal $columns:tt { $($keys:tt)* } $sets:tt $left:tt
         key $name:literal $($lines:tt)*) => {
         columns!($of $table $new $columns { $($keys)* $name } $sets $left $name $($lines)*)
@@ -100,10 +103,12 @@ macro_rules! columns {
               [$name "CASE WHEN " $condition " THEN " $new "." $name " ELSE " $table "." $name " END"] }
             $left $name: $type = $value, if $condition { $($grouped)* } $($lines)*)
     };
+    // The columns of a group, one after the other, are dealt with above.
     ($of:tt $table:literal $new:literal $columns:tt $keys:tt $sets:tt $left:tt
         if $condition:literal {} $($lines:tt)*) => {
         columns!($of $table $new $columns $keys $sets $left $($lines)*)
     };
+    // All lines are read.
     ($of:tt $table:literal $new:literal $columns:tt $keys:tt $sets:tt $left:tt) => {
         statement!($of $table $columns $keys $sets)
     };
