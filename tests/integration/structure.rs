@@ -335,6 +335,22 @@ fn simulated_files_reach_the_world_through_the_port() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// Whoever adds a column to a table adds one line to each statement that writes it.
+#[test]
+fn statements_that_write_rows_name_each_column_once() {
+    let tables = root().join("services/projector/src/tables");
+    let macros = tables.join("columns.rs");
+    let mut found = Vec::new();
+    for path in rust_files(&tables).into_iter().filter(|path| !is_test(path) && *path != macros) {
+        let code = code(&path);
+        let statements = code.matches("UNNEST").count();
+        found.extend((statements > 0).then(|| (path.file_name().unwrap().to_owned(), statements)));
+    }
+    found.sort();
+    // Approvals that are withdrawn by their chain, and firings that are counted, have shapes of their own.
+    assert_eq!(found, [("consent.rs".into(), 1), ("tasks.rs".into(), 1)]);
+}
+
 #[test]
 fn files_fit_in_a_readers_head() {
     let mut found = Vec::new();

@@ -22,7 +22,9 @@ use kairo_proto::{
     about::User,
     v1::{AgentDecision, DecidedEvent, decided_event::Event},
 };
-use kairo_read_model::stored::{Key, Text, Time};
+use kairo_read_model::stored::{Json, Key, Text, Time};
+use serde::Serialize;
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::changes::{Changes, Progress};
@@ -87,6 +89,15 @@ fn decided<'f>(fact: &'f Fact<'_>) -> impl Iterator<Item = (i32, &'f DecidedEven
 /// The turn that a decided event belongs to: the event of the message that began it.
 fn turn(fact: &Fact, event: &DecidedEvent) -> Uuid {
     Uuid::parse_str(&event.correlation_id).unwrap_or(fact.record.envelope.correlation_id)
+}
+
+/// What is only shown of an event that makes a row: whatever has no column, by the names of the contract.
+fn definition(event: &impl Serialize, columns: &[&str]) -> Json {
+    let mut definition = serde_json::to_value(event).unwrap_or_default();
+    if let Value::Object(fields) = &mut definition {
+        fields.retain(|field, _| !columns.contains(&field.as_str()));
+    }
+    Json::of(&definition)
 }
 
 /// None for an empty text.
