@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{Gateway, ingest::Ingest};
 use crate::{
-    auth::Scope,
+    auth::{Caller, Scope},
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, UUID, client_id, name, parsed, text},
     ownership::About,
@@ -124,7 +124,7 @@ impl Ingest for Command {
         }
     }
 
-    async fn prepare(&mut self, gateway: &Gateway) -> Result<(), Problem> {
+    async fn prepare(&mut self, gateway: &Gateway, _caller: &Caller) -> Result<(), Problem> {
         if self.demands() == Scope::Admin && gateway.bus.epoch().await? < SHARED_HOOKS {
             let detail = format!("hooks are shared from epoch {SHARED_HOOKS} on: see kairo fleet promote");
             return Err(Problem::conflict(detail));
