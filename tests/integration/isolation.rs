@@ -33,10 +33,15 @@ rules:
     turn:
       - tool_calls: [{ tool: process.list, arguments: {} }]
       - text: "{{ last_result.processes | length }}"
-  - name: about-process
-    when: { user_matches: 'do (?<tool>[a-z.]+) to (?<id>[0-9a-f-]{36})' }
+  - name: status
+    when: { user_matches: 'process.status (?<id>[0-9a-f-]{36})' }
     turn:
-      - tool_calls: [{ tool: "{{ captures.tool }}", arguments: { process_id: "{{ captures.id }}" } }]
+      - tool_calls: [{ tool: process.status, arguments: { process_id: "{{ captures.id }}" } }]
+      - text: "{{ last_result }}"
+  - name: cancel
+    when: { user_matches: 'process.cancel (?<id>[0-9a-f-]{36})' }
+    turn:
+      - tool_calls: [{ tool: process.cancel, arguments: { process_id: "{{ captures.id }}" } }]
       - text: "{{ last_result }}"
   - name: signal
     when: { user_matches: 'signal (?<id>[0-9a-f-]{36})' }
@@ -121,12 +126,15 @@ enum Kept {
 }
 
 async fn ask(world: &World, user: &str, text: &str) -> String {
-    ask_in(world, json!({ "user": user, "agent": AGENT, "text": text })).await.payload["text"].as_str().unwrap().to_owned()
+    ask_in(world, json!({ "user": user, "agent": AGENT, "text": text })).await.payload["text"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 async fn ask_in(world: &World, message: Value) -> EventJson {
     let sent = world.send_as(&message).await;
-    world.log.wait(|event| event.correlation_id == sent.correlation_id && event.is_final_reply()).await
+    world.log.wait(|event| event.correlation_id == sent.event_id && event.is_final_reply()).await
 }
 
 async fn how_it_ended(world: &World, process: &str) -> Value {
@@ -142,20 +150,23 @@ async fn users_of_an_agent_reach_their_own_by_chat() {
     // Processes.
     let process = ask(&world, "ann", "run something").await;
     for attempt in [
-        format!("do process.status to {process}"),
-        format!("do process.cancel to {process}"),
+        format!("process.status {process}"),
+        format!("process.cancel {process}"),
         format!("signal {process}"),
         format!("write to {process}"),
     ] {
         let told = ask(&world, "joe", &attempt).await;
         assert!(told.contains("not_found") && told.contains("no process of this agent"), "{attempt}: {told}");
     }
-    assert_eq!((ask(&world, "joe", "what runs").await, ask(&world, "ann", "what runs").await), ("0".into(), "1".into()));
+    assert_eq!(
+        (ask(&world, "joe", "what runs").await, ask(&world, "ann", "what runs").await),
+        ("0".into(), "1".into())
+    );
     assert_eq!(how_it_ended(&world, &process).await, Value::Null);
 
     // Actions.
     let sent = world.send_as(&json!({ "user": "ann", "agent": AGENT, "text": "wait for something" })).await;
-    let of_hers = |event: &EventJson| event.correlation_id == sent.correlation_id;
+    let of_hers = |event: &EventJson| event.correlation_id == sent.event_id;
     let begun = world.log.wait(|event| of_hers(event) && event.type_name == v1::ProcessSpawned::TYPE).await;
     let action = begun.payload["action_id"].as_str().unwrap().to_owned();
     let told = ask(&world, "joe", &format!("stop {action}")).await;
@@ -171,7 +182,7 @@ async fn users_of_an_agent_reach_their_own_by_chat() {
     let message = json!({ "user": "joe", "agent": AGENT, "text": "where is the marmalade", "thread_id": hers });
     let told = ask_in(&world, message).await;
     assert_eq!((&told.payload["text"], told.thread_id.as_deref() == Some(&hers)), (&json!("found 0"), false));
-    assert!(!ask(&world, "ann", &format!("do process.cancel to {process}")).await.contains("not_found"));
+    assert!(!ask(&world, "ann", &format!("process.cancel {process}")).await.contains("not_found"));
     world.end().await;
 }
 
@@ -186,7 +197,10 @@ async fn nobody_takes_a_thread_before_or_behind_its_user() {
         assert_eq!(ask_in(&world, message).await.payload["text"], "You said: mine now");
     }
     let told = ask_in(&world, json!({ "user": "ann", "agent": AGENT, "text": "hello" })).await;
-    assert_eq!((told.payload["text"].as_str(), told.thread_id.as_deref()), (Some("You said: hello"), Some(hers.as_str())));
+    assert_eq!(
+        (told.payload["text"].as_str(), told.thread_id.as_deref()),
+        (Some("You said: hello"), Some(hers.as_str()))
+    );
     let dinner = json!({ "user": "ann", "agent": AGENT, "text": "soup", "thread_id": "dinner" });
     let told = ask_in(&world, dinner).await;
     let called_so = told.thread_id.unwrap();
@@ -203,7 +217,10 @@ async fn nobody_takes_a_thread_before_or_behind_its_user() {
     // In the read model each thread is its user's, too.
     world.projected().await;
     let listed = world.get(&format!("/v1/threads?agent={AGENT}&status=all")).await.1;
-    let users: BTreeMap<&str, &str> = listed["threads"].as_array().unwrap().iter()
+    let users: BTreeMap<&str, &str> = listed["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|thread| (thread["thread_id"].as_str().unwrap(), thread["user"].as_str().unwrap()))
         .collect();
     assert_eq!((users.len(), users[hers.as_str()], users[called_so.as_str()]), (4, "ann", "ann"), "{listed}");
@@ -219,7 +236,9 @@ async fn hooks_are_their_users_own_until_an_administrator_shares_them() {
     let fired = |hook: &str, by: &str| {
         let (hook, by) = (hook.to_owned(), by.to_owned());
         move |event: &EventJson| {
-            event.type_name == v1::TaskFired::TYPE && event.payload["task_id"] == hook && event.payload.to_string().contains(&by)
+            event.type_name == v1::TaskFired::TYPE
+                && event.payload["task_id"] == hook
+                && event.payload.to_string().contains(&by)
         }
     };
     // Hers is neither prevented nor seen.
@@ -247,7 +266,8 @@ async fn hooks_are_their_users_own_until_an_administrator_shares_them() {
 async fn every_tool_says_what_keeps_it_to_its_user() {
     let world = Wanted::new(SCENARIO).start().await;
     let catalogue = world.log.wait(|event| event.type_name == v1::ToolCatalogue::TYPE).await;
-    let offered = catalogue.payload["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+    let offered =
+        catalogue.payload["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
     let intrinsics = kairo_mind::intrinsics::all().map(|intrinsic| intrinsic.tool.name.clone());
     for tool in offered.chain(intrinsics) {
         assert!(TOOLS.iter().any(|(name, _)| *name == tool), "{tool}: whose things does it reach?");

@@ -31,6 +31,7 @@ mod freshness;
 mod golden_path;
 mod grpc;
 mod interjection;
+mod isolation;
 mod keys;
 mod limited;
 mod lists;

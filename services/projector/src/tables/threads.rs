@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kairo_proto::words::ThreadStatus;
 use kairo_read_model::stored::Key;
 use sqlx::PgConnection;
 
@@ -13,7 +14,7 @@ pub async fn create(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), T
         "thread_id": "text" = thread,
         "user_id": "text" = &row.user,
         "kind": "text" = &row.kind,
-        "status": "text" = "active",
+        "status": "text" = ThreadStatus::Active.known_word(),
         "title": "text" = &row.title,
         "created_at": "timestamptz" = row.created_at,
         "updated_at": "timestamptz" = row.created_at,
@@ -45,7 +46,7 @@ pub async fn archive(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), 
     update_rows!(connection, rows, "threads", |((agent, thread), row)| {
         key "agent": "text" = agent,
         key "thread_id": "text" = thread,
-        set "status": "text" = if row.archived { "archived" } else { "active" },
+        set "status": "text" = if row.archived { ThreadStatus::Archived } else { ThreadStatus::Active }.known_word(),
         set "placed_at": "bigint" = row.sequence,
     }, "threads.placed_at < new.placed_at")
 }
