@@ -39,7 +39,6 @@ bodies! {
     ProcessProgress = "kairo.process.progress.v1",
     ProcessCanceled = "kairo.process.canceled.v1",
     ProcessExited = "kairo.process.exited.v1",
-    ServiceStatus = "kairo.live.status.v1",
     ToolCatalogue = "kairo.system.catalogue.v1",
     DecisionBasis = "kairo.system.basis.v1",
     Epoch = "kairo.system.epoch.v1",
@@ -135,7 +134,6 @@ groups! {
     }
     /// What services say of themselves.
     System {
-        Status(ServiceStatus),
         Catalogue(ToolCatalogue),
         Basis(DecisionBasis),
         Epoch(Epoch),
@@ -229,7 +227,6 @@ impl Body {
             Body::ProcessProgress(it) => About::Process(Process::Progress(it)),
             Body::ProcessCanceled(it) => About::Process(Process::Canceled(it)),
             Body::ProcessExited(it) => About::Process(Process::Exited(it)),
-            Body::ServiceStatus(it) => About::System(System::Status(it)),
             Body::ToolCatalogue(it) => About::System(System::Catalogue(it)),
             Body::DecisionBasis(it) => About::System(System::Basis(it)),
             Body::Epoch(it) => About::System(System::Epoch(it)),
@@ -310,9 +307,6 @@ mapped! {
     CompletionError,
     LiveToken,
     LiveOutput,
-    ServiceStatus,
-    ParkedAgent,
-    OwnedPartition,
     ProcessRequest,
     ProcessLook,
     ProcessSignal,

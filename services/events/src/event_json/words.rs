@@ -180,7 +180,7 @@ fn of_system(system: System<'_>) -> String {
         }
         System::DeadLetter(letter) => letter.reason.clone(),
         System::Epoch(epoch) => epoch.epoch.to_string(),
-        System::Basis(_) | System::Status(_) => String::new(),
+        System::Basis(_) => String::new(),
     }
 }
 

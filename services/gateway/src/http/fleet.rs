@@ -1,13 +1,13 @@
 //! `POST /v1/fleet/promote`: from here on what this version writes may be written, if everybody who is there reads it.
 
-use axum::{Json, extract::State};
+use axum::extract::State;
 use kairo_core::vocabulary::{self, READER};
-use serde_json::{Value, json};
+use kairo_proto::v1::PromoteFleetResponse;
 
-use super::{Gateway, status};
+use super::{Gateway, answer::Told, status};
 use crate::problem::Problem;
 
-pub async fn promote(State(gateway): State<Gateway>) -> Result<Json<Value>, Problem> {
+pub async fn promote(State(gateway): State<Gateway>) -> Result<Told<PromoteFleetResponse>, Problem> {
     let replicas = status::services(&gateway).await?;
     let behind = vocabulary::behind(READER, replicas.iter().map(|replica| (replica.instance.as_str(), replica.reader)));
     if !behind.is_empty() {
@@ -20,5 +20,5 @@ pub async fn promote(State(gateway): State<Gateway>) -> Result<Json<Value>, Prob
     let before = gateway.bus.raise_epoch(READER).await?;
     let epoch = before.max(READER);
     tracing::info!(epoch, before, "the epoch was raised");
-    Ok(Json(json!({ "epoch": epoch, "before": before })))
+    Ok(Told(PromoteFleetResponse { epoch, before }))
 }

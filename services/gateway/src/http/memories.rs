@@ -6,11 +6,13 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
 };
 use jiff::{Span, Timestamp, civil::Date, tz::TimeZone};
+use kairo_proto::v1::{GetMemoryResponse, ListMemoriesResponse};
 use kairo_read_model::MemoriesQuery;
-use serde_json::{Value, json};
 
 use super::{
-    Gateway, query,
+    Gateway,
+    answer::Told,
+    query,
     read_consistency::{Answer, Asked},
 };
 use crate::{
@@ -29,11 +31,11 @@ const TYPES: &[&str] =
     &["any", "journal", "person", "people", "project", "preference", "decision", "insight", "fact", "state", "secret"];
 const DAY: &str = "a day such as 2026-11-21";
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
+pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Told<ListMemoriesResponse>>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config, Timestamp::now()))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let memories = query::answered(&gateway, snapshot.memories(&wanted)).await?;
-    Ok(Answer::of(&snapshot, json!({ "memories": memories })))
+    Ok(Answer::of(&snapshot, Told(ListMemoriesResponse { memories, ..Default::default() })))
 }
 
 pub async fn one(
@@ -41,7 +43,7 @@ pub async fn one(
     Extension(caller): Extension<Caller>,
     path: Result<Path<(String, String)>, PathRejection>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<GetMemoryResponse>>, Problem> {
     let (agent, memory_id) = query::agent_and_id("memory_id", path)?;
     asked.nothing_else()?;
     let snapshot = asked.snapshot(&gateway).await?;
@@ -54,7 +56,10 @@ pub async fn one(
         let detail = format!("no memory {memory_id} of {agent} is known; GET /v1/memories lists those there are");
         Problem::not_found(detail).at(snapshot.position())
     };
-    Ok(Answer::of(&snapshot, json!({ "memory": found.ok_or_else(unknown)? })))
+    Ok(Answer::of(
+        &snapshot,
+        Told(GetMemoryResponse { memory: Some(found.ok_or_else(unknown)?), ..Default::default() }),
+    ))
 }
 
 fn read(url_query: Option<&str>, config: &GatewayConfig, now: Timestamp) -> Result<MemoriesQuery, Problem> {
