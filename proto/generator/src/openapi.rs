@@ -10,7 +10,7 @@ use prost_reflect::{Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageD
 
 use crate::{
     Generated,
-    contract::{Contract, comment, flag, list, messages as messages_of, text, texts},
+    contract::{Contract, comment, flag, list, messages as messages_of, number, text, texts},
     rpcs::Rpc,
     vocabularies,
 };
@@ -24,7 +24,7 @@ const SCHEMAS: &str = "#/components/schemas";
 const OTHERS: [(u32, &str); 5] =
     [(400, "Invalid"), (404, "NotFound"), (409, "Conflict"), (500, "Internal"), (507, "Full")];
 /// Fields of every query, which the gateway describes.
-const FRESHNESS: [&str; 2] = ["at_least", "wait_ms"];
+pub const FRESHNESS: [&str; 2] = ["at_least", "wait_ms"];
 
 pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
@@ -105,9 +105,8 @@ fn parameters(contract: &Contract, out: &mut String, rpc: &Rpc) -> anyhow::Resul
 
 fn answers(out: &mut String, rpc: &Rpc, operation: &DynamicMessage) -> anyhow::Result<()> {
     let answer = rpc.method.output();
-    let number = |field: &str| operation.get_field_by_name(field).and_then(|value| value.as_u32()).unwrap_or_default();
     let usual = if rpc.verb == "GET" { 200 } else { 202 };
-    let status = Some(number("status")).filter(|status| *status > 0).unwrap_or(usual);
+    let status = Some(number(operation, "status")).filter(|status| *status > 0).unwrap_or(usual);
     let others: Vec<u32> = list(operation, "answers").iter().filter_map(Value::as_u32).collect();
     writeln!(out, "      responses:")?;
     for status in [status].into_iter().chain(others.iter().copied().filter(|status| *status < 300)) {
@@ -188,10 +187,12 @@ fn schemas(contract: &Contract, mut messages: Vec<MessageDescriptor>) -> anyhow:
 fn schema(contract: &Contract, field: &FieldDescriptor, words: &str) -> anyhow::Result<String> {
     let option = option(contract, field)?;
     let own = |what: &str| option.as_ref().map(|option| text(option, what)).unwrap_or_default();
-    let mut values = match own("vocabulary").as_str() {
+    let vocabulary = match own("vocabulary").as_str() {
         "" => Vec::new(),
         vocabulary => vocabularies::words_of(contract, vocabulary)?,
     };
+    let words = if words.is_empty() { meanings(&vocabulary) } else { words.to_owned() };
+    let mut values: Vec<String> = vocabulary.into_iter().map(|(word, _)| word).collect();
     values.extend(option.as_ref().map(|option| texts(option, "values")).unwrap_or_default());
     let asked = field.parent_message().name().ends_with("Request");
     let nullable =
@@ -213,8 +214,14 @@ fn schema(contract: &Contract, field: &FieldDescriptor, words: &str) -> anyhow::
         keywords.push(element);
     }
     keywords.extend((!own("schema").is_empty()).then(|| own("schema")));
-    keywords.extend((!words.is_empty()).then(|| format!("description: {}", quoted(words))));
+    keywords.extend((!words.is_empty()).then(|| format!("description: {}", quoted(&words))));
     Ok(keywords.join(", "))
+}
+
+/// What is said of the words of a vocabulary, for a field of which nothing else is said.
+fn meanings(vocabulary: &[(String, String)]) -> String {
+    let told = vocabulary.iter().filter(|(_, meaning)| !meaning.is_empty());
+    told.map(|(word, meaning)| format!("{word}: {meaning}")).collect::<Vec<_>>().join(" ")
 }
 
 /// One of what a field holds.

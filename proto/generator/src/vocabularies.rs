@@ -58,9 +58,9 @@ fn of(contract: &Contract, field: &FieldDescriptor) -> anyhow::Result<Option<Enu
     named(contract, &name).map(Some)
 }
 
-/// The words of a vocabulary.
-pub fn words_of(contract: &Contract, vocabulary: &str) -> anyhow::Result<Vec<String>> {
-    Ok(words(&named(contract, vocabulary)?).map(|(word, _)| word).collect())
+/// The words of a vocabulary, and what is said of each.
+pub fn words_of(contract: &Contract, vocabulary: &str) -> anyhow::Result<Vec<(String, String)>> {
+    Ok(words(&named(contract, vocabulary)?).collect())
 }
 
 fn named(contract: &Contract, vocabulary: &str) -> anyhow::Result<EnumDescriptor> {

@@ -113,6 +113,10 @@ groups! {
         Fired(TaskFired),
         Changed(TaskChanged),
     }
+    /// What an agent remembers.
+    Memory {
+        Appended(MemoryAppended),
+    }
     /// What happens to agents without anybody speaking to them.
     Outside {
         Due(TaskDue),
@@ -146,6 +150,12 @@ groups! {
         Output(LiveOutput),
     }
 }
+
+/// Types that not all builds know, and the version of readers that does.
+pub const READERS: &[(&str, u32)] = &[
+];
+/// The newest of these, and of those that fields ask for.
+pub const READER: u32 = 2;
 
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -182,7 +192,7 @@ pub enum Decided<'m> {
     /// What is to be done later.
     Task(Task<'m>),
     /// What an agent remembers.
-    Memory(&'m v1::MemoryAppended),
+    Memory(Memory<'m>),
 }
 
 impl Body {
@@ -216,7 +226,7 @@ impl Body {
             Body::TaskScheduled(it) => About::Decided(Decided::Task(Task::Scheduled(it))),
             Body::TaskFired(it) => About::Decided(Decided::Task(Task::Fired(it))),
             Body::TaskChanged(it) => About::Decided(Decided::Task(Task::Changed(it))),
-            Body::MemoryAppended(it) => About::Decided(Decided::Memory(it)),
+            Body::MemoryAppended(it) => About::Decided(Decided::Memory(Memory::Appended(it))),
             Body::TaskDue(it) => About::Outside(Outside::Due(it)),
             Body::TaskTriggered(it) => About::Outside(Outside::Triggered(it)),
             Body::EmailReceived(it) => About::Outside(Outside::Email(it)),
@@ -258,7 +268,7 @@ impl Event {
             Event::TaskScheduled(it) => Decided::Task(Task::Scheduled(it)),
             Event::TaskFired(it) => Decided::Task(Task::Fired(it)),
             Event::TaskChanged(it) => Decided::Task(Task::Changed(it)),
-            Event::MemoryAppended(it) => Decided::Memory(it),
+            Event::MemoryAppended(it) => Decided::Memory(Memory::Appended(it)),
         }
     }
 }

@@ -9,7 +9,7 @@
 //! nothing. Who merely looks on shows what it knows.
 
 use kairo_proto::{
-    Body, Unreadable as UnreadableBody,
+    Body, READERS, Unreadable as UnreadableBody,
     v1::{AgentDecision, DecidedEvent, decided_event::Event},
 };
 
@@ -18,8 +18,9 @@ use crate::{
     record::{Record, Unreadable},
 };
 
-/// What this build reads, and writes in an epoch that allows it. Version 2 knows model calls that were given up.
-pub const READER: u32 = 2;
+/// What this build reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
+/// take. Version 2 knows model calls that were given up.
+pub const READER: u32 = kairo_proto::READER;
 /// What every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
 /// What a message takes to be understood; where it is missing, every reader does.
@@ -46,12 +47,19 @@ pub enum NotUnderstood {
 
 /// The lowest version of readers that understands a message.
 pub fn of(body: &Body) -> u32 {
-    AgentDecision::of(body).map_or(FIRST, of_decision)
+    AgentDecision::of(body).map_or_else(|| of_type(body.type_name()), of_decision)
 }
 
 /// The lowest version of readers that understands a decision.
 pub fn of_decision(decision: &AgentDecision) -> u32 {
-    if decision.given_up.is_empty() { FIRST } else { 2 }
+    let fields = if decision.given_up.is_empty() { FIRST } else { 2 };
+    let events = decision.events.iter().filter_map(|event| event.event.as_ref());
+    events.map(|event| of_type(event.type_name())).fold(fields, u32::max)
+}
+
+/// The lowest version of readers that knows a type.
+fn of_type(type_name: &str) -> u32 {
+    READERS.iter().find(|(known, _)| *known == type_name).map_or(FIRST, |(_, reader)| *reader)
 }
 
 /// The names of those that read less than `epoch`: as long as there are any, the epoch may not be raised so far.
