@@ -254,9 +254,43 @@ vocabularies! {
         Meilisearch = "meilisearch",
         Postgres = "postgres",
     }
+    /// What an API key allows.
+    Scope {
+        /// To see what there is and follow what happens.
+        Read = "read",
+        /// To speak as a user: messages, choices, approvals and orders.
+        Write = "write",
+        /// Everything, among it agents, keys, dead letters and the read model.
+        Admin = "admin",
+    }
+    /// How far the building of a read model is.
+    GenerationState {
+        /// Somebody wants it.
+        Asked = "asked",
+        /// It reads the log up to where that ended when it was begun.
+        Filling = "filling",
+        /// Its indexes are built.
+        Indexing = "indexing",
+        /// It reads on to where the live one was, and is held against it.
+        Comparing = "comparing",
+        /// It is not what the live one is, and waits for somebody to decide.
+        Differing = "differing",
+        /// It is about to become the live one.
+        Ready = "ready",
+        /// It answers queries.
+        Live = "live",
+        /// It was live before.
+        Kept = "kept",
+        /// It cannot be built.
+        Failed = "failed",
+        /// It is being removed.
+        Dropping = "dropping",
+    }
 }
 
 fields! {
+    Event.source as source_word: EventSource,
+    Event.modality as modality_word: Modality,
     UserChoice.option as option_word: OfferAnswer,
     UserApproval.verdict as verdict_word: Verdict,
     UserCommand.command as command_word: OrderedCommand,
@@ -278,16 +312,6 @@ fields! {
     Task.source as source_word: TaskSource,
     TaskChanged.status as status_word: TaskStatus,
     MemoryAppended.kind as kind_word: MemoryKind,
-    ChooseRequest.option as option_word: OfferAnswer,
-    ApproveRequest.verdict as verdict_word: Verdict,
-    OrderRequest.command as command_word: OrderedCommand,
-    DefineAgentRequest.interjection as interjection_word: Interjection,
-    DefineAgentRequest.planning as planning_word: Planning,
-    DefineAgentRequest.threads as threads_word: Threads,
-    Event.source as source_word: EventSource,
-    Event.modality as modality_word: Modality,
-    ProcessAnswer.outcome as outcome_word: ProcessAnswered,
-    ProcessExited.outcome as outcome_word: ProcessOutcome,
     ThreadRow.kind as kind_word: ThreadKind,
     ThreadRow.status as status_word: ThreadStatus,
     ChainRow.origin as origin_word: ChainOrigin,
@@ -304,6 +328,16 @@ fields! {
     ConsentRow.status as status_word: ConsentStatus,
     optional ProcessRow.outcome as outcome_word: ProcessOutcome,
     HitRow.kind as kind_word: HitKind,
+    GenerationRow.state as state_word: GenerationState,
+    DigestRow.state as state_word: GenerationState,
+    ChooseRequest.option as option_word: OfferAnswer,
+    ApproveRequest.verdict as verdict_word: Verdict,
+    OrderRequest.command as command_word: OrderedCommand,
+    DefineAgentRequest.interjection as interjection_word: Interjection,
+    DefineAgentRequest.planning as planning_word: Planning,
+    DefineAgentRequest.threads as threads_word: Threads,
+    ProcessAnswer.outcome as outcome_word: ProcessAnswered,
+    ProcessExited.outcome as outcome_word: ProcessOutcome,
     ListTasksRequest.kind as kind_word: TaskKind,
     SearchResponse.backend as backend_word: SearchBackend,
     ToolError.kind as kind_word: ToolErrorKind,

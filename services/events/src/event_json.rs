@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use kairo_proto::{
     About, Body, Decided,
     about::{Chain, Tool, Turn},
+    time,
     v1::{self, agent_action::Action, decided_event::Event},
 };
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,28 @@ pub struct EventJson {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
     pub tags: Vec<String>,
+}
+
+/// As the contract has it.
+impl From<EventJson> for v1::Event {
+    fn from(event: EventJson) -> Self {
+        Self {
+            event_id: event.event_id.to_string(),
+            ts: Some(time::message(event.ts)),
+            source: event.source,
+            modality: event.modality,
+            payload: Some((&event.payload).into()),
+            meta: Some(v1::EventMeta { tags: event.meta.tags }),
+            r#type: event.type_name,
+            sequence: event.sequence,
+            position: event.position,
+            subject: event.subject,
+            correlation_id: event.correlation_id.to_string(),
+            causation_id: event.causation_id.map(|id| id.to_string()),
+            thread_id: event.thread_id,
+            entered_by: event.entered_by,
+        }
+    }
 }
 
 /// The id of the event that says an action has begun.

@@ -47,7 +47,7 @@ impl AgentState {
             }
             Decided::Task(about::Task::Fired(fired)) => self.fired(record, event, turn_id, fired),
             Decided::Task(about::Task::Changed(changed)) => self.tasks.change(changed),
-            Decided::Memory(appended) => self.remembered(appended),
+            Decided::Memory(about::Memory::Appended(appended)) => self.remembered(appended),
         }
     }
 

@@ -1,9 +1,6 @@
 //! `kairo search`
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    process::ExitCode,
-};
+use std::{collections::BTreeMap, process::ExitCode};
 
 use clap::Args;
 use jiff::civil::Date;
@@ -100,8 +97,7 @@ fn counts(facets: &SearchFacets) -> Vec<String> {
     let SearchFacets { agent, kind, status, r#type } = facets;
     let given = [("agent", agent), ("kind", kind), ("status", status), ("type", r#type)];
     let given = given.into_iter().filter(|(_, counts)| !counts.is_empty());
-    let line = |(facet, counts): (&str, &HashMap<String, u64>)| {
-        let counts: BTreeMap<_, _> = counts.iter().collect();
+    let line = |(facet, counts): (&str, &BTreeMap<String, u64>)| {
         let counts: Vec<String> = counts.iter().map(|(value, count)| format!("{} {count}", line(value))).collect();
         format!("{facet}: {}", counts.join(", "))
     };

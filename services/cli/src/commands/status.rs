@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, process::ExitCode};
 
 use clap::Args;
 use kairo_core::subjects;
-use kairo_proto::v1::{GetStatusResponse, LogRow, ParkedAgent, ProjectionRow, ReplicaRow};
+use kairo_proto::v1::{GetStatusResponse, LagRow, LogRow, ParkedAgent, ReplicaRow};
 use serde_json::Value;
 
 use super::Session;
@@ -75,7 +75,7 @@ fn lines(status: &GetStatusResponse) -> Vec<String> {
         format!("log           {messages} messages, {kilobytes} kB, up to {last_sequence}, epoch {epoch}")
     }));
     lines.push(match &status.projection {
-        Some(ProjectionRow { position, lag }) => format!("projection    at {position}, {lag} behind"),
+        Some(LagRow { position, lag }) => format!("projection    at {position}, {lag} behind"),
         None => "projection    the read model does not answer".to_owned(),
     });
     lines.push(match status.dead_letters {

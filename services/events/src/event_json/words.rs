@@ -181,7 +181,7 @@ fn of_system(system: System<'_>) -> String {
         }
         System::DeadLetter(letter) => letter.reason.clone(),
         System::Epoch(epoch) => epoch.epoch.to_string(),
-        System::Basis(_) | System::Status(_) => String::new(),
+        System::Basis(_) => String::new(),
     }
 }
 
@@ -195,10 +195,12 @@ fn made(task: &Task) -> String {
     because(title.clone(), &when)
 }
 
-fn of_memory(memory: &MemoryAppended) -> String {
-    let what =
-        if memory.subject.is_empty() { memory.kind.clone() } else { format!("{} {}", memory.kind, memory.subject) };
-    because(what, &memory.content)
+fn of_memory(memory: about::Memory<'_>) -> String {
+    match memory {
+        about::Memory::Appended(MemoryAppended { kind, subject, content, .. }) => {
+            because(if subject.is_empty() { kind.clone() } else { format!("{kind} {subject}") }, content)
+        }
+    }
 }
 
 /// `what: why`, or what there is of both.

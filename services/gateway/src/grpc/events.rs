@@ -20,7 +20,6 @@ use super::{
 use crate::{
     auth::Caller,
     http::{Gateway, access, endpoints::STREAM, stream as http},
-    place::Place,
     problem::Problem,
     watch::{Shown, Wish},
 };
@@ -79,11 +78,8 @@ fn response(shown: stream_response::Shown) -> StreamResponse {
 
 fn message(shown: Shown<'_>) -> Told {
     let shown = match shown {
-        Shown::Start(place) => stream_response::Shown::Start(written(place)),
-        Shown::Event(event) => {
-            let event = serde_json::to_value(event).and_then(serde_json::from_value::<v1::Event>);
-            stream_response::Shown::Event(event.map_err(|error| status(&Problem::internal(&error)))?)
-        }
+        Shown::Start(place) => stream_response::Shown::Start(place.into()),
+        Shown::Event(event) => stream_response::Shown::Event(event.clone().into()),
         Shown::Live(name, data) => stream_response::Shown::Live(live(name, &data)),
     };
     Ok(response(shown))
@@ -91,8 +87,4 @@ fn message(shown: Shown<'_>) -> Told {
 
 fn live(name: &str, data: &Value) -> Live {
     Live { name: name.to_owned(), data: Some(v1::Json { text: data.to_string() }) }
-}
-
-fn written(place: Place) -> v1::Place {
-    v1::Place { sequence: place.sequence, position: (!place.is_whole()).then_some(place.position) }
 }

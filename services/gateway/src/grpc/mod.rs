@@ -25,29 +25,20 @@ use tower::Service;
 
 use crate::http::{Gateway, body_timeout};
 use endpoints::Endpoints;
-use generated::{commands_server::CommandsServer, events_server::EventsServer, queries_server::QueriesServer};
 
 /// Every service. `http` is the endpoints, with all that says who may use them.
 pub fn routes(gateway: &Gateway, http: Router, readiness: &Readiness) -> Router {
     let largest = gateway.config.max_body_bytes;
     let endpoints = Endpoints::new(gateway.clone(), http);
-    let router = with(Router::new(), CommandsServer::new(endpoints.clone()).max_decoding_message_size(largest));
-    let router = with(router, QueriesServer::new(endpoints.clone()).max_decoding_message_size(largest));
-    let router = with(router, EventsServer::new(endpoints).max_decoding_message_size(largest));
     let bound = middleware::from_fn_with_state(gateway.clone(), body_timeout::bound);
-    router.layer(bound).merge(about(gateway, readiness))
+    rpcs::routes(&endpoints, largest).layer(bound).merge(about(gateway, readiness))
 }
 
 /// What anybody may ask: whether it takes work, and what there is.
 fn about(gateway: &Gateway, readiness: &Readiness) -> Router {
     let largest = gateway.config.max_body_bytes;
     let (reporter, health) = tonic_health::server::health_reporter();
-    let services = vec![
-        "",
-        <CommandsServer<Endpoints> as NamedService>::NAME,
-        <QueriesServer<Endpoints> as NamedService>::NAME,
-        <EventsServer<Endpoints> as NamedService>::NAME,
-    ];
+    let services = [""].into_iter().chain(rpcs::NAMES.iter().copied()).collect();
     tokio::spawn(health::report(reporter, services, readiness.clone(), gateway.shutdown.clone()));
     let mut router = with(Router::new(), health.max_decoding_message_size(largest));
     let reflection = || {

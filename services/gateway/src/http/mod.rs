@@ -3,6 +3,7 @@
 pub mod access;
 mod actions;
 mod agents;
+mod answer;
 mod approvals;
 mod asyncapi;
 mod body;
@@ -120,6 +121,18 @@ fn rpcs() -> Router<Gateway> {
         list_events: get(events::get),
         get_usage: get(usage::get),
         get_status: get(status::get),
+        make_ticket: post(tickets::post),
+        list_keys: get(keys::get),
+        make_key: post(keys::post),
+        revoke_key: delete(keys::delete),
+        list_projections: get(projections::get),
+        rebuild_projection: post(projections::rebuild),
+        swap_projection: post(projections::swap),
+        digest_projection: get(projections::digests),
+        drop_generation: delete(projections::drop),
+        promote_fleet: post(fleet::promote),
+        list_dead_letters: get(dead_letters::get),
+        get_agent_log: get(log::get),
     };
     handlers.router()
 }
@@ -128,21 +141,10 @@ fn rpcs() -> Router<Gateway> {
 fn others(gateway: &Gateway) -> Router<Gateway> {
     Router::new()
         .route("/", get(home::get))
-        .route("/asyncapi.yaml", get(asyncapi::get))
+        .route("/asyncapi.yaml", asyncapi::yaml(&gateway.config))
         .route("/openapi.json", openapi::json(&gateway.config))
         .route("/openapi.yaml", openapi::yaml(&gateway.config))
         .route("/v1/objects", post(objects::post))
         .route("/v1/objects/{digest}", get(objects::get))
-        .route("/v1/agents/{agent}/log", get(log::get))
         .route("/v1/ws", get(ws::get))
-        .route("/v1/dead-letters", get(dead_letters::get))
-        .route("/v1/fleet/promote", post(fleet::promote))
-        .route("/v1/projections", get(projections::get))
-        .route("/v1/projections/{projection}/rebuild", post(projections::rebuild))
-        .route("/v1/projections/{projection}/swap", post(projections::swap))
-        .route("/v1/projections/{projection}/digests", get(projections::digests))
-        .route("/v1/projections/{projection}/generations/{generation}", delete(projections::drop))
-        .route("/v1/tickets", post(tickets::post))
-        .route("/v1/keys", get(keys::get).post(keys::post))
-        .route("/v1/keys/{key}", delete(keys::delete))
 }

@@ -20,7 +20,7 @@ use kairo_proto::{
     Body,
     v1::{
         LiveOutput, ProcessAnswer, ProcessCapabilities, ProcessExited, ProcessRequest, ProcessSpawned, ProcessStop,
-        ServiceStatus, TailRequest, ToolInvocation, ToolInvoke, process_request::Ask,
+        ReplicaRow, TailRequest, ToolInvocation, ToolInvoke, process_request::Ask,
     },
 };
 use prost::Message as _;
@@ -198,7 +198,7 @@ impl Kairo {
         let mut instances = BTreeSet::new();
         while instances.len() < count {
             let answer = answers.next().await.expect("an answer");
-            instances.insert(ServiceStatus::decode(answer.payload).expect("readable").instance);
+            instances.insert(ReplicaRow::decode(answer.payload).expect("readable").instance);
         }
         instances
     }
