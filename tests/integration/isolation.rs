@@ -46,7 +46,7 @@ rules:
   - name: signal
     when: { user_matches: 'signal (?<id>[0-9a-f-]{36})' }
     turn:
-      - tool_calls: [{ tool: process.signal, arguments: { process_id: "{{ captures.id }}", signal: "SIGKILL" } }]
+      - tool_calls: [{ tool: process.signal, arguments: { process_id: "{{ captures.id }}", signal: KILL } }]
       - text: "{{ last_result }}"
   - name: write
     when: { user_matches: 'write to (?<id>[0-9a-f-]{36})' }

@@ -16,6 +16,7 @@ use std::{future::pending, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kairo_core::principal::Principal;
+use kairo_proto::words;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -40,10 +41,11 @@ impl Scope {
 
     pub fn name(self) -> &'static str {
         match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Admin => "admin",
+            Self::Read => words::Scope::Read,
+            Self::Write => words::Scope::Write,
+            Self::Admin => words::Scope::Admin,
         }
+        .known_word()
     }
 
     pub fn parse(text: &str) -> Option<Self> {

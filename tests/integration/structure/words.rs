@@ -13,10 +13,6 @@ const OTHERS_TOO: &[&str] = &[
     "postgres", "state", "system", "task", "text", "thread", "tool", "user",
 ];
 
-/// How a generation of a read model stands, which is told by projector alone.
-const OF_GENERATIONS: &[&str] =
-    &["projector/src/step.rs", "cli/src/commands/projections/", "gateway/src/http/projections/"];
-
 /// A text that is compared, is a pattern or what a pattern comes to, or becomes the value of a field.
 static USED: LazyLock<Regex> = LazyLock::new(|| {
     let used = [
@@ -44,8 +40,7 @@ fn words_of_vocabularies_are_enums() {
     let mut found = Vec::new();
     for path in rust_files(&root().join("services")) {
         let shown = path.strip_prefix(root().join("services")).unwrap().display().to_string();
-        let others = shown.starts_with("model-sim") || OF_GENERATIONS.iter().any(|file| shown.starts_with(file));
-        if others || is_generated(&path) || is_test(&path) {
+        if shown.starts_with("model-sim") || is_generated(&path) || is_test(&path) {
             continue;
         }
         let text = super::code(&path);
