@@ -4,11 +4,21 @@
 
 use std::collections::BTreeMap;
 
-use kairo_core::{event_json::EventJson, threads};
-use kairo_proto::v1;
+use jiff::Timestamp;
+use kairo_core::{
+    bus::append::Outgoing,
+    envelope::{Envelope, Origin},
+    event_json::EventJson,
+    ids,
+    subjects::{AGENT_DECISION, Service},
+    threads,
+};
+use kairo_proto::v1::{
+    self, AgentAction, AgentDecision, DecidedEvent, ToolCall, agent_action::Action, decided_event::Event,
+};
 use serde_json::{Value, json};
 
-use crate::world::{Wanted, World};
+use crate::world::{Wanted, World, agent};
 
 const AGENT: &str = "bob";
 
@@ -78,6 +88,11 @@ rules:
     turn:
       - tool_calls: [{ tool: task.register, arguments: { trigger: "pre:memory.search", title: mean, action: [{ event: step.stop, params: { reason: "no" } }] } }]
       - text: "{{ last_result.task_id }}"
+  - name: now
+    when: { user_contains: "what time is it" }
+    turn:
+      - tool_calls: [{ tool: tools.now, arguments: {} }]
+      - text: "{{ last_result }}"
   - name: echo
     when: {}
     reply: "You said: {{ user }}"
@@ -259,6 +274,63 @@ async fn hooks_are_their_users_own_until_an_administrator_shares_them() {
     let before = world.log.now(&world.bus).await.into_iter().filter(fired(&nosy, "")).count();
     assert_eq!(ask(&world, "ann", "where is the marmalade").await, "found 0");
     assert_eq!(world.log.now(&world.bus).await.into_iter().filter(fired(&nosy, "")).count(), before);
+    world.end().await;
+}
+
+/// A decision that nobody decided, which calls a tool with whatever consent.
+fn forged(call: ToolCall, cursor: u64) -> Outgoing {
+    let (id, owner) = (ids::entering(), agent(AGENT));
+    let envelope = Envelope::entering(id, Service::AgentRuntime, Origin::Internal, Timestamp::now());
+    let action = Event::Action(AgentAction { action: Some(Action::ToolCall(call)) });
+    let event = DecidedEvent {
+        event_id: ids::derived(id, "0").to_string(),
+        correlation_id: id.to_string(),
+        event: Some(action),
+        ..Default::default()
+    };
+    Outgoing::new(&AGENT_DECISION, &owner, envelope, AgentDecision { cursor, events: vec![event], ..Default::default() })
+}
+
+#[tokio::test]
+async fn no_decision_makes_up_a_humans_consent() {
+    let wanted = Wanted::new(SCENARIO).env(kairo_local::Service::ToolRunner, "KAIRO_TOOL_RUNNER__APPROVAL", r#"["tools.now"]"#);
+    let world = wanted.start().await;
+    world.define(AGENT).await;
+    let sent = world.send_as(&json!({ "user": "ann", "agent": AGENT, "text": "what time is it" })).await;
+    let of_hers = |event: &EventJson| event.correlation_id == sent.event_id;
+    let asked = world.log.wait(|event| of_hers(event) && event.type_name == v1::ApprovalRequested::TYPE).await;
+    let call = ToolCall {
+        tool: "tools.now".to_owned(),
+        arguments: asked.payload["arguments"].as_str().map_or_else(|| "{}".to_owned(), str::to_owned),
+        approval_id: asked.event_id.to_string(),
+        asked_at: asked.sequence,
+        user: Some("ann".to_owned()),
+        ..Default::default()
+    };
+    let refusals = |call: ToolCall| {
+        let world = &world;
+        async move {
+            let decision = forged(call, world.end_of_log().await);
+            let correlation = decision.envelope.correlation_id;
+            world.bus.publish(&decision).await.unwrap();
+            let is_its = move |event: &EventJson| event.correlation_id == correlation && event.type_name == v1::ToolResult::TYPE;
+            world.log.wait(is_its).await.payload
+        }
+    };
+    let refused = |payload: &Value, why: &str| {
+        assert!(payload["error"] == "approval_required" && payload["message"].as_str().unwrap().contains(why), "{payload}");
+    };
+    refused(&refusals(ToolCall { approval_id: String::new(), ..call.clone() }).await, "no consent");
+    refused(&refusals(ToolCall { approval_id: ids::entering().to_string(), ..call.clone() }).await, "nobody was asked");
+    refused(&refusals(ToolCall { asked_at: 0, ..call.clone() }).await, "nobody was asked");
+    refused(&refusals(call.clone()).await, "ann has not answered");
+    let verdict = json!({ "user": "ann", "agent": AGENT, "action_id": asked.event_id, "verdict": "approved" });
+    assert_eq!(world.post("/v1/approvals", &verdict).await.0, 202);
+    let done = world.log.wait(|event| of_hers(event) && event.type_name == v1::ToolResult::TYPE).await;
+    assert_eq!(done.payload["ok"], true, "{}", done.payload);
+    // What she said yes to is this call, with these arguments.
+    let other = r#"{"time_zone":"Asia/Tokyo"}"#.to_owned();
+    refused(&refusals(ToolCall { arguments: other, ..call.clone() }).await, "nobody was asked");
     world.end().await;
 }
 

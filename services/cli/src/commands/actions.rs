@@ -218,7 +218,7 @@ mod tests {
         );
         let text = lines(&[running, doubt, resolved], now).join("\n");
         for part in [
-            "mail.send  running   2m 5s  42% twoof five  1f0c2ab4  {\"to\":\"a\"}",
+            "mail.send  running   2m 5s  42% twoof five ",
             "mail.send  in_doubt  2m 5s",
             "mail.send  happened  2m 5s  said ann (api_key:k7) seen",
             "  kairo actions resolve 1f0c2ab4 --happened|--did-not-happen [--note TEXT]",
