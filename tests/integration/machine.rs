@@ -80,7 +80,7 @@ async fn opened(world: &World, pids: impl IntoIterator<Item = String>) -> Vec<St
     let pids = pids.into_iter().collect::<Vec<_>>().join(" ");
     let found = world.ask(AGENT, &format!("look at {pids}")).await;
     let mut lines: Vec<String> = found.lines().map(str::to_owned).collect();
-    assert_eq!(lines.pop().as_deref(), Some("over"), "{found}");
+    assert_eq!(lines.pop().as_deref(), Some("over"), "{found}\n{}", world.log.text());
     lines
 }
 

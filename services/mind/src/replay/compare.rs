@@ -124,7 +124,8 @@ mod tests {
     #[test]
     fn what_calls_did_not_say_yet_is_no_difference() {
         let calls = |user: Option<&str>, tool: &str| {
-            let call = ToolCall { tool: tool.into(), user: user.map(str::to_owned), asked_at: 7, ..ToolCall::default() };
+            let call =
+                ToolCall { tool: tool.into(), user: user.map(str::to_owned), asked_at: 7, ..ToolCall::default() };
             let call = if user.is_none() { ToolCall { asked_at: 0, ..call } } else { call };
             let action = AgentAction { action: Some(Action::ToolCall(call)) };
             let event = DecidedEvent { event: Some(Event::Action(action)), ..Default::default() };

@@ -39,7 +39,7 @@ pub fn doing(generation: &GenerationRow) -> &'static str {
         GenerationState::Asked => "waiting for projector",
         GenerationState::Filling => "reading the log",
         GenerationState::Indexing => "building indexes",
-        GenerationState::Comparing => "comparing",
+        GenerationState::Comparing => GenerationState::Comparing.known_word(),
         GenerationState::Ready => "swapping",
         GenerationState::Live | GenerationState::Kept | GenerationState::Differing => "",
         GenerationState::Failed | GenerationState::Dropping | GenerationState::Unknown(_) => "",
