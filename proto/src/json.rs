@@ -44,15 +44,15 @@ pub mod time {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::Error as _};
 
+    use crate::time::{message, read};
+
     pub fn serialize<S: Serializer>(time: &Option<prost_types::Timestamp>, out: S) -> Result<S::Ok, S::Error> {
-        let read = |time: &prost_types::Timestamp| Timestamp::new(time.seconds, time.nanos).map_err(S::Error::custom);
+        let read = |time| read(time).ok_or_else(|| S::Error::custom("a time beyond the calendar"));
         time.as_ref().map(read).transpose()?.serialize(out)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<prost_types::Timestamp>, D::Error> {
-        let time = Option::<Timestamp>::deserialize(from).map_err(D::Error::custom)?;
-        let message = |it: Timestamp| prost_types::Timestamp { seconds: it.as_second(), nanos: it.subsec_nanosecond() };
-        Ok(time.map(message))
+        Ok(Option::<Timestamp>::deserialize(from).map_err(D::Error::custom)?.map(message))
     }
 }
 

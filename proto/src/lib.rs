@@ -6,6 +6,7 @@
 
 mod body;
 pub mod json;
+pub mod time;
 mod values;
 pub mod words;
 
@@ -14,13 +15,13 @@ use v1::{agent_action::Action, decided_event::Event};
 /// The protos, as a compiled `google.protobuf.FileDescriptorSet`, for those who ask what there is.
 pub const DESCRIPTORS: &[u8] = include_bytes!("generated/kairo.v1.bin");
 
-pub use body::{About, Body, ContentType, Decided, Type, Unreadable};
+pub use body::{About, Body, ContentType, Decided, READER, READERS, Type, Unreadable};
 
 /// What messages are about: who has to do with a few of them matches these groups, and names what is passed over. A new
 /// message is put into a group where it is declared, and then there is no building without those who match that group.
 pub mod about {
     pub use crate::body::{
-        About, Agent, Chain, Decided, Live, Outside, Process, System, Task, Thread, Tool, Turn, User,
+        About, Agent, Chain, Decided, Live, Memory, Outside, Process, System, Task, Thread, Tool, Turn, User,
     };
 }
 

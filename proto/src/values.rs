@@ -1,5 +1,5 @@
-//! What has a JSON form of its own: a place in the log is `"7.1"`, or `"7"` for a whole message, which may be read from
-//! the number, too; and JSON is itself.
+//! What has a JSON form of its own: a place in the log is `"7.1"`, or `7` for a whole message, which may be read from the text,
+//! too; and JSON is itself.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -36,7 +36,7 @@ impl Serialize for Place {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         match self.position {
             Some(position) => out.collect_str(&format_args!("{}.{position}", self.sequence)),
-            None => out.collect_str(&self.sequence),
+            None => out.serialize_u64(self.sequence),
         }
     }
 }
@@ -81,7 +81,7 @@ mod tests {
             let text = serde_json::to_string(&place).unwrap();
             assert_eq!(serde_json::from_str::<Place>(&text).unwrap(), place, "{text}");
         }
-        assert_eq!(serde_json::from_str::<Place>("7").unwrap(), Place { sequence: 7, position: None });
+        assert_eq!(serde_json::from_str::<Place>(r#""7""#).unwrap(), Place { sequence: 7, position: None });
         for wrong in [r#""7.""#, r#""x""#, "-1", "null", "{}"] {
             assert!(serde_json::from_str::<Place>(wrong).is_err(), "{wrong}");
         }

@@ -8,7 +8,10 @@ use std::fmt;
 use crate::v1;
 
 macro_rules! vocabularies {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$said:meta])* $variant:ident = $word:literal,)* })*) => { $(
+    ($($(#[$doc:meta])* $name:ident { $($(#[$said:meta])* $variant:ident = $word:literal,)* })*) => {
+        /// The words of all vocabularies.
+        pub const ALL: &[&[&str]] = &[$($name::WORDS),*];
+        $(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
@@ -25,6 +28,14 @@ macro_rules! vocabularies {
                 match self {
                     $(Self::$variant => $word,)*
                     Self::Unknown(word) => word,
+                }
+            }
+
+            /// The word of one that this build knows; empty for another.
+            pub const fn known_word(&self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                    Self::Unknown(_) => "",
                 }
             }
 

@@ -167,12 +167,14 @@ impl Surroundings<'_> {
             }
             Service::ToolRunner => vec![
                 ("KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", json!([self.oracle.host()]).to_string()),
+                ("KAIRO_TOOL_RUNNER__HTTP__ALLOW_PRIVATE", "127.0.0.1".to_owned()),
                 ("KAIRO_TOOL_RUNNER__APPROVAL", json!([scenario::GUARDED]).to_string()),
                 ("KAIRO_TOOL_RUNNER__WORKSPACE__ROOT", desks(self.folder).display().to_string()),
             ],
             Service::ProcessSupervisor => vec![
                 ("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", self.programs()),
                 ("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work(self.folder).display().to_string()),
+                ("KAIRO_PROCESS_SUPERVISOR__LANDLOCK__WRITE", self.folder.display().to_string()),
             ],
             Service::Router | Service::ModelSim => Vec::new(),
         }

@@ -99,6 +99,7 @@ impl Site {
         let scenario = scenario("http.get", &json!({ "url": format!("http://{host}/") }));
         let world = Wanted::new(&scenario.to_string())
             .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", json!([host]).to_string())
+            .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__HTTP__ALLOW_PRIVATE", "127.0.0.1")
             .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__HTTP__TIMEOUT_MS", "600000")
             .start()
             .await;

@@ -6,7 +6,8 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use kairo_proto::{Body, ContentType};
+use kairo_proto::{Body, ContentType, v1::ReplicaRow};
+use prost::Message as _;
 use serde_json::Value;
 
 fn golden() -> PathBuf {
@@ -47,4 +48,14 @@ fn every_type_has_golden_bytes() {
     let kept = types();
     let missing: Vec<_> = Body::TYPES.iter().filter(|type_name| !kept.contains(**type_name)).collect();
     assert!(missing.is_empty(), "no golden bytes of {missing:?}");
+}
+
+/// What the replicas of other builds answer is no event; it is kept here all the same, as who is there decides what may be
+/// written.
+#[test]
+fn the_answer_of_a_replica_says_what_it_always_said() {
+    let file = |ending: &str| std::fs::read(golden().join(format!("replies/ReplicaRow.{ending}"))).unwrap();
+    let told: ReplicaRow = serde_json::from_slice(&file("json")).unwrap();
+    assert_eq!(ReplicaRow::decode(file("bin").as_slice()), Ok(told.clone()));
+    assert_eq!(told.encode_to_vec(), file("bin"));
 }

@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -15,6 +16,9 @@ use serde_json::Value;
 /// What stands for whatever a deployment takes from its secrets: all of them are texts, one is a URL, one is a key.
 const SECRET: &str = "postgres://kairo:secret@database/kairo";
 const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+
+/// What compose says, and does nothing else, while a secret is not set.
+const NEEDED: &str = ":?run scripts/secrets once, which makes it}";
 
 /// The settings that belong together: file names from the root, and the TOML file among them.
 const DEPLOYMENTS: [(&str, &[&str], Option<&str>); 4] = [
@@ -68,8 +72,11 @@ fn variables(text: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// What compose makes of `${NAME:-default}` when nothing is set.
+/// What compose makes of `${NAME:-default}` when nothing is set, and of what has no default once `scripts/secrets` ran.
 fn default_of(value: &str) -> &str {
+    if value.contains(NEEDED) {
+        return KEY;
+    }
     let default = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')?.split_once(":-"));
     default.unwrap_or_else(|| panic!("{value} has no default, so it is needed")).1
 }
@@ -199,4 +206,57 @@ fn nothing_but_the_gateway_is_published_and_that_only_here() {
     let compose = text("docker-compose.yml");
     let published: Vec<&str> = compose.lines().filter(|line| line.trim_start().starts_with("ports:")).collect();
     assert_eq!(published, [r#"    ports: ["127.0.0.1:7420:7420"]"#]);
+}
+
+#[test]
+fn no_secret_of_compose_is_published() {
+    let compose = text("docker-compose.yml");
+    for name in MADE {
+        let used: Vec<&str> = compose.split(&format!("${{{name}")).skip(1).collect();
+        assert!(!used.is_empty(), "{name}");
+        assert!(used.iter().all(|rest| rest.starts_with(NEEDED)), "{name} has a default");
+    }
+    // Whatever else is a secret may be missing, and is then none.
+    for line in
+        compose.lines().filter(|line| ["_KEY:-", "_TOKEN:-", "_PASSWORD:-"].iter().any(|end| line.contains(end)))
+    {
+        assert!(line.contains(":-}"), "{line}");
+    }
+}
+
+/// What the script makes.
+const MADE: [&str; 10] = [
+    "KAIRO_API_KEY",
+    "NATS_PASSWORD_AGENT_RUNTIME",
+    "NATS_PASSWORD_GATEWAY",
+    "NATS_PASSWORD_OUTSIDE",
+    "NATS_PASSWORD_PROCESS_SUPERVISOR",
+    "NATS_PASSWORD_PROJECTOR",
+    "NATS_PASSWORD_PROVISION",
+    "NATS_PASSWORD_ROUTER",
+    "NATS_PASSWORD_TOOL_RUNNER",
+    "POSTGRES_PASSWORD",
+];
+
+#[test]
+fn secrets_are_made_once_and_only_their_owner_reads_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("env");
+    // Without an end of its line, as it may be written by hand.
+    fs::write(&file, "NATS_PASSWORD_ROUTER=mine").unwrap();
+    let make = || {
+        assert!(Command::new(root().join("scripts/secrets")).arg(&file).status().unwrap().success());
+        fs::read_to_string(&file).unwrap()
+    };
+    let made = make();
+    let values: BTreeMap<&str, &str> = made.lines().map(|line| line.split_once('=').unwrap()).collect();
+    assert_eq!(values.keys().copied().collect::<Vec<_>>(), MADE);
+    assert_eq!(values["NATS_PASSWORD_ROUTER"], "mine");
+    assert_ne!(values["KAIRO_API_KEY"], values["POSTGRES_PASSWORD"]);
+    assert!(values["KAIRO_API_KEY"].len() > 64);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(make(), made);
+    let environment = BTreeMap::from([("KAIRO_GATEWAY__ADMIN_KEY".to_owned(), values["KAIRO_API_KEY"].to_owned())]);
+    config(Service::Gateway, &environment);
+    assert!(fs::read_to_string(root().join(".gitignore")).unwrap().lines().any(|line| line == "/.env"));
 }

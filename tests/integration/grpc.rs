@@ -2,6 +2,7 @@
 
 mod client;
 
+use async_nats::HeaderMap;
 use futures::StreamExt;
 use kairo_local::Service;
 use kairo_proto::v1::{self, Place, StreamRequest, StreamResponse, stream_response::Shown};
@@ -20,10 +21,11 @@ use client::Python;
 
 /// The key of the operator.
 const ADMIN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef";
-const SERVICES: [&str; 6] = [
+const SERVICES: [&str; 7] = [
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
+    "kairo.v1.Administration",
     "kairo.v1.Commands",
     "kairo.v1.Events",
     "kairo.v1.Queries",
@@ -92,7 +94,11 @@ async fn both_interfaces_say_the_same() {
     world.define("bob").await;
     let sent = world.send("bob", "the time please").await;
     world.reply(&sent).await;
+    world.publish("kairo.user.ann.message", HeaderMap::new(), "hello?").await;
+    world.dead_letters(1).await;
     world.settled().await;
+    let made = reqwest::Client::new().post(world.url("/v1/keys"));
+    made.json(&json!({ "name": "shop", "scopes": ["read"], "user": "ann" })).send().await.unwrap();
     let Some(mut python) = Python::start(&address(&world), None) else { return };
     let asked = [
         ("Queries/ListAgents", json!({}), "/v1/agents"),
@@ -104,11 +110,16 @@ async fn both_interfaces_say_the_same() {
         ("Queries/ListProcesses", json!({ "running": false }), "/v1/processes?running=false"),
         ("Queries/ListTasks", json!({ "status": "open" }), "/v1/tasks?status=open"),
         ("Queries/ListMemories", json!({ "scope": "recent" }), "/v1/memories?scope=recent"),
+        ("Queries/Search", json!({ "facets": true }), "/v1/search?facets=true"),
+        ("Administration/ListKeys", json!({}), "/v1/keys"),
+        ("Administration/ListDeadLetters", json!({ "limit": 1 }), "/v1/dead-letters?limit=1"),
+        ("Administration/GetAgentLog", json!({ "agent": "bob" }), "/v1/agents/bob/log"),
     ];
     for (rpc, request, path) in asked {
         let told = python.call(rpc, request).await.unwrap();
         let (status, shown) = world.get(path).await;
         assert_eq!(status, 200, "{shown}");
+        assert!(told.is_object() && told != json!({}) || rpc == "Queries/GetInbox", "{rpc}: {told}");
         same(rpc, &told, &shown);
     }
     drop(python);
@@ -122,8 +133,9 @@ fn json_of(text: Option<&Value>) -> Option<Value> {
 
 /// Whether the message says what the JSON does: texts for numbers, and nothing for what is not there.
 fn same(at: &str, told: &Value, shown: &Value) {
-    let nothing =
-        |value: &Value| value.is_null() || [json!(""), json!(0), json!(false), json!([]), json!(0.0)].contains(value);
+    let nothing = |value: &Value| {
+        value.is_null() || [json!(""), json!(0), json!(false), json!([]), json!({}), json!(0.0)].contains(value)
+    };
     match (told, shown) {
         (Value::Object(told), shown) if told.len() == 1 && json_of(told.get("text")).as_ref() == Some(shown) => {}
         (Value::Object(told), Value::Object(shown)) => {
@@ -213,7 +225,7 @@ async fn keys_allow_the_same_over_grpc() {
     for python in [&mut nobody, &mut nonsense] {
         // What there is, and whether it takes work, is told to anybody; nothing else is.
         assert_eq!(python.ask("services", json!([])).await.unwrap(), json!(SERVICES));
-        for service in ["Commands", "Queries"] {
+        for service in ["Administration", "Commands", "Queries"] {
             let rpcs = python.ask("rpcs", json!([format!("kairo.v1.{service}")])).await.unwrap();
             for rpc in rpcs.as_array().unwrap() {
                 let refused = python.call(&format!("{service}/{}", rpc.as_str().unwrap()), json!({})).await;
@@ -248,6 +260,66 @@ async fn keys_allow_the_same_over_grpc() {
     let closed = limited.call("Queries/GetChain", json!({ "chain_id": "7" })).await.unwrap_err();
     assert!(["PERMISSION_DENIED", "INVALID_ARGUMENT"].contains(&closed["code"].as_str().unwrap()), "{closed}");
     drop((nobody, nonsense, python, limited));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn operators_do_the_same_over_grpc() {
+    let world = guarded().start().await;
+    let address = address(&world);
+    let Some(mut operator) = Python::start(&address, Some(ADMIN)) else { return };
+    operator.call("Commands/DefineAgent", json!({ "agent": "bob", "prompt": "You are helpful." })).await.unwrap();
+
+    // A key is good from when it is made until it is revoked.
+    let wanted = json!({ "name": "shop", "scopes": ["read"], "agents": ["bob"], "expires_at": "2126-11-21T10:00:00Z" });
+    let made = operator.call("Administration/MakeKey", wanted).await.unwrap();
+    let listed = operator.call("Administration/ListKeys", json!({})).await.unwrap();
+    let mut without_text = made.clone();
+    let text = without_text.as_object_mut().unwrap().remove("key").unwrap();
+    assert_eq!(listed, json!({ "keys": [without_text] }));
+    let mut shop = Python::start(&address, Some(text.as_str().unwrap())).unwrap();
+    assert!(shop.call("Queries/ListThreads", json!({ "agent": "bob" })).await.is_ok());
+    assert!(shop.call("Administration/ListProjections", json!({})).await.is_ok());
+    for rpc in ["ListKeys", "MakeKey", "ListDeadLetters", "PromoteFleet", "GetAgentLog", "SwapProjection"] {
+        let refused = shop.call(&format!("Administration/{rpc}"), json!({})).await.unwrap_err();
+        assert_eq!(refused["code"], "PERMISSION_DENIED", "{rpc}");
+    }
+    let ticket = shop.call("Administration/MakeTicket", json!({})).await.unwrap();
+    let opened = world.url(&format!("/v1/events/stream?agent=bob&ticket={}", ticket["ticket"].as_str().unwrap()));
+    assert_eq!(reqwest::get(opened).await.unwrap().status(), 200);
+    let revoked = operator.call("Administration/RevokeKey", json!({ "key_id": made["key_id"] })).await.unwrap();
+    assert_eq!(revoked, json!({ "key_id": made["key_id"], "revoked": true }));
+    let refused = shop.call("Queries/ListThreads", json!({ "agent": "bob" })).await.unwrap_err();
+    assert_eq!(refused["code"], "UNAUTHENTICATED");
+
+    // What is wrong is named as in the endpoints, and what is not there is not found.
+    for (rpc, message, code) in [
+        ("RevokeKey", json!({ "key_id": made["key_id"] }), "NOT_FOUND"),
+        ("RevokeKey", json!({ "key_id": "kairo_a_b" }), "INVALID_ARGUMENT"),
+        ("MakeKey", json!({ "name": "x" }), "INVALID_ARGUMENT"),
+        ("DigestProjection", json!({ "projection": "nothing" }), "NOT_FOUND"),
+        ("RebuildProjection", json!({}), "NOT_FOUND"),
+        ("SwapProjection", json!({ "projection": "read-model" }), "FAILED_PRECONDITION"),
+        ("DropGeneration", json!({ "projection": "read-model", "generation": 77 }), "NOT_FOUND"),
+        ("DropGeneration", json!({ "projection": "read-model" }), "INVALID_ARGUMENT"),
+    ] {
+        let refused = operator.call(&format!("Administration/{rpc}"), message.clone()).await.unwrap_err();
+        assert_eq!(refused["code"], code, "{rpc} {message}: {refused}");
+    }
+    let projections = operator.call("Administration/ListProjections", json!({})).await.unwrap();
+    let live = &projections["projections"][0]["live"];
+    let asked = json!({ "projection": "read-model" });
+    let digests = operator.call("Administration/DigestProjection", asked.clone()).await.unwrap();
+    assert_eq!((&digests["equal"], &digests["generations"][0]["generation"]), (&json!(true), live));
+    let begun = operator.call("Administration/RebuildProjection", asked).await.unwrap();
+    assert_ne!(begun["rebuilding"][0]["generation"], *live);
+    let promoted = operator.call("Administration/PromoteFleet", json!({})).await.unwrap();
+    let status = operator.call("Queries/GetStatus", json!({})).await.unwrap();
+    assert_eq!((&promoted["epoch"], &promoted["before"]), (&status["epoch"], &status["epoch"]));
+    let replicas: Vec<&str> =
+        status["services"].as_array().unwrap().iter().map(|it| it["service"].as_str().unwrap()).collect();
+    assert!(replicas.contains(&"gateway") && replicas.contains(&"projector"), "{status}");
+    drop((operator, shop));
     world.end().await;
 }
 

@@ -349,6 +349,30 @@ async fn requests_are_counted_named_and_let_in_from_pages_that_may() {
 }
 
 #[tokio::test]
+async fn a_gateway_is_called_by_its_address_and_by_names_that_are_listed() {
+    for remote in ["true", "false"] {
+        let world = guarded()
+            .env(Service::Gateway, "KAIRO_GATEWAY__ALLOW_REMOTE", remote)
+            .env(Service::Gateway, "KAIRO_GATEWAY__ALLOWED_HOSTS", "kairo.example.com,gateway")
+            .start()
+            .await;
+        let operator = Caller::new(&world, 0, Some(ADMIN));
+        let by = |host: &'static str| operator.request(Method::GET, "/v1/status").header("host", host).send();
+        for host in ["kairo.example.com", "gateway:7420", "localhost:1", "127.0.0.1"] {
+            assert_eq!(by(host).await.unwrap().status(), 200, "{host}");
+        }
+        // Whoever gives the gateway's address a name of their own.
+        for host in ["evil.example.com", "evil.kairo.example.com", "kairo.example.com.evil.example.com"] {
+            let refused = by(host).await.unwrap();
+            assert_eq!(refused.status(), 403, "{host}");
+            let problem: Value = refused.json().await.unwrap();
+            assert!(problem["detail"].as_str().unwrap().contains("gateway.allowed_hosts"), "{problem}");
+        }
+        world.end().await;
+    }
+}
+
+#[tokio::test]
 async fn the_command_makes_lists_and_revokes_keys() {
     let world = guarded().start().await;
     let program = StackOptions::bin_dir_of_this_build().unwrap().join("kairo");

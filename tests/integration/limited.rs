@@ -12,6 +12,8 @@ use tokio_tungstenite::{
     connect_async,
     tungstenite::{Message, client::IntoClientRequest},
 };
+use tonic::{client::Grpc, transport::Endpoint};
+use tonic_prost::ProstCodec;
 use uuid::Uuid;
 
 use crate::{
@@ -296,6 +298,54 @@ async fn a_chat_is_of_the_user_of_the_key_and_needs_both_scopes() {
         let (status, answer) = Caller::new(&world, 0, Some(&key)).post("/v1/chat/completions", chat(None)).await;
         assert_eq!(status, expected, "{scopes:?}: {answer}");
     }
+    ended(&world, &operator, &turns).await;
+    world.end().await;
+}
+
+/// What an agent is instructed with, which its users are not to read.
+const PROMPT: &str = "Never tell anybody that the discount is 17 percent.";
+
+/// The answer to an rpc, asked without generated code.
+async fn rpc<Q, A>(world: &World, key: &str, path: &'static str, message: Q) -> A
+where
+    Q: prost::Message + Send + Sync + 'static,
+    A: prost::Message + Default + Send + Sync + 'static,
+{
+    let channel = Endpoint::from_shared(world.url("")).unwrap().connect().await.unwrap();
+    let mut grpc = Grpc::new(channel);
+    grpc.ready().await.unwrap();
+    let mut request = tonic::Request::new(message);
+    request.metadata_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
+    grpc.unary(request, path.parse().unwrap(), ProstCodec::<Q, A>::default()).await.unwrap().into_inner()
+}
+
+#[tokio::test]
+async fn a_user_reads_no_agents_prompt() {
+    let Scene { world, operator, ann, turns } = scene().await;
+    let profile = json!({ "agent": AGENT, "description": "Sells books", "prompt": PROMPT });
+    assert_eq!(operator.post("/v1/agents", profile).await.0, 200);
+    world.projected().await;
+    let knows = |told: &str| told.contains("17 percent");
+    let told = operator.get("/v1/agents").await.1.to_string();
+    assert!(knows(&told) && knows(&operator.get("/v1/agents/bob").await.1.to_string()), "{told}");
+
+    for path in ["/v1/agents", "/v1/agents/bob", "/v1/models", "/v1/models/bob", "/v1/events?agent=bob", "/v1/status"] {
+        let (status, told) = ann.get(path).await;
+        assert!(status == 200 && !knows(&told.to_string()), "{path}: {status} {told}");
+    }
+    // The rest of the profile is shown.
+    assert_eq!(ann.get("/v1/agents/bob").await.1["agent"]["profile"]["description"], "Sells books");
+    let listed: v1::ListAgentsResponse =
+        rpc(&world, ann.key(), "/kairo.v1.Queries/ListAgents", v1::ListAgentsRequest::default()).await;
+    let one = v1::GetAgentRequest { agent: AGENT.to_owned(), ..Default::default() };
+    let one: v1::GetAgentResponse = rpc(&world, ann.key(), "/kairo.v1.Queries/GetAgent", one).await;
+    for profile in [listed.agents[0].profile.clone(), one.agent.unwrap().profile] {
+        let profile = profile.unwrap();
+        assert_eq!((profile.prompt.as_str(), profile.description.as_str()), ("", "Sells books"));
+    }
+    let reply = say(&ann, "ann", "hello").await;
+    let shown = streamed(&ann, "?after=0", reply).await;
+    assert!(!shown.is_empty() && !shown.iter().any(|event| knows(&event.to_string())), "{shown:?}");
     ended(&world, &operator, &turns).await;
     world.end().await;
 }

@@ -117,6 +117,7 @@ async fn approvals_are_listed_with_what_was_said_to_them() {
         let approval = &get(&world, &format!("/v1/approvals/{id}")).await["approval"];
         let told = json!([approval["status"], approval["decided_by"], approval["note"], approval["tool"]]);
         assert_eq!(told, json!([expected, "ann", "so be it", "tools.now"]));
+        assert_eq!(approval["entered_by"], "unauthenticated:loopback");
         asked.insert(0, json!(id));
     }
     assert_eq!(one_by_one(&world, "/v1/approvals?user=ann&agent=bob&", "approvals", "action_id").await, asked);

@@ -100,7 +100,7 @@ impl Operation {
     /// A request to a place that there may be, with this query.
     fn request(&self, world: &World, query: &str) -> RequestBuilder {
         let path =
-            self.path.replace("{agent}", "cook").replace("{thread_id}", "dinner").replace("{key}", &"a".repeat(16));
+            self.path.replace("{agent}", "cook").replace("{thread_id}", "dinner").replace("{key_id}", &"a".repeat(16));
         let path = path.replace("{chain_id}", UUID).replace("{task_id}", UUID).replace("{model}", "nobody");
         let path = path.replace("{action_id}", UUID).replace("{process_id}", UUID);
         let path = path.replace("{memory_id}", UUID);

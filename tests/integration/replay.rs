@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use kairo_core::log_message::LogMessage;
 use kairo_local::Service;
 use kairo_proto::{
     Body, ContentType,
-    v1::{AgentDecision, agent_action::Action, decided_event::Event},
+    v1::{AgentDecision, LogMessage, agent_action::Action, decided_event::Event},
 };
 use serde_json::Value;
 
@@ -29,11 +27,10 @@ fn tampered(path: &Path, name: &str, change: impl Fn(&mut AgentDecision)) -> Str
     let lines = text.lines().map(|line| {
         let mut message: LogMessage = serde_json::from_str(line).unwrap();
         if message.subject.ends_with(".decision") {
-            let bytes = STANDARD.decode(&message.data).unwrap();
-            let body = Body::decode(&message.headers["ce-type"], ContentType::Protobuf, &bytes).unwrap();
+            let body = Body::decode(&message.headers["ce-type"], ContentType::Protobuf, &message.data).unwrap();
             let Body::AgentDecision(mut decision) = body else { panic!("{line}") };
             change(&mut decision);
-            message.data = STANDARD.encode(Body::from(decision).encode());
+            message.data = Body::from(decision).encode();
         }
         serde_json::to_string(&message).unwrap() + "\n"
     });

@@ -120,6 +120,7 @@ async fn built_in_tools_answer_and_refuse_what_they_should() {
     ];
     let world = Wanted::new(&scenario(&calls))
         .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", web.to_string())
+        .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__HTTP__ALLOW_PRIVATE", "127.0.0.1")
         .start()
         .await;
     world.define("default").await;

@@ -19,11 +19,12 @@ use kairo_local::{Login, Service};
 use kairo_proto::{
     Body,
     v1::{
-        AgentAction, AgentDecision, DecidedEvent, GivenUpCall, ServiceStatus, ToolCall, agent_action::Action,
+        AgentAction, AgentDecision, DecidedEvent, GivenUpCall, ReplicaRow, ToolCall, agent_action::Action,
         decided_event::Event,
     },
 };
 use kairo_tests::login;
+use prost::Message as _;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -173,8 +174,8 @@ async fn old_replica(login: &Login) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         while let Some(ping) = pings.next().await {
             let service = Core::AgentRuntime.name().to_owned();
-            let status = ServiceStatus { service, instance: instance.to_string(), ..Default::default() };
-            bus.say(&ping.reply.unwrap(), Body::from(status).encode()).await.unwrap();
+            let status = ReplicaRow { service, instance: instance.to_string(), ..Default::default() };
+            bus.say(&ping.reply.unwrap(), status.encode_to_vec()).await.unwrap();
         }
     })
 }

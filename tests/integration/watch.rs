@@ -220,6 +220,7 @@ async fn an_action_in_doubt_is_resolved_and_the_agent_goes_on() {
         (&settled["actions"][0]["resolved_by"], &settled["actions"][0]["resolution_note"]),
         (&json!("you"), &json!("I looked"))
     );
+    assert_eq!(settled["actions"][0]["resolution_entered_by"], "unauthenticated:loopback");
     world.end().await;
 }
 

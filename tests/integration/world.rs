@@ -43,6 +43,7 @@ pub struct Wanted {
     env: Vec<(Option<Service>, String, String)>,
     postgres: Option<PathBuf>,
     monitored: bool,
+    unprivileged: bool,
 }
 
 /// A running Kairo.
@@ -71,7 +72,14 @@ impl Wanted {
     /// One replica of each service, and this scenario for the simulator.
     pub fn new(scenario: &str) -> Self {
         let replicas = Service::ALL.into_iter().map(|service| (service, 1)).collect();
-        Self { replicas, scenario: scenario.to_owned(), env: Vec::new(), postgres: None, monitored: false }
+        Self {
+            replicas,
+            scenario: scenario.to_owned(),
+            env: Vec::new(),
+            postgres: None,
+            monitored: false,
+            unprivileged: false,
+        }
     }
 
     pub fn replicas(mut self, service: Service, count: usize) -> Self {
@@ -100,6 +108,11 @@ impl Wanted {
         Self { monitored: true, ..self }
     }
 
+    /// With services that may do no more than an ordinary user, also where root runs the tests.
+    pub fn unprivileged(self) -> Self {
+        Self { unprivileged: true, ..self }
+    }
+
     pub fn env(mut self, service: Service, name: &str, value: impl Into<String>) -> Self {
         self.env.push((Some(service), name.to_owned(), value.into()));
         self
@@ -121,6 +134,9 @@ impl Wanted {
         let Servers { nats, postgres, database } = Servers::start(nats, postgres).await.unwrap();
 
         let mut stack = Stack::of_this_build(folder.path().join("logs")).unwrap();
+        if self.unprivileged {
+            stack.unprivileged();
+        }
         let scenario = folder.path().join("scenario.yaml");
         std::fs::write(&scenario, &self.scenario).unwrap();
         stack.simulator(&scenario);
@@ -157,7 +173,9 @@ impl Wanted {
         stack
             .service(Service::ProcessSupervisor)
             .env("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs.to_string())
-            .env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", folder.join(WORK).display().to_string());
+            .env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", folder.join(WORK).display().to_string())
+            // Programs and tests speak to each other through files in folders that tests make.
+            .env("KAIRO_PROCESS_SUPERVISOR__LANDLOCK__WRITE", std::env::temp_dir().display().to_string());
         for (service, name, value) in &self.env {
             let settings = match service {
                 Some(service) => stack.service(*service),

@@ -9,6 +9,7 @@ use std::{
 use futures::{FutureExt, future::BoxFuture};
 use kairo_core::ids::Name;
 use kairo_process_supervisor::{
+    confinement::Enforced,
     guarded::GuardedError,
     launcher::{Launch, Launched, WorkplaceError},
     protocol::{Command, Exit, Outcome, OutputTotals, Report, Spec, Usage},
@@ -52,6 +53,10 @@ impl Launch for Invented {
             reports: Box::new(reports),
             clear_up: Box::new(|_| std::future::ready(()).boxed()),
         })
+    }
+
+    fn enforced(&self) -> Enforced {
+        Enforced { files: true, ports: true, signals: true }
     }
 
     fn now(&self) -> Duration {

@@ -36,6 +36,7 @@ pub fn all(world: &Shared, runner: &str) -> Vec<Arc<dyn Tool>> {
             timeout: Duration::from_secs(20),
             executor: Executor::ToolRunner,
             needs_approval: model::needs_consent(name) && flaw != Some(Flaw::ConsentIgnored),
+            needs_approval_with: Vec::new(),
         };
         Arc::new(Counting { spec, world: world.clone(), runner: runner.to_owned() })
     };

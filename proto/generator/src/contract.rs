@@ -89,6 +89,11 @@ pub fn flag(option: &DynamicMessage, field: &str) -> bool {
     option.get_field_by_name(field).is_some_and(|value| value.as_bool() == Some(true))
 }
 
+/// The number of a field of an option; 0 where it is not set.
+pub fn number(option: &DynamicMessage, field: &str) -> u32 {
+    option.get_field_by_name(field).and_then(|value| value.as_u32()).unwrap_or_default()
+}
+
 /// The texts of a field of an option.
 pub fn texts(option: &DynamicMessage, field: &str) -> Vec<String> {
     list(option, field).iter().filter_map(Value::as_str).map(str::to_owned).collect()

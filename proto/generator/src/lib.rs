@@ -2,6 +2,7 @@
 //! is called and who may use it. It is committed, and held to the protos by a test, so that building needs no generator.
 
 mod contract;
+mod home;
 mod messages;
 mod openapi;
 mod rpcs;
@@ -28,5 +29,6 @@ pub fn generate() -> anyhow::Result<Vec<Generated>> {
     files.push(vocabularies::file(&contract)?);
     files.extend(rpcs::files(&contract)?);
     files.extend(openapi::files(&contract)?);
+    files.push(home::file(&contract)?);
     Ok(files)
 }

@@ -10,8 +10,13 @@ use crate::{
 };
 
 /// What clients ask for and are shown.
-const ASKED_AND_SHOWN: [&str; 4] =
-    ["kairo/v1/commands.proto", "kairo/v1/events.proto", "kairo/v1/queries.proto", "kairo/v1/rows.proto"];
+const ASKED_AND_SHOWN: [&str; 5] = [
+    "kairo/v1/administration.proto",
+    "kairo/v1/commands.proto",
+    "kairo/v1/events.proto",
+    "kairo/v1/queries.proto",
+    "kairo/v1/rows.proto",
+];
 /// Of these, what is never JSON.
 const STREAMED: &str = "StreamResponse";
 
@@ -19,6 +24,8 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
     let folder = tempfile::tempdir()?;
     let mut messages = prost_build::Config::new();
     messages.enable_type_names();
+    // The same message is the same bytes, and the same JSON.
+    messages.btree_map(["."]);
     contract.descriptors.file.iter().try_for_each(|file| json(contract, &mut messages, file))?;
     messages.out_dir(folder.path()).compile_fds(contract.descriptors.clone())?;
     let messages = written(folder.path())?;
@@ -59,7 +66,10 @@ fn json(contract: &Contract, messages: &mut prost_build::Config, file: &FileDesc
                 (_, Type::Bytes) => Some(r#"with = "crate::json::base64""#),
                 _ => None,
             };
-            let attributes: Vec<&str> = form.into_iter().chain(unset).collect();
+            // The gateway writes it, behind all that the tag of an answer is of.
+            let position = message.name().ends_with("Response") && field.name() == "position";
+            let position = position.then_some("skip_serializing");
+            let attributes: Vec<&str> = form.into_iter().chain(unset).chain(position).collect();
             if !attributes.is_empty() {
                 let attribute = format!("#[serde({})]", attributes.join(", "));
                 messages.field_attribute(format!("{path}.{}", field.name()), attribute);

@@ -10,17 +10,21 @@ use prost_reflect::{Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageD
 
 use crate::{
     Generated,
-    contract::{Contract, comment, flag, list, messages as messages_of, text, texts},
+    contract::{Contract, comment, flag, list, messages as messages_of, number, text, texts},
     rpcs::Rpc,
     vocabularies,
 };
 
-/// Messages whose schemas stand elsewhere: those of the WebSocket's document, and those that are any JSON.
-const ELSEWHERE: [&str; 3] = ["Event", "GivenPart", "Place"];
+/// The message whose schema is written by hand, as its JSON is a text.
+const PLACE: &str = "Place";
+/// Those that are any JSON.
 const ANY: [&str; 2] = ["Json", "AgentProfile"];
 const SCHEMAS: &str = "#/components/schemas";
+/// Answers that the gateway describes, of operations that name them.
+const OTHERS: [(u32, &str); 5] =
+    [(400, "Invalid"), (404, "NotFound"), (409, "Conflict"), (500, "Internal"), (507, "Full")];
 /// Fields of every query, which the gateway describes.
-const FRESHNESS: [&str; 2] = ["at_least", "wait_ms"];
+pub const FRESHNESS: [&str; 2] = ["at_least", "wait_ms"];
 
 pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
@@ -30,9 +34,7 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
         let Some(operation) = contract.option("kairo.options.operation", &rpc.method.options())? else { continue };
         write_operation(contract, paths.entry(rpc.path.clone()).or_default(), &rpc, &operation)?;
         messages.push(rpc.method.output());
-        if rpc.verb != "GET" {
-            messages.push(rpc.method.input());
-        }
+        messages.extend(rpc.has_body.then(|| rpc.method.input()));
     }
     let paths: String = paths.into_iter().map(|(path, operations)| format!("  {path}:\n{operations}")).collect();
     Ok(vec![
@@ -51,10 +53,11 @@ fn write_operation(contract: &Contract, out: &mut String, rpc: &Rpc, operation: 
     if !description.is_empty() {
         writeln!(out, "      description: {}", quoted(description))?;
     }
-    if verb == "get" {
-        parameters(contract, out, rpc)?;
-    } else {
-        writeln!(out, "      parameters:\n        - $ref: '#/components/parameters/traceparent'")?;
+    if rpc.has_body {
+        // What enters the log goes on with the trace of who asks.
+        if rpc.method.output().get_field_by_name("sequence").is_some() {
+            writeln!(out, "      parameters:\n        - $ref: '#/components/parameters/traceparent'")?;
+        }
         writeln!(out, "      requestBody:\n        required: true\n        content:\n          application/json:")?;
         writeln!(
             out,
@@ -64,6 +67,8 @@ fn write_operation(contract: &Contract, out: &mut String, rpc: &Rpc, operation: 
         for example in messages_of(operation, "examples") {
             writeln!(out, "              {}: {{ value: {} }}", text(&example, "name"), text(&example, "value"))?;
         }
+    } else {
+        parameters(contract, out, rpc)?;
     }
     answers(out, rpc, operation)
 }
@@ -100,15 +105,20 @@ fn parameters(contract: &Contract, out: &mut String, rpc: &Rpc) -> anyhow::Resul
 
 fn answers(out: &mut String, rpc: &Rpc, operation: &DynamicMessage) -> anyhow::Result<()> {
     let answer = rpc.method.output();
-    let number = |field: &str| operation.get_field_by_name(field).and_then(|value| value.as_u32()).unwrap_or_default();
     let usual = if rpc.verb == "GET" { 200 } else { 202 };
-    let status = Some(number("status")).filter(|status| *status > 0).unwrap_or(usual);
+    let status = Some(number(operation, "status")).filter(|status| *status > 0).unwrap_or(usual);
     let others: Vec<u32> = list(operation, "answers").iter().filter_map(Value::as_u32).collect();
     writeln!(out, "      responses:")?;
     for status in [status].into_iter().chain(others.iter().copied().filter(|status| *status < 300)) {
         let words = comment(&answer.parent_file(), answer.path());
-        let words = if status == 201 { "It was not there before." } else { words.as_str() };
+        let words = if others.contains(&status) { "It was not there before." } else { words.as_str() };
         writeln!(out, "        '{status}':\n          description: {}", quoted(words))?;
+        if flag(operation, "secret") {
+            writeln!(
+                out,
+                "          headers: {{ Cache-Control: {{ required: true, schema: {{ const: no-store }} }} }}"
+            )?;
+        }
         if answer.get_field_by_name("position").is_some() {
             writeln!(out, "          headers: {{ Kairo-Position: {{ $ref: '#/components/headers/KairoPosition' }} }}")?;
         }
@@ -118,12 +128,12 @@ fn answers(out: &mut String, rpc: &Rpc, operation: &DynamicMessage) -> anyhow::R
     if rpc.verb == "GET" && rpc.method.input().fields().len() > 0 {
         writeln!(out, "        '400': {{ $ref: '#/components/responses/Invalid' }}")?;
     }
-    for (status, name) in [(404, "NotFound"), (507, "Full")] {
+    for (status, name) in OTHERS {
         if others.contains(&status) {
             writeln!(out, "        '{status}': {{ $ref: '#/components/responses/{name}' }}")?;
         }
     }
-    let rest = if rpc.verb == "GET" { "and of every query" } else { "and what is wrong with something said" };
+    let rest = if rpc.has_body { "and what is wrong with something said" } else { "and of every query" };
     Ok(writeln!(out, "        # {rest}")?)
 }
 
@@ -133,7 +143,7 @@ fn schemas(contract: &Contract, mut messages: Vec<MessageDescriptor>) -> anyhow:
     messages.reverse();
     while let Some(message) = messages.pop() {
         let name = message.name().to_owned();
-        let elsewhere = ELSEWHERE.contains(&name.as_str()) || ANY.contains(&name.as_str());
+        let elsewhere = name == PLACE || ANY.contains(&name.as_str());
         if elsewhere || !message.full_name().starts_with("kairo.") || !written.insert(name.clone()) {
             continue;
         }
@@ -156,7 +166,9 @@ fn schemas(contract: &Contract, mut messages: Vec<MessageDescriptor>) -> anyhow:
                 messages.push(held);
             }
         }
-        writeln!(out, "      required: [{}]", required.join(", "))?;
+        if !required.is_empty() {
+            writeln!(out, "      required: [{}]", required.join(", "))?;
+        }
         if asked {
             writeln!(out, "      additionalProperties: false")?;
         }
@@ -175,10 +187,12 @@ fn schemas(contract: &Contract, mut messages: Vec<MessageDescriptor>) -> anyhow:
 fn schema(contract: &Contract, field: &FieldDescriptor, words: &str) -> anyhow::Result<String> {
     let option = option(contract, field)?;
     let own = |what: &str| option.as_ref().map(|option| text(option, what)).unwrap_or_default();
-    let mut values = match own("vocabulary").as_str() {
+    let vocabulary = match own("vocabulary").as_str() {
         "" => Vec::new(),
         vocabulary => vocabularies::words_of(contract, vocabulary)?,
     };
+    let words = if words.is_empty() { meanings(&vocabulary) } else { words.to_owned() };
+    let mut values: Vec<String> = vocabulary.into_iter().map(|(word, _)| word).collect();
     values.extend(option.as_ref().map(|option| texts(option, "values")).unwrap_or_default());
     let asked = field.parent_message().name().ends_with("Request");
     let nullable =
@@ -200,8 +214,14 @@ fn schema(contract: &Contract, field: &FieldDescriptor, words: &str) -> anyhow::
         keywords.push(element);
     }
     keywords.extend((!own("schema").is_empty()).then(|| own("schema")));
-    keywords.extend((!words.is_empty()).then(|| format!("description: {}", quoted(words))));
+    keywords.extend((!words.is_empty()).then(|| format!("description: {}", quoted(&words))));
     Ok(keywords.join(", "))
+}
+
+/// What is said of the words of a vocabulary, for a field of which nothing else is said.
+fn meanings(vocabulary: &[(String, String)]) -> String {
+    let told = vocabulary.iter().filter(|(_, meaning)| !meaning.is_empty());
+    told.map(|(word, meaning)| format!("{word}: {meaning}")).collect::<Vec<_>>().join(" ")
 }
 
 /// One of what a field holds.

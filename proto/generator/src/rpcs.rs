@@ -18,6 +18,8 @@ pub struct Rpc {
     /// `GET`, and the path.
     pub verb: String,
     pub path: String,
+    /// Whether the fields that are not in the path are a body, and not the query.
+    pub has_body: bool,
     access: DynamicMessage,
 }
 
@@ -25,7 +27,10 @@ pub struct Rpc {
 pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
     let (mut rpcs, mut paths) = (GENERATED.to_owned(), format!("{GENERATED}\n"));
     let (mut access, mut fields, mut routes) = (String::new(), String::new(), String::new());
+    let mut servers = String::new();
     for declared in all(contract)?.chunk_by(|one, next| one.service() == next.service()) {
+        let service = declared.first().map(Rpc::service).unwrap_or_default();
+        writeln!(servers, "    generated::{}_server::{service}Server<Endpoints>,", service.to_lowercase())?;
         for rpc in declared {
             writeln!(paths, "pub const {}: &str = {:?};", rpc.name().to_uppercase(), rpc.path)?;
             writeln!(access, "    {},", rpc.row()?)?;
@@ -35,8 +40,7 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
         if declared.iter().any(|rpc| rpc.method.is_server_streaming()) {
             continue;
         }
-        let service = declared.first().map(Rpc::service).unwrap_or_default();
-        writeln!(rpcs, "\nrpcs! {{ {service}:")?;
+        writeln!(rpcs, "\nrpcs! {{ generated::{}_server::{service}:", service.to_lowercase())?;
         for rpc in declared {
             let (name, input, output) = (rpc.name(), rpc.method.input(), rpc.method.output());
             let (input, output) = (input.name(), output.name());
@@ -44,6 +48,7 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
         }
         writeln!(rpcs, "}}")?;
     }
+    writeln!(rpcs, "\nservices! {{\n{servers}}}")?;
     writeln!(paths, "\n/// Who may use them.\npub const ACCESS: &[Access] = &[\n{access}];\n")?;
     writeln!(paths, "/// What answers at each, by rpc.\npub struct Handlers {{\n{fields}}}\n")?;
     writeln!(
@@ -73,7 +78,8 @@ fn rpc(contract: &Contract, method: MethodDescriptor) -> anyhow::Result<Rpc> {
         http.descriptor().oneofs().next().and_then(|oneof| oneof.fields().find(|field| http.has_field(field)));
     let Some(pattern) = pattern else { bail!("{} has no path", method.full_name()) };
     let path = text(&http, pattern.name());
-    Ok(Rpc { verb: pattern.name().to_uppercase(), path, access: set("kairo.options.access")?, method })
+    let has_body = !text(&http, "body").is_empty();
+    Ok(Rpc { verb: pattern.name().to_uppercase(), path, has_body, access: set("kairo.options.access")?, method })
 }
 
 impl Rpc {
@@ -96,6 +102,7 @@ impl Rpc {
     /// Its row of the table of who may use what.
     fn row(&self) -> anyhow::Result<String> {
         let needs = match texts(&self.access, "scopes").join(" ").as_str() {
+            "" => "KEY",
             "read" => "READ",
             "write" => "WRITE",
             "admin" => "ADMIN",

@@ -7,7 +7,7 @@ use prost_reflect::{EnumValueDescriptor, MessageDescriptor};
 
 use crate::{
     Generated,
-    contract::{Contract, capital, comment, text},
+    contract::{Contract, capital, comment, number, text},
     messages::derives_json,
 };
 
@@ -20,6 +20,8 @@ struct Event {
     name: String,
     /// The name of the variant, of one that decisions hold.
     decided: Option<String>,
+    /// The version of readers that knows it; 0 where all do.
+    reader: u32,
 }
 
 struct Group {
@@ -47,6 +49,7 @@ pub fn file(contract: &Contract) -> anyhow::Result<Generated> {
         writeln!(out, "    }}")?;
     }
     writeln!(out, "}}\n")?;
+    readers(&mut out, contract, &groups)?;
     about(&mut out, &groups)?;
     logged(&mut out, contract)?;
     Ok(("proto/src/generated/types.rs".to_owned(), out.into_bytes()))
@@ -82,6 +85,7 @@ fn event(
         group: option.get_field_by_name("group").and_then(|value| value.as_enum_number()).unwrap_or_default(),
         name: text(&option, "name"),
         decided: variant.map(|field| camel(field.name())),
+        reader: number(&option, "reader"),
     }))
 }
 
@@ -109,6 +113,25 @@ impl Group {
             _ => format!("{}<'m>", self.name),
         }
     }
+}
+
+/// What not all builds know.
+fn readers(out: &mut String, contract: &Contract, groups: &[Group]) -> anyhow::Result<()> {
+    let mut newest = 1;
+    writeln!(out, "/// Types that not all builds know, and the version of readers that does.")?;
+    writeln!(out, "pub const READERS: &[(&str, u32)] = &[")?;
+    for event in groups.iter().flat_map(|group| &group.events).filter(|event| event.reader > 0) {
+        newest = newest.max(event.reader);
+        writeln!(out, "    ({:?}, {}),", event.type_name, event.reader)?;
+    }
+    for field in contract.messages().flat_map(|message| message.fields().collect::<Vec<_>>()) {
+        let option = contract.option("kairo.options.field", &field.options())?;
+        newest = newest.max(option.map(|option| number(&option, "reader")).unwrap_or_default());
+    }
+    Ok(writeln!(
+        out,
+        "];\n/// The newest of these, and of those that fields ask for.\npub const READER: u32 = {newest};\n"
+    )?)
 }
 
 /// The groups together, and which group a message is in.

@@ -48,19 +48,19 @@ pub fn file(contract: &Contract) -> anyhow::Result<Generated> {
     Ok(("proto/src/generated/vocabularies.rs".to_owned(), out.into_bytes()))
 }
 
-/// The vocabulary of a field that has no further words.
+/// The vocabulary of a field that holds one word of it, and has no further ones.
 fn of(contract: &Contract, field: &FieldDescriptor) -> anyhow::Result<Option<EnumDescriptor>> {
     let Some(option) = contract.option("kairo.options.field", &field.options())? else { return Ok(None) };
     let name = text(&option, "vocabulary");
-    if name.is_empty() || !texts(&option, "values").is_empty() {
+    if name.is_empty() || field.is_list() || !texts(&option, "values").is_empty() {
         return Ok(None);
     }
     named(contract, &name).map(Some)
 }
 
-/// The words of a vocabulary.
-pub fn words_of(contract: &Contract, vocabulary: &str) -> anyhow::Result<Vec<String>> {
-    Ok(words(&named(contract, vocabulary)?).map(|(word, _)| word).collect())
+/// The words of a vocabulary, and what is said of each.
+pub fn words_of(contract: &Contract, vocabulary: &str) -> anyhow::Result<Vec<(String, String)>> {
+    Ok(words(&named(contract, vocabulary)?).collect())
 }
 
 fn named(contract: &Contract, vocabulary: &str) -> anyhow::Result<EnumDescriptor> {

@@ -39,7 +39,6 @@ bodies! {
     ProcessProgress = "kairo.process.progress.v1",
     ProcessCanceled = "kairo.process.canceled.v1",
     ProcessExited = "kairo.process.exited.v1",
-    ServiceStatus = "kairo.live.status.v1",
     ToolCatalogue = "kairo.system.catalogue.v1",
     DecisionBasis = "kairo.system.basis.v1",
     Epoch = "kairo.system.epoch.v1",
@@ -114,6 +113,10 @@ groups! {
         Fired(TaskFired),
         Changed(TaskChanged),
     }
+    /// What an agent remembers.
+    Memory {
+        Appended(MemoryAppended),
+    }
     /// What happens to agents without anybody speaking to them.
     Outside {
         Due(TaskDue),
@@ -135,7 +138,6 @@ groups! {
     }
     /// What services say of themselves.
     System {
-        Status(ServiceStatus),
         Catalogue(ToolCatalogue),
         Basis(DecisionBasis),
         Epoch(Epoch),
@@ -148,6 +150,12 @@ groups! {
         Output(LiveOutput),
     }
 }
+
+/// Types that not all builds know, and the version of readers that does.
+pub const READERS: &[(&str, u32)] = &[
+];
+/// The newest of these, and of those that fields ask for.
+pub const READER: u32 = 2;
 
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -184,7 +192,7 @@ pub enum Decided<'m> {
     /// What is to be done later.
     Task(Task<'m>),
     /// What an agent remembers.
-    Memory(&'m v1::MemoryAppended),
+    Memory(Memory<'m>),
 }
 
 impl Body {
@@ -218,7 +226,7 @@ impl Body {
             Body::TaskScheduled(it) => About::Decided(Decided::Task(Task::Scheduled(it))),
             Body::TaskFired(it) => About::Decided(Decided::Task(Task::Fired(it))),
             Body::TaskChanged(it) => About::Decided(Decided::Task(Task::Changed(it))),
-            Body::MemoryAppended(it) => About::Decided(Decided::Memory(it)),
+            Body::MemoryAppended(it) => About::Decided(Decided::Memory(Memory::Appended(it))),
             Body::TaskDue(it) => About::Outside(Outside::Due(it)),
             Body::TaskTriggered(it) => About::Outside(Outside::Triggered(it)),
             Body::EmailReceived(it) => About::Outside(Outside::Email(it)),
@@ -229,7 +237,6 @@ impl Body {
             Body::ProcessProgress(it) => About::Process(Process::Progress(it)),
             Body::ProcessCanceled(it) => About::Process(Process::Canceled(it)),
             Body::ProcessExited(it) => About::Process(Process::Exited(it)),
-            Body::ServiceStatus(it) => About::System(System::Status(it)),
             Body::ToolCatalogue(it) => About::System(System::Catalogue(it)),
             Body::DecisionBasis(it) => About::System(System::Basis(it)),
             Body::Epoch(it) => About::System(System::Epoch(it)),
@@ -261,7 +268,7 @@ impl Event {
             Event::TaskScheduled(it) => Decided::Task(Task::Scheduled(it)),
             Event::TaskFired(it) => Decided::Task(Task::Fired(it)),
             Event::TaskChanged(it) => Decided::Task(Task::Changed(it)),
-            Event::MemoryAppended(it) => Decided::Memory(it),
+            Event::MemoryAppended(it) => Decided::Memory(Memory::Appended(it)),
         }
     }
 }
@@ -310,9 +317,6 @@ mapped! {
     CompletionError,
     LiveToken,
     LiveOutput,
-    ServiceStatus,
-    ParkedAgent,
-    OwnedPartition,
     ProcessRequest,
     ProcessLook,
     ProcessSignal,
@@ -328,6 +332,7 @@ mapped! {
     ProcessUsage,
     ToolCatalogue,
     ToolSpec,
+    ToolArgument,
     DecisionBasis,
     BasisLibrary,
     BasisModel,

@@ -76,6 +76,22 @@ vocabularies! {
         /// By a hook, or because a human rejected it.
         Stopped = "stopped",
     }
+    /// Where a message was put.
+    ThreadMatch {
+        Continue = "continue",
+        Switch = "switch",
+        New = "new",
+    }
+    /// Who said where a message belongs.
+    MatchedBy {
+        Model = "model",
+        /// By a choice.
+        User = "user",
+        /// There was nothing to choose from.
+        Only = "only",
+        /// It is answered with another message.
+        Joined = "joined",
+    }
     /// Where an agent suggests that a message goes.
     OfferAction {
         SuggestSwitch = "suggest_switch",
@@ -110,6 +126,9 @@ vocabularies! {
         Run = "run",
         Archive = "archive",
         Unarchive = "unarchive",
+        /// Of a hook: that it fires for whatever happens to the agent, or for what concerns its own user only.
+        Share = "share",
+        Unshare = "unshare",
     }
     /// What becomes of a message that comes while its agent is deciding.
     Interjection {
@@ -167,6 +186,47 @@ vocabularies! {
         Audio = "audio",
         State = "state",
     }
+    /// How far an action is.
+    ActionStatus {
+        /// Nobody has begun it.
+        Asked = "asked",
+        Running = "running",
+        /// Nobody knows whether its effect happened.
+        InDoubt = "in_doubt",
+        Done = "done",
+        Failed = "failed",
+    }
+    /// Why a tool call has no result.
+    ToolErrorKind {
+        /// The arguments do not fit the tool's schema; nothing was begun.
+        InvalidArguments = "invalid_arguments",
+        /// No such tool; nothing was begun.
+        NotFound = "not_found",
+        /// The tool says that it failed.
+        Failed = "failed",
+        /// The time limit passed.
+        TimedOut = "timed_out",
+        /// It was stopped on request.
+        Canceled = "canceled",
+        /// It was begun, and nobody knows whether its effect happened.
+        InDoubt = "in_doubt",
+        /// The result exceeds the configured size.
+        TooLarge = "too_large",
+        /// What it needs is away; nothing was done.
+        Unavailable = "unavailable",
+        /// A human must consent to it first; nothing was begun.
+        ApprovalRequired = "approval_required",
+    }
+    /// What a supervisor answers about a process.
+    ProcessAnswered {
+        Done = "done",
+        /// With the reason.
+        Refused = "refused",
+        /// This supervisor does not run it.
+        NotHere = "not_here",
+        /// It was stopped before it began.
+        NotBegun = "not_begun",
+    }
     /// How a process ended.
     ProcessOutcome {
         /// By itself.
@@ -194,17 +254,55 @@ vocabularies! {
         Meilisearch = "meilisearch",
         Postgres = "postgres",
     }
+    /// What an API key allows.
+    Scope {
+        /// To see what there is and follow what happens.
+        Read = "read",
+        /// To speak as a user: messages, choices, approvals and orders.
+        Write = "write",
+        /// Everything, among it agents, keys, dead letters and the read model.
+        Admin = "admin",
+    }
+    /// How far the building of a read model is.
+    GenerationState {
+        /// Somebody wants it.
+        Asked = "asked",
+        /// It reads the log up to where that ended when it was begun.
+        Filling = "filling",
+        /// Its indexes are built.
+        Indexing = "indexing",
+        /// It reads on to where the live one was, and is held against it.
+        Comparing = "comparing",
+        /// It is not what the live one is, and waits for somebody to decide.
+        Differing = "differing",
+        /// It is about to become the live one.
+        Ready = "ready",
+        /// It answers queries.
+        Live = "live",
+        /// It was live before.
+        Kept = "kept",
+        /// It cannot be built.
+        Failed = "failed",
+        /// It is being removed.
+        Dropping = "dropping",
+    }
 }
 
 fields! {
+    Event.source as source_word: EventSource,
+    Event.modality as modality_word: Modality,
     UserChoice.option as option_word: OfferAnswer,
     UserApproval.verdict as verdict_word: Verdict,
+    UserCommand.command as command_word: OrderedCommand,
     AgentProfile.interjection as interjection_word: Interjection,
     AgentProfile.planning as planning_word: Planning,
     AgentProfile.threads as threads_word: Threads,
     AgentChoice.option as option_word: OfferAnswer,
     AgentApproval.verdict as verdict_word: Verdict,
+    AgentCommand.command as command_word: OrderedCommand,
     ThreadCreated.kind as kind_word: ThreadKind,
+    ThreadMatched.action as action_word: ThreadMatch,
+    ThreadMatched.by as by_word: MatchedBy,
     ThreadSuggested.action as action_word: OfferAction,
     ChainStarted.origin as origin_word: ChainOrigin,
     ChainStepEnded.outcome as outcome_word: StepState,
@@ -214,15 +312,6 @@ fields! {
     Task.source as source_word: TaskSource,
     TaskChanged.status as status_word: TaskStatus,
     MemoryAppended.kind as kind_word: MemoryKind,
-    ChooseRequest.option as option_word: OfferAnswer,
-    ApproveRequest.verdict as verdict_word: Verdict,
-    OrderRequest.command as command_word: OrderedCommand,
-    DefineAgentRequest.interjection as interjection_word: Interjection,
-    DefineAgentRequest.planning as planning_word: Planning,
-    DefineAgentRequest.threads as threads_word: Threads,
-    Event.source as source_word: EventSource,
-    Event.modality as modality_word: Modality,
-    ProcessExited.outcome as outcome_word: ProcessOutcome,
     ThreadRow.kind as kind_word: ThreadKind,
     ThreadRow.status as status_word: ThreadStatus,
     ChainRow.origin as origin_word: ChainOrigin,
@@ -239,6 +328,17 @@ fields! {
     ConsentRow.status as status_word: ConsentStatus,
     optional ProcessRow.outcome as outcome_word: ProcessOutcome,
     HitRow.kind as kind_word: HitKind,
+    GenerationRow.state as state_word: GenerationState,
+    DigestRow.state as state_word: GenerationState,
+    ChooseRequest.option as option_word: OfferAnswer,
+    ApproveRequest.verdict as verdict_word: Verdict,
+    OrderRequest.command as command_word: OrderedCommand,
+    DefineAgentRequest.interjection as interjection_word: Interjection,
+    DefineAgentRequest.planning as planning_word: Planning,
+    DefineAgentRequest.threads as threads_word: Threads,
+    ProcessAnswer.outcome as outcome_word: ProcessAnswered,
+    ProcessExited.outcome as outcome_word: ProcessOutcome,
     ListTasksRequest.kind as kind_word: TaskKind,
     SearchResponse.backend as backend_word: SearchBackend,
+    ToolError.kind as kind_word: ToolErrorKind,
 }

@@ -125,10 +125,13 @@ fn short_type(name: &str) -> &str {
     }
 }
 
-/// What the event says, on one line.
+/// What the event says, on one line, and who entered it.
 fn says(event: &EventJson) -> String {
     let kind = event.payload.get("type").and_then(Value::as_str).unwrap_or_default();
-    let words = [kind, event.text()].join(" ");
+    // Only where it entered: what the router delivers was entered by the same.
+    let entered = event.entered_by.as_ref().filter(|_| event.causation_id.is_none());
+    let by = entered.map(|who| format!("[{who}]")).unwrap_or_default();
+    let words = [by.as_str(), kind, event.text()].join(" ");
     words.split_whitespace().map(printable).collect::<Vec<_>>().join(" ")
 }
 
@@ -169,6 +172,7 @@ mod tests {
             correlation_id: Uuid::nil(),
             causation_id: cause.map(Uuid::from_u128),
             thread_id: None,
+            entered_by: None,
         }
     }
 
@@ -194,6 +198,15 @@ mod tests {
                 "  12  00:00:01.512  kairo.a.b.c  tool.invoke     <- 11.1 agent.action  tools.now {}",
             ]
         );
+    }
+
+    #[test]
+    fn what_entered_says_who_entered_it_and_what_follows_does_not() {
+        let by = |event: EventJson| EventJson { entered_by: Some("api_key:k7\u{1b}".into()), ..event };
+        let events: Vec<_> = turn().into_iter().take(2).map(by).collect();
+        let lines = Chain::lines(&events, None, TimeZone::UTC);
+        assert!(lines[0].ends_with("  [api_key:k7] What time is it?"), "{}", lines[0]);
+        assert!(lines[1].ends_with("<- 9 user.message  What time is it?"), "{}", lines[1]);
     }
 
     #[test]

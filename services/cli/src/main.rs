@@ -1,6 +1,17 @@
 use std::process::ExitCode;
 
+use kairo_core::closed;
+
+fn main() -> ExitCode {
+    // It holds API keys, and with `kairo dev` all that services are given.
+    if let Err(error) = closed::close() {
+        eprintln!("kairo: cannot close itself to other programs of its user: {error}");
+        return ExitCode::FAILURE;
+    }
+    serve()
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn serve() -> ExitCode {
     kairo_cli::main().await
 }

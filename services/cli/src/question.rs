@@ -2,6 +2,7 @@
 
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
+use kairo_proto::words::OfferAction;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -34,7 +35,7 @@ impl Question {
         let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let about = match event.type_name.as_str() {
             v1::ThreadSuggested::TYPE => About::Thread {
-                new: text("action") == "suggest_new",
+                new: text("action") == OfferAction::SuggestNew.as_str(),
                 thread_id: text("thread_id"),
                 current_thread_id: text("current_thread_id"),
                 reason: text("reason"),

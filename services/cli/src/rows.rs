@@ -1,14 +1,14 @@
 //! Times and JSON as the rows of the contract hold them. Pure.
 
 use jiff::{Timestamp, tz::TimeZone};
-use kairo_proto::v1::Json;
+use kairo_proto::{time, v1::Json};
 use serde_json::Value;
 
 use crate::lapse;
 
 /// A time, where the row has one.
 pub fn time(field: Option<prost_types::Timestamp>) -> Option<Timestamp> {
-    field.and_then(|time| Timestamp::new(time.seconds, time.nanos).ok())
+    field.as_ref().and_then(time::read)
 }
 
 /// A time for people; nothing where the row has none.

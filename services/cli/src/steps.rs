@@ -3,6 +3,7 @@
 use console::truncate_str;
 use jiff::Timestamp;
 use kairo_proto::v1::{ChainRow, ChainStepRow};
+use kairo_proto::words::{ChainOrigin, StepState};
 
 use crate::{chain::printable, rows, watch::short};
 
@@ -45,14 +46,14 @@ fn head(chain: &ChainRow, now: Timestamp) -> String {
         (Some(outcome), "") => format!("{outcome} after {took}"),
         (Some(outcome), reason) => format!("{outcome} after {took}: {}", one_line(reason)),
     };
-    format!("chain {} (of a {}) {how}", short(&chain.chain_id), of(&chain.origin))
+    format!("chain {} (of a {}) {how}", short(&chain.chain_id), of(chain))
 }
 
 /// What a chain comes from, in words.
-fn of(origin: &str) -> &str {
-    match origin {
-        "calls" => "model's calls",
-        other => other,
+fn of(chain: &ChainRow) -> &str {
+    match chain.origin_word() {
+        ChainOrigin::Calls => "model's calls",
+        _ => &chain.origin,
     }
 }
 
@@ -67,7 +68,7 @@ fn line(step: &ChainStepRow, now: Timestamp) -> String {
     let says = if says.is_empty() { says } else { format!(": {}", truncate_str(&says, SAYS, "…")) };
     format!(
         "{} {}. {}{params}{decide}  [{}{}]{says}",
-        mark(&step.state),
+        mark(&step.state_word()),
         step.step + 1,
         one_line(&step.event),
         step.state,
@@ -76,14 +77,14 @@ fn line(step: &ChainStepRow, now: Timestamp) -> String {
 }
 
 /// What is not over stands out.
-fn mark(state: &str) -> &'static str {
+fn mark(state: &StepState) -> &'static str {
     match state {
-        "done" => "✓",
-        "failed" | "stopped" => "✗",
-        "skipped" => "-",
-        "running" => "▶",
-        "asked" => "?",
-        _ => "○",
+        StepState::Done => "✓",
+        StepState::Failed | StepState::Stopped => "✗",
+        StepState::Skipped => "-",
+        StepState::Running => "▶",
+        StepState::Asked => "?",
+        StepState::Pending | StepState::Unknown(_) => "○",
     }
 }
 

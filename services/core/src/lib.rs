@@ -4,6 +4,7 @@
 //! Read [`subjects`] first: it is the map.
 
 pub mod bus;
+pub mod closed;
 pub mod config;
 pub mod header_lines;
 pub mod ids;
@@ -15,6 +16,6 @@ pub mod telemetry;
 pub mod watch;
 
 pub use kairo_events::{
-    address, dates, decider, envelope, event_json, hooks, log_message, media, partition, permissions, schema, sealing,
-    subjects, vocabulary,
+    address, consent, dates, decider, envelope, event_json, hooks, log_message, media, partition, permissions,
+    principal, schema, sealing, subjects, threads, vocabulary,
 };

@@ -7,9 +7,10 @@ use async_nats::{
 use bytes::Bytes;
 use jiff::Timestamp;
 use kairo_events::{
-    log_message::LogMessage,
+    log_message,
     record::{self, Stored},
 };
+use kairo_proto::v1;
 use uuid::Uuid;
 
 pub use kairo_events::record::{Place, Record, Unreadable};
@@ -74,11 +75,11 @@ impl Raw {
     }
 
     /// As it is handed out.
-    pub fn to_log_message(&self) -> LogMessage {
+    pub fn to_log_message(&self) -> v1::LogMessage {
         let Self { sequence, subject, payload, stored, headers, .. } = self;
         let stored = Stored { sequence: *sequence, subject, payload, at: *stored };
         let values = headers.iter().filter_map(|(name, values)| Some((name.to_string(), values.first()?.to_string())));
-        LogMessage::new(stored, values)
+        log_message::handed_out(stored, values)
     }
 
     /// Reads it whole, for whoever acts on it: what takes a newer reader is not passed over. `max_body` is in bytes.

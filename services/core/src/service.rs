@@ -15,6 +15,7 @@ pub use mimalloc::MiMalloc;
 
 use crate::{
     bus::{Bus, BusConfig, BusError, NatsConfig},
+    closed,
     config::{self, Validate},
     ids::Name,
     subjects::Service,
@@ -128,6 +129,10 @@ where
     C: ServiceConfig,
     F: Future<Output = Result<(), ServiceError>>,
 {
+    if let Err(error) = closed::close() {
+        eprintln!("kairo-{}: cannot close itself to other programs of its user: {error}", service.name());
+        return ExitCode::FAILURE;
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(told) => {
@@ -148,6 +153,11 @@ where
     if arguments.print_config {
         println!("{}", serde_json::to_string_pretty(&config).unwrap_or_default());
         return ExitCode::SUCCESS;
+    }
+    if config.telemetry().core_dumps
+        && let Err(error) = closed::open()
+    {
+        eprintln!("kairo-{}: there will be no core dumps: {error}", service.name());
     }
     let outcome = match Runtime::new() {
         Ok(runtime) => runtime.block_on(run(service, config, body)),

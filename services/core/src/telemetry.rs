@@ -74,6 +74,9 @@ pub struct TelemetryConfig {
     /// Longest duration of one export, and of the last one at shutdown, in milliseconds.
     /// Default 5000.
     pub export_timeout_ms: u64,
+    /// Whether the memory of a service that crashes may be written to disk. Other programs of the same user can then
+    /// read its memory and its environment, secrets among them, and debuggers can attach. Default no.
+    pub core_dumps: bool,
 }
 
 impl Default for TelemetryConfig {
@@ -90,6 +93,7 @@ impl Default for TelemetryConfig {
             batch_spans: 512,
             export_interval_ms: 1000,
             export_timeout_ms: 5000,
+            core_dumps: false,
         }
     }
 }

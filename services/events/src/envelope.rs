@@ -11,7 +11,7 @@ use kairo_proto::ContentType;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use uuid::Uuid;
 
-use crate::subjects::Service;
+use crate::{principal::Principal, subjects::Service};
 
 /// Who an event comes from, seed 002's `source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,8 @@ pub struct Envelope {
     pub tags: Vec<String>,
     /// W3C trace context.
     pub traceparent: Option<String>,
+    /// Who entered it, of what the gateway writes for somebody and the router delivers.
+    pub entered_by: Option<Principal>,
 }
 
 /// A header that is missing or is not what it should be. The text goes into dead letters.
@@ -98,10 +100,12 @@ impl Envelope {
             modality: Modality::Text,
             tags: Vec::new(),
             traceparent: None,
+            entered_by: None,
         }
     }
 
-    /// The envelope of what follows from this event: same chain, same thread.
+    /// The envelope of what follows from this event: same chain, same thread. Whoever entered the event did not enter what
+    /// follows from it.
     pub fn follow(&self, id: Uuid, emitter: Service, origin: Origin, time: Timestamp) -> Self {
         Self {
             correlation_id: self.correlation_id,
@@ -141,6 +145,8 @@ impl Envelope {
             (CAUSATION, self.causation_id.map(|id| id.to_string())),
             (THREAD, self.thread_id.clone()),
             (TAGS, (!self.tags.is_empty()).then(|| self.tags.join(","))),
+            (AUTH_TYPE, self.entered_by.as_ref().map(|by| by.kind.clone())),
+            (AUTH_ID, self.entered_by.as_ref().map(|by| by.id.clone()).filter(|id| !id.is_empty())),
         ];
         headers.extend(optional.into_iter().filter_map(|(name, value)| Some((name, encode(&value?)))));
         headers.extend(self.traceparent.clone().map(|value| (TRACEPARENT, value)));
@@ -178,8 +184,15 @@ impl Envelope {
                 .map(|tags| tags.split(',').map(str::to_owned).collect())
                 .unwrap_or_default(),
             traceparent: get(TRACEPARENT).map(str::to_owned),
+            entered_by: principal(&get)?,
         })
     }
+}
+
+fn principal<'h>(get: impl Fn(&'static str) -> Option<&'h str>) -> Result<Option<Principal>, BadHeader> {
+    let Some(kind) = optional(AUTH_TYPE, get(AUTH_TYPE), owned)? else { return Ok(None) };
+    let id = optional(AUTH_ID, get(AUTH_ID), owned)?.unwrap_or_default();
+    Ok(Some(Principal { kind, id }))
 }
 
 /// The event's id and its correlation id, of headers that are otherwise not read.
@@ -203,6 +216,8 @@ const THREAD: &str = "ce-threadid";
 const ORIGIN: &str = "ce-origin";
 const MODALITY: &str = "ce-modality";
 const TAGS: &str = "ce-tags";
+const AUTH_TYPE: &str = "ce-authtype";
+const AUTH_ID: &str = "ce-authid";
 const TRACEPARENT: &str = "traceparent";
 
 /// What the binding wants encoded: space, double quote, percent, and all outside printable ASCII.
@@ -262,6 +277,7 @@ mod tests {
             subject: Some("größe 100%".into()),
             tags: vec!["a".into(), "b".into()],
             traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
+            entered_by: Some(Principal::api_key("größe k7")),
             ..entered.in_thread("t-1").follow(
                 Uuid::from_u128(2),
                 Service::Router,
@@ -280,6 +296,12 @@ mod tests {
         let headers = full().to_headers();
         assert!(headers.iter().all(|(_, value)| value.bytes().all(|byte| byte.is_ascii_graphic())));
         assert_eq!(read(&headers).unwrap(), full());
+    }
+
+    #[test]
+    fn what_follows_was_not_entered_by_anybody() {
+        let (id, time) = (Uuid::from_u128(3), "2026-11-21T10:00:02Z".parse().unwrap());
+        assert_eq!(full().follow(id, Service::AgentRuntime, Origin::Internal, time).entered_by, None);
     }
 
     #[test]

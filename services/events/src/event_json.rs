@@ -10,13 +10,14 @@ use jiff::Timestamp;
 use kairo_proto::{
     About, Body, Decided,
     about::{Chain, Tool, Turn},
+    time,
     v1::{self, agent_action::Action, decided_event::Event},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::{envelope::Origin, ids, record::Record};
+use crate::{envelope::Origin, ids, principal::Principal, record::Record};
 
 /// An event in seed 002's form, with its place in the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,11 +41,36 @@ pub struct EventJson {
     pub correlation_id: Uuid,
     pub causation_id: Option<Uuid>,
     pub thread_id: Option<String>,
+    /// Who entered it, as the gateway knew them: `api_key:<id>`, `unauthenticated:loopback`. None of what nobody entered.
+    #[serde(default)]
+    pub entered_by: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
     pub tags: Vec<String>,
+}
+
+/// As the contract has it.
+impl From<EventJson> for v1::Event {
+    fn from(event: EventJson) -> Self {
+        Self {
+            event_id: event.event_id.to_string(),
+            ts: Some(time::message(event.ts)),
+            source: event.source,
+            modality: event.modality,
+            payload: Some((&event.payload).into()),
+            meta: Some(v1::EventMeta { tags: event.meta.tags }),
+            r#type: event.type_name,
+            sequence: event.sequence,
+            position: event.position,
+            subject: event.subject,
+            correlation_id: event.correlation_id.to_string(),
+            causation_id: event.causation_id.map(|id| id.to_string()),
+            thread_id: event.thread_id,
+            entered_by: event.entered_by,
+        }
+    }
 }
 
 /// The id of the event that says an action has begun.
@@ -155,6 +181,7 @@ fn shown(record: &Record, heading: Heading) -> EventJson {
         correlation_id: heading.correlation_id,
         causation_id: heading.causation_id,
         thread_id: heading.thread_id,
+        entered_by: envelope.entered_by.as_ref().map(Principal::to_string),
     }
 }
 

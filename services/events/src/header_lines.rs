@@ -4,7 +4,7 @@
 
 /// What stands for how a line begins; of two rows that fit, the first counts. A row never changes: rows of the read
 /// model are read by it.
-const SHORT: [(&str, &str); 22] = [
+const SHORT: [(&str, &str); 24] = [
     ("=v", "ce-specversion: 1.0"),
     ("=i", "ce-id: "),
     ("=s", "ce-source: /kairo/"),
@@ -23,6 +23,8 @@ const SHORT: [(&str, &str); 22] = [
     ("=g", "ce-tags: "),
     ("=w", "traceparent: 00-"),
     ("=e", "ce-events: "),
+    ("=k", "ce-authtype: api_key"),
+    ("=d", "ce-authid: "),
     ("=S", "ce-source: "),
     ("=Y", "ce-type: "),
     ("=O", "ce-origin: "),

@@ -5,14 +5,18 @@
 //! * [`permissions`]: who may do what on NATS, made from it
 //! * [`record`]: a message that was read, its [`envelope`] and its body; [`header_lines`] headers as text
 //! * [`event_json`]: events as people and clients see them; [`log_message`] messages as they are handed out whole
+//! * [`threads`]: ids of threads that say whose they are
+//! * [`principal`]: who entered an event
 //! * [`ids`], [`address`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
-//! * [`sealing`]: secrets within events; [`schema`] how large a tool's JSON Schema is
+//! * [`sealing`]: secrets within events; [`schema`] how large a tool's JSON Schema is; [`consent`] which calls a human must
+//!   consent to
 //! * [`vocabulary`]: which readers a message takes, and which messages may be written
 //! * [`decider`]: the shape of what decides on events
 //!
 //! The bus, which brings messages and takes them, is in `kairo-core`.
 
 pub mod address;
+pub mod consent;
 pub mod dates;
 pub mod decider;
 pub mod envelope;
@@ -24,8 +28,10 @@ pub mod log_message;
 pub mod media;
 pub mod partition;
 pub mod permissions;
+pub mod principal;
 pub mod record;
 pub mod schema;
 pub mod sealing;
 pub mod subjects;
+pub mod threads;
 pub mod vocabulary;

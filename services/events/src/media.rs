@@ -2,6 +2,7 @@
 //! will do. Pure.
 
 use kairo_proto::v1::Part;
+use kairo_proto::words;
 use sha2::{Digest, Sha256};
 
 use crate::envelope::Modality;
@@ -77,9 +78,9 @@ pub fn is_name(text: &str) -> bool {
 
 /// What a message with these parts is: as its first part, or words where it has none.
 pub fn modality(parts: &[Part]) -> Modality {
-    match parts.first().map(kind) {
-        Some("image") => Modality::Image,
-        Some("audio") => Modality::Audio,
+    match parts.first().map(|part| words::Modality::from(kind(part))) {
+        Some(words::Modality::Image) => Modality::Image,
+        Some(words::Modality::Audio) => Modality::Audio,
         _ => Modality::Text,
     }
 }

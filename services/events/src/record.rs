@@ -70,6 +70,10 @@ impl Record {
         }
         let mut envelope = Envelope::from_headers(header)?;
         let (route, _) = subjects::route(subject).ok_or(Unreadable::UnknownSubject)?;
+        if !route.is_entered() {
+            // Only the gateway knows whom it let in.
+            envelope.entered_by = None;
+        }
         let body = Body::decode(&envelope.type_name, envelope.content, payload)?;
         if !route.types.contains(&envelope.type_name.as_str()) {
             let expected = route.types.join(" or ");

@@ -248,6 +248,11 @@ impl Route {
         tokens.next() == Some(self.noun) && tokens.nth(1) == Some(self.verb)
     }
 
+    /// Whether the gateway writes here for somebody, or the router delivers what it wrote.
+    pub fn is_entered(&self) -> bool {
+        matches!(self.emitter, Only(Service::Gateway | Service::Router))
+    }
+
     /// The subject of every owner, as it is spoken on.
     pub fn filter(&self) -> String {
         format!("kairo.{}.*.{}", self.noun, self.verb)

@@ -9,8 +9,8 @@
 //! nothing. Who merely looks on shows what it knows.
 
 use kairo_proto::{
-    Body, Unreadable as UnreadableBody,
-    v1::{AgentDecision, DecidedEvent, decided_event::Event},
+    Body, READERS, Unreadable as UnreadableBody,
+    v1::{AgentDecision, DecidedEvent, TaskChanged, decided_event::Event},
 };
 
 use crate::{
@@ -18,8 +18,14 @@ use crate::{
     record::{Record, Unreadable},
 };
 
-/// What this build reads, and writes in an epoch that allows it. Version 2 knows model calls that were given up.
-pub const READER: u32 = 2;
+/// From this epoch on hooks can be shared.
+pub const SHARED_HOOKS: u32 = 3;
+/// From this epoch on ids of threads that users name say whose they are.
+pub const OWNED_THREADS: u32 = 3;
+/// What this build reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
+/// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
+/// are shared, and where calls with consent were asked for.
+pub const READER: u32 = if kairo_proto::READER > OWNED_THREADS { kairo_proto::READER } else { OWNED_THREADS };
 /// What every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
 /// What a message takes to be understood; where it is missing, every reader does.
@@ -46,12 +52,24 @@ pub enum NotUnderstood {
 
 /// The lowest version of readers that understands a message.
 pub fn of(body: &Body) -> u32 {
-    AgentDecision::of(body).map_or(FIRST, of_decision)
+    AgentDecision::of(body).map_or_else(|| of_type(body.type_name()), of_decision)
 }
 
 /// The lowest version of readers that understands a decision.
 pub fn of_decision(decision: &AgentDecision) -> u32 {
-    if decision.given_up.is_empty() { FIRST } else { 2 }
+    let shares = |event: &&Event| matches!(event, Event::TaskChanged(TaskChanged { shared: Some(_), .. }));
+    let events = decision.events.iter().filter_map(|event| event.event.as_ref());
+    let fields = match () {
+        () if events.clone().any(|event| shares(&event)) => SHARED_HOOKS,
+        () if !decision.given_up.is_empty() => 2,
+        () => FIRST,
+    };
+    events.map(|event| of_type(event.type_name())).fold(fields, u32::max)
+}
+
+/// The lowest version of readers that knows a type.
+fn of_type(type_name: &str) -> u32 {
+    READERS.iter().find(|(known, _)| *known == type_name).map_or(FIRST, |(_, reader)| *reader)
 }
 
 /// The names of those that read less than `epoch`: as long as there are any, the epoch may not be raised so far.

@@ -1,21 +1,27 @@
-//! Who asks: API keys, what they allow, and the caller of a request.
+//! Who asks: API keys and tokens, what they allow, and the caller of a request.
 //!
 //! A key says what its holder may do ([`Scope`]), and may be limited to some agents and to one user. Keys are kept
-//! hashed in a bucket that every gateway watches ([`store`]); how often they are used is limited ([`limits`]). Where a
-//! browser cannot send one, a ticket stands for it ([`tickets`]).
+//! hashed in a bucket that every gateway watches ([`store`]); how often they are used is limited ([`limits`]), and how
+//! much at once ([`shares`]). Where a browser cannot send one, a ticket stands for it ([`tickets`]).
+//! Tokens are those of issuers that are configured ([`oidc`]).
 
 pub mod limits;
+pub mod oidc;
 pub mod secret;
+pub mod shares;
 pub mod store;
 pub mod tickets;
 
 use std::{future::pending, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use kairo_core::principal::Principal;
+use kairo_proto::words;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::problem::Problem;
+use oidc::claims::Token;
 use secret::Hash;
 
 /// What a key allows.
@@ -35,15 +41,28 @@ impl Scope {
 
     pub fn name(self) -> &'static str {
         match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Admin => "admin",
+            Self::Read => words::Scope::Read,
+            Self::Write => words::Scope::Write,
+            Self::Admin => words::Scope::Admin,
         }
+        .known_word()
     }
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scope| scope.name() == text)
     }
+}
+
+/// What somebody may do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rights {
+    pub scopes: Vec<Scope>,
+    /// The agents they are limited to; none for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
+    /// The user they are limited to; none for every user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
 }
 
 /// An API key, as it is shown: everything but the secret.
@@ -52,17 +71,15 @@ pub struct Key {
     pub key_id: String,
     /// Of whoever was given it, for people.
     pub name: String,
-    pub scopes: Vec<Scope>,
-    /// The agents it is limited to; none for all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub agents: Vec<String>,
-    /// The user it is limited to; none for every user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user: Option<String>,
+    #[serde(flatten)]
+    pub rights: Rights,
     pub created: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
+
+/// In the log, whoever has `gateway.admin_key`; no id of a key.
+const ADMINISTRATOR: &str = "gateway.admin_key";
 
 /// A key that is in force until it is revoked or expires.
 #[derive(Debug)]
@@ -87,18 +104,22 @@ pub enum Caller {
     Administrator,
     /// Whoever has this key.
     Holder(Arc<Held>),
+    /// Whoever has this token of an issuer that is trusted.
+    Bearer(Arc<Token>),
 }
 
 impl Caller {
-    fn key(&self) -> Option<&Key> {
+    /// None of who may do everything.
+    fn rights(&self) -> Option<&Rights> {
         match self {
-            Self::Holder(held) => Some(&held.key),
+            Self::Holder(held) => Some(&held.key.rights),
+            Self::Bearer(token) => Some(&token.rights),
             Self::Anyone | Self::Administrator => None,
         }
     }
 
     pub fn may(&self, scope: Scope) -> bool {
-        self.key().is_none_or(|key| key.scopes.iter().any(|has| *has == scope || *has == Scope::Admin))
+        self.rights().is_none_or(|rights| rights.scopes.iter().any(|has| *has == scope || *has == Scope::Admin))
     }
 
     /// The error tells what is missing.
@@ -109,14 +130,29 @@ impl Caller {
         }
     }
 
+    /// Who they are, for the log.
+    pub fn principal(&self) -> Principal {
+        match self {
+            Self::Anyone => Principal::loopback(),
+            Self::Administrator => Principal::api_key(ADMINISTRATOR),
+            Self::Holder(held) => Principal::api_key(&held.key.key_id),
+            Self::Bearer(token) => token.principal(),
+        }
+    }
+
+    /// Whose stored bytes are bounded; none of who may do everything.
+    pub fn bounded(&self) -> Option<String> {
+        self.rights().map(|_| self.principal().to_string())
+    }
+
     /// The agents it is limited to; none when it is not.
     pub fn agents(&self) -> Option<&[String]> {
-        self.key().map(|key| key.agents.as_slice()).filter(|agents| !agents.is_empty())
+        self.rights().map(|rights| rights.agents.as_slice()).filter(|agents| !agents.is_empty())
     }
 
     /// The user it is limited to.
     pub fn user(&self) -> Option<&str> {
-        self.key()?.user.as_deref()
+        self.rights()?.user.as_deref()
     }
 
     /// Refuses to name another agent, or none, where the key is limited to some.
@@ -146,23 +182,23 @@ impl Caller {
         self.act_on_agent(Some(agent)).is_ok() && self.act_as_user(user).is_ok()
     }
 
-    /// Waits until the key is revoked or has expired: what goes on for long ends then.
+    /// Waits until the key is revoked or has expired, or the token has: what goes on for long ends then.
     pub async fn ended(&self) {
-        let Self::Holder(held) = self else { return pending().await };
-        let expired = async {
-            match held.key.expires_at {
-                Some(at) => {
-                    tokio::time::sleep(Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default())
-                        .await
-                }
-                None => pending().await,
-            }
-        };
-        tokio::select! {
-            () = held.revoked.cancelled() => {}
-            () = expired => {}
+        match self {
+            Self::Anyone | Self::Administrator => pending().await,
+            Self::Bearer(token) => passed(Some(token.expires_at)).await,
+            Self::Holder(held) => tokio::select! {
+                () = held.revoked.cancelled() => {}
+                () = passed(held.key.expires_at) => {}
+            },
         }
     }
+}
+
+/// Waits until this time has passed; for ever if there is none.
+async fn passed(time: Option<Timestamp>) {
+    let Some(time) = time else { return pending().await };
+    tokio::time::sleep(Duration::try_from(time.duration_since(Timestamp::now())).unwrap_or_default()).await;
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use kairo_read_model::{MAX_ROWS, PostgresConfig, search::SearchConfig};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::prices::Prices;
+use crate::{auth::oidc::config::OidcConfig, prices::Prices};
 
 service_config! {
     /// Everything the gateway is configured with.
@@ -30,19 +30,46 @@ service_config! {
 pub struct GatewayConfig {
     /// Where it listens; port 0 takes a free one. Default `127.0.0.1:7420`.
     pub listen: SocketAddr,
-    /// Whether `listen` may be an address that other machines reach, and the gateway be called by any name. Default
-    /// false.
+    /// Whether `listen` may be an address that other machines reach. Default false.
     pub allow_remote: bool,
+    /// Names that the gateway may be called by, without a port, such as `kairo.example.com`: requests whose `Host` is
+    /// another name are refused. `localhost` and addresses are always taken. Default none.
+    pub allowed_hosts: Vec<String>,
     /// Whether callers must bring an API key: `auto`, when other machines may reach the gateway, or `always`. Default
     /// auto.
     pub require_key: RequireKey,
     /// A key that may do everything, to make the first of the others with: at least 32 printable characters. Empty for
     /// none, which is the default.
     pub admin_key: Secret,
+    /// Issuers whose tokens are taken, beside API keys (OpenID Connect); see `docs/security.md`. Default none.
+    pub oidc: Vec<OidcConfig>,
     /// Requests a second of one API key, and of one address that brings none where one is required. Default 200.
     pub rate_per_s: u32,
     /// Requests that may come at once before that counts. Default 400.
     pub rate_burst: u32,
+    /// Connections open at once; more are closed. Each takes a file descriptor. Default 4096.
+    pub max_connections: usize,
+    /// Of them, those of one address (of IPv6, of one /64 network). Behind a proxy all are of its address. Default 1024.
+    pub max_connections_per_peer: usize,
+    /// How long a connection may take until the head of its first request has come, in milliseconds. Default 10000.
+    pub header_timeout_ms: u64,
+    /// How long the body of a request may take, in milliseconds. Default 60000.
+    pub body_timeout_ms: u64,
+    /// How long a connection may do nothing: no request is dealt with, and nothing of an answer is taken; in
+    /// milliseconds. More than `heartbeat_ms`. Default 75000.
+    pub idle_timeout_ms: u64,
+    /// Requests dealt with at once; more are refused. Default 2000.
+    pub max_requests: usize,
+    /// Of them, those of one API key. Default 500.
+    pub max_requests_per_key: usize,
+    /// Requests at once to what is open to everybody: gRPC's health checks and reflection, `/healthz`, descriptions. More
+    /// are refused. Default 64.
+    pub open_requests: usize,
+    /// Of them, those of one address (of IPv6, of one /64 network). Default 16.
+    pub open_requests_per_peer: usize,
+    /// How long one of them may last over gRPC, in milliseconds; who watches the gateway's health asks again. Default
+    /// 60000.
+    pub open_request_ms: u64,
     /// How long a ticket, which stands for a key in a URL, is good for its first use, in milliseconds. Default 30000.
     pub ticket_ttl_ms: u64,
     /// How long after its last connection an event stream that was opened with a ticket can come back, in milliseconds.
@@ -62,12 +89,26 @@ pub struct GatewayConfig {
     pub max_parts: usize,
     /// Images and pieces of audio on their way to and from clients at once; more are refused. Default 32.
     pub max_transfers: usize,
+    /// Of them, those of one API key. Default 16.
+    pub max_transfers_per_key: usize,
+    /// Images and audio that one API key may have stored, in bytes; `admin_key` has no bound. Default 1073741824.
+    pub objects_key_bytes: u64,
+    /// Images and audio that may be stored for one user, in bytes: in messages of theirs, or with a key that is limited to
+    /// them. Default 536870912.
+    pub objects_user_bytes: u64,
+    /// How old an image or piece of audio is that no message names when it is removed, in milliseconds. Far more than
+    /// writing a message may take. Default 86400000.
+    pub objects_grace_ms: u64,
+    /// How often such are looked for, in milliseconds. Default 3600000.
+    pub objects_sweep_ms: u64,
     /// Rows of an answer where the client does not say. Default 100.
     pub default_limit: u32,
     /// Rows of an answer at most. Default 1000.
     pub max_limit: u32,
     /// Event streams and WebSocket connections open at once; more are refused. Default 1000.
     pub max_streams: usize,
+    /// Of them, those of one API key. Default 500.
+    pub max_streams_per_key: usize,
     /// Events and live pieces that wait for the client of one stream, and messages asked of the log at once. Default 64.
     pub stream_buffer: usize,
     /// Subscriptions of one WebSocket connection at once. Default 16.
@@ -121,6 +162,9 @@ const CURRENCY: &str = "USD";
 const MAX_CURRENCY: usize = 16;
 const MAX_MODEL: usize = 200;
 
+/// Longest name of a host, in bytes.
+const MAX_HOST: usize = 253;
+
 /// When callers must bring an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -136,6 +180,20 @@ impl GatewayConfig {
     pub fn requires_key(&self) -> bool {
         self.require_key == RequireKey::Always || self.allow_remote || !self.listen.ip().is_loopback()
     }
+
+    fn check_connections(&self, found: &mut Vec<Mistake>) {
+        check(found, "max_connections", self.max_connections, 1..=1_000_000, "connections");
+        check(found, "max_connections_per_peer", self.max_connections_per_peer, 1..=1_000_000, "connections");
+        check(found, "header_timeout_ms", self.header_timeout_ms, 100..=600_000, "milliseconds");
+        check(found, "body_timeout_ms", self.body_timeout_ms, 100..=3_600_000, "milliseconds");
+        let idle = (self.heartbeat_ms + 1).max(100)..=3_600_000;
+        check(found, "idle_timeout_ms", self.idle_timeout_ms, idle, "milliseconds (more than heartbeat_ms)");
+        check(found, "max_requests", self.max_requests, 1..=1_000_000, "requests");
+        check(found, "max_requests_per_key", self.max_requests_per_key, 1..=1_000_000, "requests");
+        check(found, "open_requests", self.open_requests, 1..=10_000, "requests");
+        check(found, "open_requests_per_peer", self.open_requests_per_peer, 1..=10_000, "requests");
+        check(found, "open_request_ms", self.open_request_ms, 100..=3_600_000, "milliseconds");
+    }
 }
 
 impl Default for GatewayConfig {
@@ -143,10 +201,22 @@ impl Default for GatewayConfig {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
             allow_remote: false,
+            allowed_hosts: Vec::new(),
             require_key: RequireKey::Auto,
             admin_key: Secret::default(),
+            oidc: Vec::new(),
             rate_per_s: 200,
             rate_burst: 400,
+            max_connections: 4_096,
+            max_connections_per_peer: 1_024,
+            header_timeout_ms: 10_000,
+            body_timeout_ms: 60_000,
+            idle_timeout_ms: 75_000,
+            max_requests: 2_000,
+            max_requests_per_key: 500,
+            open_requests: 64,
+            open_requests_per_peer: 16,
+            open_request_ms: 60_000,
             ticket_ttl_ms: 30_000,
             ticket_reconnect_ms: 60_000,
             cors_origins: Vec::new(),
@@ -156,9 +226,15 @@ impl Default for GatewayConfig {
             max_part_bytes: 10 * 1024 * 1024,
             max_parts: 8,
             max_transfers: 32,
+            max_transfers_per_key: 16,
+            objects_key_bytes: 1024 * 1024 * 1024,
+            objects_user_bytes: 512 * 1024 * 1024,
+            objects_grace_ms: 86_400_000,
+            objects_sweep_ms: 3_600_000,
             default_limit: 100,
             max_limit: MAX_ROWS,
             max_streams: 1_000,
+            max_streams_per_key: 500,
             stream_buffer: 64,
             ws_subscriptions: 16,
             tail_wait_ms: 1_000,
@@ -187,6 +263,11 @@ impl Validate for GatewayConfig {
         let found = &mut mistakes;
         check(found, "rate_per_s", self.rate_per_s, 1..=1_000_000, "requests per second");
         check(found, "rate_burst", self.rate_burst, 1..=1_000_000, "requests");
+        self.check_connections(found);
+        for (at, issuer) in self.oidc.iter().enumerate() {
+            let within = |mistake: Mistake| Mistake { key: format!("oidc[{at}].{}", mistake.key), ..mistake };
+            found.extend(issuer.mistakes().into_iter().map(within));
+        }
         check(found, "ticket_ttl_ms", self.ticket_ttl_ms, 1_000..=600_000, "milliseconds");
         check(found, "ticket_reconnect_ms", self.ticket_reconnect_ms, 1_000..=3_600_000, "milliseconds");
         check(found, "max_text_bytes", self.max_text_bytes, 1..=262_144, "bytes");
@@ -195,9 +276,15 @@ impl Validate for GatewayConfig {
         check(found, "max_part_bytes", self.max_part_bytes, 1_024..=67_108_864, "bytes");
         check(found, "max_parts", self.max_parts, 0..=64, "parts");
         check(found, "max_transfers", self.max_transfers, 1..=10_000, "objects");
+        check(found, "max_transfers_per_key", self.max_transfers_per_key, 1..=10_000, "objects");
+        check(found, "objects_key_bytes", self.objects_key_bytes, 0..=1 << 50, "bytes");
+        check(found, "objects_user_bytes", self.objects_user_bytes, 0..=1 << 50, "bytes");
+        check(found, "objects_grace_ms", self.objects_grace_ms, 1_000..=31_536_000_000, "milliseconds");
+        check(found, "objects_sweep_ms", self.objects_sweep_ms, 100..=86_400_000, "milliseconds");
         check(found, "max_limit", self.max_limit, 1..=MAX_ROWS, "rows");
         check(found, "default_limit", self.default_limit, 1..=self.max_limit, "rows (at most max_limit)");
         check(found, "max_streams", self.max_streams, 1..=100_000, "streams");
+        check(found, "max_streams_per_key", self.max_streams_per_key, 1..=100_000, "streams");
         check(found, "stream_buffer", self.stream_buffer, 1..=1_000, "messages");
         check(found, "ws_subscriptions", self.ws_subscriptions, 1..=1_000, "subscriptions");
         check(found, "tail_wait_ms", self.tail_wait_ms, 10..=60_000, "milliseconds");
@@ -237,6 +324,10 @@ impl Validate for GatewayConfig {
                 "set one of at least 32 printable characters without spaces, such as that of openssl rand -hex 32";
             found.push(Mistake::new("admin_key", "it is too short or cannot be sent", advice));
         }
+        for host in self.allowed_hosts.iter().filter(|host| !is_host(host)) {
+            let advice = "say a name in lower case without scheme and port, such as kairo.example.com";
+            found.push(Mistake::new("allowed_hosts", format!("{host:?} is no name of a host"), advice));
+        }
         for origin in self.cors_origins.iter().filter(|origin| !is_origin(origin)) {
             let advice = "name a scheme, a host and a port if it is not the usual one, such as https://app.example.com";
             found.push(Mistake::new("cors_origins", format!("{origin:?} is no origin"), advice));
@@ -248,6 +339,12 @@ impl Validate for GatewayConfig {
 /// Whether this may have a price: a star stands only at the end.
 fn is_priced(model: &str) -> bool {
     (1..=MAX_MODEL).contains(&model.len()) && !model.strip_suffix('*').unwrap_or(model).contains('*')
+}
+
+/// Whether a client may send this as the name of a host.
+fn is_host(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'_');
+    (1..=MAX_HOST).contains(&text.len()) && text.bytes().all(allowed)
 }
 
 /// Whether a browser may send this as the origin of a page.
@@ -302,6 +399,10 @@ mod tests {
         for bad in ["*", "null", "", "https://a.example/", "https://a.example/x", "a.example", "https://a.example:443"]
         {
             let config = GatewayConfig { cors_origins: vec![bad.to_owned()], ..Default::default() };
+            assert_eq!(config.mistakes().len(), 1, "{bad}");
+        }
+        for bad in ["*", "", "Kairo.example.com", "kairo.example.com:443", "https://kairo.example.com", "a b"] {
+            let config = GatewayConfig { allowed_hosts: vec![bad.to_owned()], ..Default::default() };
             assert_eq!(config.mistakes().len(), 1, "{bad}");
         }
         let config = GatewayConfig { admin_key: Secret::new("hunter2".to_owned()), ..Default::default() };

@@ -1,15 +1,17 @@
 //! gateway: the boundary between the world and the log.
 //!
-//! Who asks is told by an API key ([`auth`]), and what they may do by the table of endpoints ([`http::access`]). What
-//! clients ask for over HTTP is checked ([`fields`]) and becomes an event or a query, one file an endpoint ([`http`]),
-//! which answer what is asked over gRPC, too ([`grpc`]); what is wrong is answered as a [`problem`]. What clients
-//! [`watch`], as server-sent events or over a WebSocket, comes straight from the log ([`tail`], [`follow`]), which is
-//! read once and handed to those who wait for it ([`dispatch`]), pieces of answers from those who are writing them
-//! ([`live`], [`tokens`]), and for those who come [`tail_merge`] what processes wrote before. What was seen of the log
-//! is remembered where it saves asking: agents ([`directory`]) and messages ([`recent`]).
+//! What [`connections`] there may be is bounded, and so is what goes on over them. Who asks is told by an API key or a
+//! token ([`auth`]), and what they may do by the table of endpoints ([`http::access`]). What clients ask for over HTTP is
+//! checked ([`fields`]) and becomes an event or a query, one file an endpoint ([`http`]), which answer what is asked over
+//! gRPC, too ([`grpc`]); what is wrong is answered as a [`problem`]. What clients [`watch`], as server-sent events or over a
+//! WebSocket, comes straight from the log ([`tail`], [`follow`]), which is read once and handed to those who wait for it
+//! ([`dispatch`]), pieces of answers from those who are writing them ([`live`], [`tokens`]), and for those who come
+//! [`tail_merge`] what processes wrote before. What was seen of the log is remembered where it saves asking: agents
+//! ([`directory`]) and messages ([`recent`]). Images and audio that nobody names are removed again ([`objects`]).
 
 mod auth;
 mod config;
+mod connections;
 mod directory;
 mod dispatch;
 mod fields;
@@ -17,6 +19,7 @@ mod follow;
 mod grpc;
 mod http;
 mod live;
+mod objects;
 mod ownership;
 mod place;
 mod prices;

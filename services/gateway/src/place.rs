@@ -7,6 +7,7 @@ use std::{
 };
 
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 
 /// Everything up to and including an event: `<sequence>.<position>`, or `<sequence>` for a message and all its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +39,13 @@ impl Place {
     /// The last message that lies behind this place with all its events.
     pub fn complete(self) -> u64 {
         if self.is_whole() { self.sequence } else { self.sequence.saturating_sub(1) }
+    }
+}
+
+/// As the contract has it.
+impl From<Place> for v1::Place {
+    fn from(place: Place) -> Self {
+        Self { sequence: place.sequence, position: (!place.is_whole()).then_some(place.position) }
     }
 }
 

@@ -107,6 +107,11 @@ impl Problem {
         Self::new(kind, title, StatusCode::INSUFFICIENT_STORAGE, detail)
     }
 
+    /// Whoever brings it has stored what they may.
+    pub fn quota(detail: &str) -> Self {
+        Self { detail: detail.to_owned(), ..Self::full() }
+    }
+
     pub fn too_large(detail: impl Into<String>) -> Self {
         Self::new("urn:kairo:problem:too-large", "request too large", StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
@@ -135,6 +140,14 @@ impl Problem {
         // Rounded up, so that the next one is allowed.
         let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX);
         Self { retry_after: Some(NonZeroU32::MIN.saturating_add(seconds)), ..problem }
+    }
+
+    /// Whoever asks has as much going on at once as they may.
+    pub fn too_many_at_once(what: &str) -> Self {
+        let (kind, title) = ("urn:kairo:problem:too-many-at-once", "too much at once");
+        let detail = format!("{what}; try again when some of it is over");
+        let problem = Self::new(kind, title, StatusCode::TOO_MANY_REQUESTS, detail);
+        Self { retry_after: Some(RETRY_AFTER), ..problem }
     }
 
     /// More waits in a queue than is taken on.

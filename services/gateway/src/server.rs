@@ -1,22 +1,23 @@
 //! Listening, and an orderly end.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use axum::serve::ListenerExt;
 use kairo_core::{
     bus::{congestion::Congested, consume::backoff, objects::Objects},
     service::{Context, ServiceError},
 };
 use kairo_read_model::{ReadModel, search::Search};
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::net::TcpListener;
 
 use crate::{
-    auth::{limits::Limits, store::Keys, tickets::Tickets},
+    auth::{limits::Limits, oidc::Oidc, shares::Shares, store::Keys, tickets::Tickets},
     config::{Config, GatewayConfig},
+    connections,
     directory::Directory,
     http,
+    objects::{inventory::Inventory, sweep},
     recent::Recent,
-    state::Parts,
+    state::{Gateway, Parts},
     tail::Tail,
     tokens::Tokens,
 };
@@ -32,19 +33,24 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     })?;
     let address = listener.local_addr().unwrap_or(listen);
     let drain = Duration::from_millis(config.bus.drain_ms);
-    let max_streams = u32::try_from(config.gateway.max_streams).unwrap_or(u32::MAX);
-    let streams = Arc::new(Semaphore::new(config.gateway.max_streams));
+    let settings = Arc::new(config.gateway.clone());
+    let streams = Shares::new(settings.max_streams, settings.max_streams_per_key);
     let keys = Keys::open(&context.bus, &config.gateway, context.shutdown.clone()).await;
     let keys = keys.map_err(|error| ServiceError::Other(error.to_string()))?;
+    let oidc = Oidc::open(&config.gateway.oidc, &context.shutdown);
+    let oidc = oidc.map_err(|error| ServiceError::Other(format!("gateway.oidc: no HTTP client: {error}")))?;
     let limits = Limits::new(config.gateway.rate_per_s, config.gateway.rate_burst);
     let directory = Directory::new(&context.bus, config.gateway.known_agents);
     let said_again = Duration::from_millis(2 * config.gateway.openai_retry_ms);
     let recent = Recent::new(&context.bus, said_again, config.gateway.remembered_messages);
     let Some(tail) = tail(&context, &config.gateway, &directory, &recent).await else { return Ok(()) };
     recent.look_back(config.gateway.stream_buffer, context.shutdown.clone());
+    let objects = Objects::new(&context.bus);
+    let inventory = Inventory::follow(&objects, context.shutdown.clone()).await;
     let congested = Congested::follow(&context.bus, context.shutdown.clone()).await;
-    let gateway = Parts {
+    let gateway: Gateway = Parts {
         keys,
+        oidc,
         congested: congested.map_err(|error| ServiceError::Other(error.to_string()))?,
         directory,
         recent,
@@ -52,39 +58,41 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         tokens: Tokens::new(&context.bus),
         limits: Arc::new(limits),
         tickets: Tickets::new(&context.bus, &config.gateway),
-        objects: Objects::new(&context.bus),
-        transfers: Arc::new(Semaphore::new(config.gateway.max_transfers)),
+        objects,
+        inventory,
+        transfers: Shares::new(settings.max_transfers, settings.max_transfers_per_key),
+        requests: Shares::new(settings.max_requests, settings.max_requests_per_key),
+        open: Shares::new(settings.open_requests, settings.open_requests_per_peer),
         bus: context.bus,
         read_model,
         search,
         streams: streams.clone(),
-        config: Arc::new(config.gateway),
+        config: settings.clone(),
         shutdown: context.shutdown.clone(),
-    };
-    let app = http::routes(gateway.into(), &context.readiness);
-    let app = app.into_make_service_with_connect_info::<SocketAddr>();
+    }
+    .into();
+    tokio::spawn(sweep::run(gateway.clone()));
+    let app = http::routes(gateway, &context.readiness);
     context.readiness.announce(&format!("url=http://{address}"));
 
     let shutdown = context.shutdown.clone();
-    let stopping = async move {
-        shutdown.cancelled().await;
-        context.readiness.set(false);
-    };
+    let readiness = context.readiness.clone();
+    let stopping = shutdown.clone();
+    tokio::spawn(async move {
+        stopping.cancelled().await;
+        readiness.set(false);
+    });
     let server = async {
-        // A piece of a stream is sent when it is written: without this it would wait for the client to acknowledge the one
-        // before, which clients put off.
-        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-        axum::serve(listener, app).with_graceful_shutdown(stopping).await?;
+        connections::serve(listener, app, &settings, shutdown).await;
         // WebSockets have left the server's hands; each holds a permit until it has said its last words.
-        drop(streams.acquire_many(max_streams).await);
-        Ok::<_, std::io::Error>(())
+        streams.returned().await;
     };
     let overdue = async {
         context.shutdown.cancelled().await;
         tokio::time::sleep(drain).await;
     };
     tokio::select! {
-        ended = server => ended.map_err(|error| ServiceError::Other(format!("cannot serve: {error}"))),
+        () = server => Ok(()),
         () = overdue => {
             tracing::warn!("stopped before every request was answered");
             Ok(())

@@ -1,16 +1,23 @@
 //! What every endpoint works with.
 
-use std::{ops::Deref, sync::Arc};
+use std::{net::IpAddr, ops::Deref, sync::Arc};
 
 use kairo_core::bus::{Bus, congestion::Congested, objects::Objects};
 use kairo_read_model::{ReadModel, search::Search};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    auth::{limits::Limits, store::Keys, tickets::Tickets},
+    auth::{
+        Caller,
+        limits::{Limits, Whose},
+        oidc::Oidc,
+        shares::{NoPermit, Permit, Shares},
+        store::Keys,
+        tickets::Tickets,
+    },
     config::GatewayConfig,
     directory::Directory,
+    objects::inventory::Inventory,
     problem::Problem,
     recent::Recent,
     tail::Tail,
@@ -38,15 +45,21 @@ pub struct Parts {
     pub congested: Congested,
     /// Who may use it, and how often.
     pub keys: Keys,
+    pub oidc: Oidc,
     pub limits: Arc<Limits>,
     /// What stands for a key in a URL.
     pub tickets: Tickets,
     /// Images and audio of messages.
     pub objects: Objects,
+    pub inventory: Inventory,
     /// A permit for each of them that is on its way to or from a client.
-    pub transfers: Arc<Semaphore>,
+    pub transfers: Shares,
     /// A permit for each event stream and each WebSocket connection.
-    pub streams: Arc<Semaphore>,
+    pub streams: Shares,
+    /// A permit for each request that needs a key where keys are required, until its answer begins.
+    pub requests: Shares,
+    /// A permit for each request to what is open to everybody.
+    pub open: Shares,
     /// Event streams and connections end when it is cancelled.
     pub shutdown: CancellationToken,
 }
@@ -67,14 +80,48 @@ impl From<Parts> for Gateway {
 
 impl Gateway {
     /// For as long as a whole object is in memory.
-    pub fn transfer_permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let full = |_| Problem::unavailable("gateway.max_transfers objects are on their way; try again in a moment");
-        self.transfers.clone().try_acquire_owned().map_err(full)
+    pub fn transfer_permit(&self, caller: &Caller) -> Result<Permit, Problem> {
+        self.transfers.take(Whose::of(caller)).map_err(|no| match no {
+            NoPermit::All => {
+                Problem::unavailable("gateway.max_transfers objects are on their way; try again in a moment")
+            }
+            NoPermit::Own => {
+                Problem::too_many_at_once("gateway.max_transfers_per_key objects of this key are on their way")
+            }
+        })
     }
 
     /// For as long as a stream or connection lives.
-    pub fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let full = |_| Problem::unavailable("gateway.max_streams streams are open; try again when some have ended");
-        self.streams.clone().try_acquire_owned().map_err(full)
+    pub fn stream_permit(&self, caller: &Caller) -> Result<Permit, Problem> {
+        self.streams.take(Whose::of(caller)).map_err(|no| match no {
+            NoPermit::All => {
+                Problem::unavailable("gateway.max_streams streams are open; try again when some have ended")
+            }
+            NoPermit::Own => Problem::too_many_at_once("gateway.max_streams_per_key streams of this key are open"),
+        })
+    }
+
+    /// Until the answer to a request begins.
+    pub fn request_permit(&self, caller: &Caller) -> Result<Permit, Problem> {
+        self.requests.take(Whose::of(caller)).map_err(|no| match no {
+            NoPermit::All => {
+                Problem::unavailable("gateway.max_requests requests are dealt with; try again in a moment")
+            }
+            NoPermit::Own => {
+                Problem::too_many_at_once("gateway.max_requests_per_key requests of this key are dealt with")
+            }
+        })
+    }
+
+    /// For as long as a request lasts to what is open to everybody.
+    pub fn open_permit(&self, peer: IpAddr) -> Result<Permit, Problem> {
+        self.open.take(Some(Whose::peer(peer))).map_err(|no| match no {
+            NoPermit::All => Problem::unavailable(
+                "gateway.open_requests requests to what is open go on; try again when some are over",
+            ),
+            NoPermit::Own => Problem::too_many_at_once(
+                "gateway.open_requests_per_peer requests to what is open go on from this address",
+            ),
+        })
     }
 }

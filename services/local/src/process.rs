@@ -51,6 +51,8 @@ pub struct ProcessSpec {
     pub ready: fn(&str) -> bool,
     /// Another user to run as, which only root can ask for.
     pub(crate) account: Option<Account>,
+    /// Whether, started by root, it may do no more than an ordinary user of that id.
+    pub unprivileged: bool,
 }
 
 impl ProcessSpec {
@@ -66,6 +68,7 @@ impl ProcessSpec {
             log: log.into(),
             ready: |_| false,
             account: None,
+            unprivileged: false,
         }
     }
 
@@ -81,6 +84,9 @@ impl ProcessSpec {
         command.args(["--pdeathsig", "KILL"]);
         if let Some(account) = &self.account {
             command.args(account.setpriv_args());
+        }
+        if self.unprivileged && rustix::process::geteuid().is_root() {
+            command.args(["--bounding-set=-all", "--inh-caps=-all"]);
         }
         command.arg("--").arg(&self.program).args(&self.args);
         for (name, _) in std::env::vars_os() {

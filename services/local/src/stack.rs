@@ -85,6 +85,8 @@ pub struct StackOptions {
     pub ready_deadline: Duration,
     /// How long a service may take to drain before it is killed.
     pub stop_grace: Duration,
+    /// Whether services that root starts may do no more than an ordinary user of that id. Default no.
+    pub unprivileged: bool,
 }
 
 impl StackOptions {
@@ -95,6 +97,7 @@ impl StackOptions {
             log_dir: log_dir.into(),
             ready_deadline: Duration::from_secs(60),
             stop_grace: Duration::from_secs(20),
+            unprivileged: false,
         }
     }
 
@@ -185,6 +188,11 @@ impl Stack {
             provisioner: ServiceSettings::default(),
             replicas: BTreeMap::new(),
         }
+    }
+
+    /// Services started from now on may do no more than an ordinary user, also when root starts them.
+    pub fn unprivileged(&mut self) {
+        self.options.unprivileged = true;
     }
 
     /// What every process started from now on is given.
@@ -350,6 +358,7 @@ impl Stack {
         let log = self.options.log_dir.join(format!("{name}.log"));
         let mut spec = ProcessSpec::new(name, program, log);
         spec.ready = announcement::is_one;
+        spec.unprivileged = self.options.unprivileged;
         let none = ServiceSettings::default();
         Process::spawn(self.given(spec, self.settings.get(&service).unwrap_or(&none))).await
     }

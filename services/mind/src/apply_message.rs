@@ -1,6 +1,6 @@
 //! Hearing what users say: which turn their words begin, and putting them into a thread.
 
-use kairo_events::{ids, record::Record};
+use kairo_events::{record::Record, threads};
 use kairo_proto::v1::AgentMessage;
 use uuid::Uuid;
 
@@ -12,12 +12,16 @@ use super::{
 
 impl AgentState {
     /// The thread a message is of: the one it names, or its user's own with this agent.
-    pub fn thread_of(record: &Record, message: &AgentMessage) -> String {
-        if !message.thread_id.is_empty() {
-            return message.thread_id.clone();
-        }
+    pub fn thread_of(&self, record: &Record, message: &AgentMessage) -> String {
         let agent = record.subject.split('.').nth(2).unwrap_or_default();
-        ids::named("thread", &[agent, &message.user]).to_string()
+        let (user, named) = (message.user.as_str(), message.thread_id.as_str());
+        if named.is_empty() {
+            return threads::only(agent, user);
+        }
+        // Ids of threads that the agent began do not show whose they are; it knows.
+        let is_his = |id: &&str| self.threads.get(*id).is_some_and(|thread| thread.user == user);
+        let called = threads::called(agent, user, named).filter(|_| !self.threads.contains_key(named));
+        called.filter(is_his).unwrap_or(named).to_owned()
     }
 
     /// Whether the message came before.
@@ -34,7 +38,7 @@ impl AgentState {
         // Where the user does not say which thread it belongs to, the decision will.
         let thread_id = match topics && message.thread_id.is_empty() {
             true => String::new(),
-            false => Self::thread_of(record, message),
+            false => self.thread_of(record, message),
         };
         let of = self.threads.get(&thread_id).map(|thread| thread.user.as_str()).unwrap_or_default();
         if !of.is_empty() && of != message.user {

@@ -11,6 +11,7 @@ pub mod references;
 #[cfg(test)]
 mod tests;
 
+use kairo_proto::words::{self, ChainOrigin};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -75,11 +76,15 @@ pub enum StepState {
     /// A human is asked whether it may be called, with these arguments.
     Asked {
         request: Uuid,
+        /// Where in the log.
+        at: u64,
         arguments: String,
     },
     /// The human said yes; it is to be called now.
     Approved {
         request: Uuid,
+        /// Where it was asked for.
+        at: u64,
         arguments: String,
     },
     /// The human said no; it ends now.
@@ -112,21 +117,22 @@ pub enum Move {
 }
 
 impl Origin {
-    pub fn as_str(self) -> &'static str {
+    /// As events say it.
+    pub fn word(self) -> ChainOrigin {
         match self {
-            Self::Plan => "plan",
-            Self::Calls => "calls",
-            Self::Task => "task",
-            Self::Hook => "hook",
+            Self::Plan => ChainOrigin::Plan,
+            Self::Calls => ChainOrigin::Calls,
+            Self::Task => ChainOrigin::Task,
+            Self::Hook => ChainOrigin::Hook,
         }
     }
 
-    pub fn parse(text: &str) -> Self {
-        match text {
-            "calls" => Self::Calls,
-            "task" => Self::Task,
-            "hook" => Self::Hook,
-            _ => Self::Plan,
+    pub fn of(word: &ChainOrigin) -> Self {
+        match word {
+            ChainOrigin::Calls => Self::Calls,
+            ChainOrigin::Task => Self::Task,
+            ChainOrigin::Hook => Self::Hook,
+            ChainOrigin::Plan | ChainOrigin::Unknown(_) => Self::Plan,
         }
     }
 }
@@ -214,13 +220,13 @@ impl StepState {
     /// As people and models are told it.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Pending => "pending",
-            Self::Running { .. } => "running",
+            Self::Pending => words::StepState::Pending.known_word(),
+            Self::Running { .. } => words::StepState::Running.known_word(),
             Self::Asked { .. } | Self::Approved { .. } | Self::Rejected { .. } => "waits for consent",
-            Self::Done { .. } => "done",
-            Self::Failed { .. } => "failed",
-            Self::Skipped { .. } => "skipped",
-            Self::Stopped { .. } => "stopped",
+            Self::Done { .. } => words::StepState::Done.known_word(),
+            Self::Failed { .. } => words::StepState::Failed.known_word(),
+            Self::Skipped { .. } => words::StepState::Skipped.known_word(),
+            Self::Stopped { .. } => words::StepState::Stopped.known_word(),
         }
     }
 

@@ -26,6 +26,7 @@ use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use kairo_events::{ids, record::Record, vocabulary};
 use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall};
+use kairo_proto::words::{ChainOutcome, StepState as Ended};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -229,7 +230,7 @@ impl<'a> Deliberation<'a> {
         let mut instead = Self::blank(state, input, catalogue, limits)?;
         if let Some((turn_id, turn)) = state.due(input.record.sequence) {
             if let Some(chain) = &turn.chain {
-                instead.end_chain(*turn_id, chain.id, "failed", "what it came to is too large");
+                instead.end_chain(*turn_id, chain.id, &ChainOutcome::Failed, "what it came to is too large");
             }
             instead.fail(*turn_id, "malformed_answer", "the answer was larger than an event may be", 1, false);
             instead.join(*turn_id);
@@ -352,7 +353,7 @@ impl<'a> Deliberation<'a> {
             Purpose::Place => self.stay(asked.turn),
             Purpose::Think { .. } | Purpose::Plan(_) => {
                 self.settle();
-                self.close_chain(asked.turn, "failed", message);
+                self.close_chain(asked.turn, &ChainOutcome::Failed, message);
                 let text = match kind.as_str() {
                     "invalid_chain" => format!(
                         "I could not finish this: my plan cannot be carried out as it is ({message}). Please put it \
@@ -363,11 +364,11 @@ impl<'a> Deliberation<'a> {
                 self.say(asked.turn, &text, true);
             }
             Purpose::Decide(deciding) => {
-                self.end_step(asked.turn, deciding.step, "failed", Value::Null, message);
+                self.end_step(asked.turn, deciding.step, &Ended::Failed, Value::Null, message);
                 self.work.push_back(asked.turn);
             }
             Purpose::Complete(completing) => {
-                self.end_step(asked.turn, completing.step, "failed", Value::Null, message);
+                self.end_step(asked.turn, completing.step, &Ended::Failed, Value::Null, message);
                 self.work.push_back(asked.turn);
             }
             Purpose::Judge(judging) => self.unclear(asked.turn, judging),
@@ -410,7 +411,7 @@ impl<'a> Deliberation<'a> {
     /// A direct order: no model is asked.
     fn obey(&mut self, turn_id: Uuid, order: &Order) {
         match super::intrinsics::named(&order.tool) {
-            None => self.call(turn_id, None, &order.tool, order.arguments.clone(), ""),
+            None => self.call(turn_id, None, &order.tool, order.arguments.clone(), None),
             Some(_) => self.obey_within(turn_id, order),
         }
     }

@@ -4,7 +4,7 @@ use kairo_events::record::Record;
 use kairo_proto::{
     about,
     v1::{AgentApproval, AgentChoice, AgentCommand, ProcessExited, ProcessSpawned},
-    words::OfferAnswer,
+    words::{OfferAnswer, OrderedCommand, Verdict},
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -82,9 +82,11 @@ impl AgentState {
 
     /// A process in the background is over. Unless that was asked for, it is the agent's move.
     fn exited(&mut self, record: &Record, exited: &ProcessExited) {
-        let Some(process) = self.processes.end(exited) else { return };
+        let thread_id = Uuid::parse_str(&exited.process_id).ok().and_then(|id| self.processes.running.get(&id));
+        let thread = thread_id.and_then(|process| self.threads.get(&process.thread_id));
+        let user = thread.map(|thread| thread.user.clone()).unwrap_or_default();
+        let Some(process) = self.processes.end(exited, &user) else { return };
         let turn = record.envelope.id;
-        let user = self.threads.get(&process.thread_id).map(|thread| thread.user.clone()).unwrap_or_default();
         let lived = record.envelope.time.duration_since(process.since).as_secs().max(0);
         let text = obituary(&process, exited, lived);
         self.add(record.sequence, &process.thread_id, Entry::Notice { turn, text });
@@ -132,13 +134,11 @@ impl AgentState {
         if !self.seen.see(&format!("approval/{}/{}", approval.user, approval.approval_id)) {
             return;
         }
-        if matches!(approval.verdict.as_str(), "approved" | "rejected") {
-            return self.consent(record, approval);
-        }
-        let found = match approval.verdict.as_str() {
-            "happened" => "it did happen: do not do it again",
-            "did_not_happen" => "it did not happen: do it again if it is still wanted",
-            other => {
+        let found = match approval.verdict_word() {
+            Verdict::Approved | Verdict::Rejected => return self.consent(record, approval),
+            Verdict::Happened => "it did happen: do not do it again",
+            Verdict::DidNotHappen => "it did not happen: do it again if it is still wanted",
+            Verdict::Unknown(other) => {
                 let message =
                     format!("the verdict {other:?} is none; say happened, did_not_happen, approved or rejected");
                 return self.refuse(record, "unknown_verdict", message, &approval.user);
@@ -174,9 +174,9 @@ impl AgentState {
             let message = format!("no action {:?} of this agent waits for consent", approval.action_id);
             return self.refuse(record, "not_in_doubt", message, &approval.user);
         };
-        if let StepState::Asked { request, arguments } = &step.state {
-            step.state = match approval.verdict.as_str() {
-                "approved" => StepState::Approved { request: *request, arguments: arguments.clone() },
+        if let StepState::Asked { request, at, arguments } = &step.state {
+            step.state = match approval.verdict_word() {
+                Verdict::Approved => StepState::Approved { request: *request, at: *at, arguments: arguments.clone() },
                 _ => StepState::Rejected { reason: rejection(approval) },
             };
         }
@@ -191,7 +191,7 @@ impl AgentState {
         if let Some((order, thread_id)) = order_within(command) {
             return self.begin(record.envelope.id, record, Cause::Order(order), &thread_id, &command.user);
         }
-        if command.command != "cancel" {
+        if command.command_word() != OrderedCommand::Cancel {
             let message = format!(
                 "the command {:?} is none for this; say cancel, of a task also pause, resume or run, of a thread archive \
                  or unarchive",
@@ -241,6 +241,25 @@ impl AgentState {
         in_flight.or_else(over).map(|after| Target { action, after })
     }
 
+    /// On whose behalf an action was asked for that is in flight, is a process, or stands in a thread.
+    pub fn user_of(&self, action: Uuid) -> Option<&str> {
+        if let Some(user) = self.processes.user_of_ended(action) {
+            return Some(user);
+        }
+        let in_flight = self.in_flight.get(&action);
+        if let Some(turn) = in_flight.and_then(|known| self.turns.get(&known.turn)) {
+            return Some(&turn.user);
+        }
+        let in_flight = in_flight.map(|known| &known.thread_id);
+        let running = || self.processes.running.values().find(|process| process.action == action);
+        let thread_id = in_flight.or_else(|| running().map(|process| &process.thread_id));
+        let thread = match thread_id {
+            Some(id) => self.threads.get(id),
+            None => self.threads.values().find(|thread| thread.call(action).is_some()),
+        };
+        thread.map(|thread| thread.user.as_str())
+    }
+
     /// The action that became a process of this agent, and how far back to look for it.
     pub fn process_target(&self, process_id: Uuid) -> Option<Target> {
         let waited_for = || {
@@ -255,16 +274,23 @@ impl AgentState {
 }
 
 /// The intrinsic that an order about a chain, a task or a thread comes to, and the thread it is about.
-fn order_within(command: &AgentCommand) -> Option<(Order, String)> {
+fn order_within(ordered: &AgentCommand) -> Option<(Order, String)> {
     let order =
         |tool: &str, key: &str, id: &str| Order { tool: tool.to_owned(), arguments: json!({ key: id }).to_string() };
-    let AgentCommand { command, chain_id, task_id, thread_id, .. } = command;
-    Some(match command.as_str() {
-        "cancel" if !chain_id.is_empty() => (order("chain.cancel", "chain_id", chain_id), String::new()),
-        "cancel" | "pause" | "resume" | "run" if !task_id.is_empty() => {
+    let AgentCommand { command, chain_id, task_id, thread_id, .. } = ordered;
+    Some(match ordered.command_word() {
+        OrderedCommand::Cancel if !chain_id.is_empty() => (order("chain.cancel", "chain_id", chain_id), String::new()),
+        OrderedCommand::Cancel
+        | OrderedCommand::Pause
+        | OrderedCommand::Resume
+        | OrderedCommand::Run
+        | OrderedCommand::Share
+        | OrderedCommand::Unshare
+            if !task_id.is_empty() =>
+        {
             (order(&format!("task.{command}"), "task_id", task_id), String::new())
         }
-        "archive" | "unarchive" if !thread_id.is_empty() => {
+        OrderedCommand::Archive | OrderedCommand::Unarchive if !thread_id.is_empty() => {
             (order(&format!("thread.{command}"), "thread_id", thread_id), thread_id.clone())
         }
         _ => return None,

@@ -1,6 +1,7 @@
 //! Taking in what decisions say of threads, chains, tasks and memory, and how chains' steps end.
 
 use kairo_events::record::Record;
+use kairo_proto::words::{ChainOutcome, StepState as Ended};
 use kairo_proto::{
     Decided,
     about::{self, Outside},
@@ -37,7 +38,7 @@ impl AgentState {
             Decided::Chain(about::Chain::ApprovalRequested(requested)) => {
                 let request = Uuid::parse_str(&event.event_id).unwrap_or_default();
                 let arguments = requested.arguments.clone();
-                self.set_step(turn_id, requested.step, StepState::Asked { request, arguments });
+                self.set_step(turn_id, requested.step, StepState::Asked { request, at: record.sequence, arguments });
             }
             Decided::Task(about::Task::Scheduled(scheduled)) => {
                 if let Some(task) = &scheduled.task {
@@ -46,7 +47,7 @@ impl AgentState {
             }
             Decided::Task(about::Task::Fired(fired)) => self.fired(record, event, turn_id, fired),
             Decided::Task(about::Task::Changed(changed)) => self.tasks.change(changed),
-            Decided::Memory(appended) => self.remembered(appended),
+            Decided::Memory(about::Memory::Appended(appended)) => self.remembered(appended),
         }
     }
 
@@ -110,7 +111,7 @@ impl AgentState {
         let data = turn.chain.take().map_or(Value::Null, |before| before.data);
         turn.chain = Some(Chain {
             id: Uuid::parse_str(&started.chain_id).unwrap_or_default(),
-            origin: Origin::parse(&started.origin),
+            origin: Origin::of(&started.origin_word()),
             task: Uuid::parse_str(&started.task_id).ok(),
             data,
             steps: started.steps.iter().map(step).collect(),
@@ -121,14 +122,14 @@ impl AgentState {
     fn step_ended(&mut self, record: &Record, event: &DecidedEvent, turn_id: Uuid, ended: &ChainStepEnded) {
         let result: Value = serde_json::from_str(&ended.result).unwrap_or(Value::Null);
         let reason = ended.reason.clone();
-        let shown = match ended.outcome.as_str() {
-            "done" => ended.result.clone(),
-            outcome => json!({ outcome: reason }).to_string(),
+        let shown = match ended.outcome_word() {
+            Ended::Done => ended.result.clone(),
+            _ => json!({ &ended.outcome: reason }).to_string(),
         };
-        let state = match ended.outcome.as_str() {
-            "done" => StepState::Done { result: result.clone() },
-            "skipped" => StepState::Skipped { reason },
-            "stopped" => StepState::Stopped { reason },
+        let state = match ended.outcome_word() {
+            Ended::Done => StepState::Done { result: result.clone() },
+            Ended::Skipped => StepState::Skipped { reason },
+            Ended::Stopped => StepState::Stopped { reason },
             _ => StepState::Failed { reason },
         };
         let Some(step) = self.set_step(turn_id, ended.step, state) else { return };
@@ -166,7 +167,9 @@ impl AgentState {
             turn.chain = None;
         }
         // Nobody waits for the reply of a task, and what was canceled is over.
-        if ended.outcome == "canceled" || matches!(turn.cause, Cause::Task(_)) && ended.outcome != "replaced" {
+        let outcome = ended.outcome_word();
+        let is_of_task = matches!(turn.cause, Cause::Task(_));
+        if outcome == ChainOutcome::Canceled || is_of_task && outcome != ChainOutcome::Replaced {
             self.turns.remove(&turn_id);
         }
     }
@@ -244,11 +247,14 @@ impl AgentState {
             data.extend(fields.clone());
         }
         data.insert("result".to_owned(), value);
-        self.trigger(record, &name, Value::Object(data), &known.lineage);
+        let user = self.turns.get(&known.turn).map(|turn| turn.user.clone());
+        let of_thread = || self.threads.get(&known.thread_id).map(|thread| thread.user.clone());
+        let user = user.or_else(of_thread).unwrap_or_default();
+        self.trigger(record, &name, Value::Object(data), Some(user), &known.lineage);
     }
 
     /// Notes the hooks that wait for this, for the decision on it.
-    pub(super) fn trigger(&mut self, record: &Record, name: &str, data: Value, lineage: &[Uuid]) {
+    pub(super) fn trigger(&mut self, record: &Record, name: &str, data: Value, user: Option<String>, lineage: &[Uuid]) {
         let waiting: Vec<Uuid> = self.tasks.hooks(name).map(|task| task.id).collect();
         // What happened before and was not decided on was nobody's move.
         self.tasks.triggered.retain(|trigger| trigger.input == record.sequence);
@@ -260,6 +266,7 @@ impl AgentState {
                 event: record.envelope.id,
                 occurrence: 0,
                 data: data.clone(),
+                user: user.clone(),
                 lineage: lineage.to_vec(),
                 correlation: record.envelope.correlation_id,
             });
@@ -280,6 +287,7 @@ impl AgentState {
                     event: record.envelope.id,
                     occurrence: due.occurrence,
                     data: json!({ "due_at": due.due_at }),
+                    user: None,
                     lineage: Vec::new(),
                     correlation: record.envelope.correlation_id,
                 });
@@ -307,7 +315,7 @@ impl AgentState {
     fn happened(&mut self, record: &Record, name: &str, data: Value) {
         let waited_for = self.tasks.hooks(name).next().is_some();
         if waited_for && self.seen.see(&format!("event/{}", record.envelope.id)) {
-            self.trigger(record, name, data, &[]);
+            self.trigger(record, name, data, None, &[]);
         }
     }
 }

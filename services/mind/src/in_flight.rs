@@ -79,8 +79,16 @@ pub struct Process {
 pub struct Processes {
     /// By process id.
     pub running: BTreeMap<Uuid, Process>,
-    /// Process, action, and how far back in the log they are; of those that ended lately.
-    ended: VecDeque<(Uuid, Target)>,
+    /// Those that ended lately.
+    ended: VecDeque<Ended>,
+}
+
+/// A process that is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Ended {
+    process_id: Uuid,
+    target: Target,
+    user: String,
 }
 
 /// Another action that a call is about, and how far back in the log to look for it.
@@ -163,10 +171,11 @@ impl Processes {
         self.running.insert(process.started.process_id, process);
     }
 
-    /// A process is over; what it was, if it ran in the background.
-    pub fn end(&mut self, exited: &ProcessExited) -> Option<Process> {
+    /// A process of this user is over; what it was, if it ran in the background.
+    pub fn end(&mut self, exited: &ProcessExited, user: &str) -> Option<Process> {
         let process = self.running.remove(&Uuid::parse_str(&exited.process_id).ok()?)?;
-        self.ended.push_back((process.started.process_id, process.target()));
+        let (process_id, target) = (process.started.process_id, process.target());
+        self.ended.push_back(Ended { process_id, target, user: user.to_owned() });
         if self.ended.len() > ENDED {
             self.ended.pop_front();
         }
@@ -175,12 +184,17 @@ impl Processes {
 
     /// How far back those that ended lately are.
     pub fn oldest_ended(&self) -> Option<u64> {
-        self.ended.iter().map(|(_, target)| target.after).min()
+        self.ended.iter().map(|ended| ended.target.after).min()
+    }
+
+    /// Whose process it was that this action became, and that ended lately.
+    pub fn user_of_ended(&self, action: Uuid) -> Option<&str> {
+        self.ended.iter().rev().find(|ended| ended.target.action == action).map(|ended| ended.user.as_str())
     }
 
     /// The action that became this process, running or lately ended.
     pub fn target(&self, process_id: Uuid) -> Option<Target> {
-        let ended = || self.ended.iter().rev().find(|(id, _)| *id == process_id).map(|(_, target)| *target);
+        let ended = || self.ended.iter().rev().find(|ended| ended.process_id == process_id).map(|ended| ended.target);
         self.running.get(&process_id).map(Process::target).or_else(ended)
     }
 }

@@ -21,6 +21,8 @@ use super::{
 
 /// What an intrinsic knows.
 pub struct Context<'a> {
+    /// The agent's name.
+    pub agent: &'a str,
     /// With all that this decision did so far.
     pub state: &'a AgentState,
     pub turn_id: Uuid,
@@ -76,9 +78,15 @@ pub fn all() -> impl Iterator<Item = &'static Intrinsic> {
     ALL.iter()
 }
 
+/// Those that only people order, and that no model is told of.
+fn ordered() -> impl Iterator<Item = &'static Intrinsic> {
+    static ORDERED: std::sync::LazyLock<Vec<Intrinsic>> = std::sync::LazyLock::new(tasks::ordered);
+    ORDERED.iter()
+}
+
 /// The one of this name.
 pub fn named(name: &str) -> Option<&'static Intrinsic> {
-    all().find(|intrinsic| intrinsic.tool.name == name)
+    all().chain(ordered()).find(|intrinsic| intrinsic.tool.name == name)
 }
 
 /// For intrinsics that ask no model.

@@ -140,7 +140,7 @@ pub struct Answers {
 }
 
 /// Folding changed: snapshots of other versions are passed over and the log is read from its beginning.
-pub const SNAPSHOT_VERSION: u32 = 7;
+pub const SNAPSHOT_VERSION: u32 = 8;
 
 /// What was read does not fit what was observed: somebody decided otherwise, so the state must be rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -404,7 +404,7 @@ impl Log {
     fn next_of_thread(&self, at: usize) -> Option<usize> {
         let thread_of = |record: &Record| {
             let message = AgentMessage::of(&record.body)?;
-            Some((AgentState::thread_of(record, message), message.user.clone()))
+            Some((self.state.thread_of(record, message), message.user.clone()))
         };
         let front = self.ahead.get(at)?.record.as_ref()?;
         // One that is refused is answered by itself.

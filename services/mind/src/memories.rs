@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use jiff::civil::Date;
 use kairo_proto::v1::MemoryAppended;
+use kairo_proto::words::MemoryKind;
 use serde::{Deserialize, Serialize};
 
 use super::{state::AgentState, thread::cut_to};
@@ -76,7 +77,7 @@ impl AgentState {
     /// Takes in `memory.appended`: events that a journal entry came from wait no longer to be written down.
     pub(super) fn remembered(&mut self, appended: &MemoryAppended) {
         self.memories.append(appended);
-        if appended.kind != "journal" {
+        if appended.kind_word() != MemoryKind::Journal {
             return;
         }
         let sources: BTreeSet<&str> = appended.source_event_ids.iter().map(String::as_str).collect();

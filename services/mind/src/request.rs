@@ -1,7 +1,7 @@
 //! What a model is asked, built from the state alone, so that the request need not be kept.
 
-use kairo_events::{ids, media};
-use kairo_proto::v1::{Part, RequestDigests, ToolSpec};
+use kairo_events::{consent, ids, media};
+use kairo_proto::v1::{Part, RequestDigests, ToolArgument, ToolSpec};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -69,12 +69,22 @@ pub struct Tool {
     /// Whether a human must consent to each call; the model need not know.
     #[serde(skip)]
     pub needs_approval: bool,
+    /// Where not to each: a human must consent to the calls with one of these arguments.
+    #[serde(skip)]
+    pub needs_approval_with: Vec<ToolArgument>,
+}
+
+impl Tool {
+    /// Whether a human must consent to a call with these arguments.
+    pub fn needs_approval_of(&self, arguments: &str) -> bool {
+        self.needs_approval || consent::is_needed_for(&self.needs_approval_with, arguments)
+    }
 }
 
 impl From<ToolSpec> for Tool {
     fn from(tool: ToolSpec) -> Self {
-        let ToolSpec { name, description, schema, needs_approval, .. } = tool;
-        Self { name, description, schema, needs_approval }
+        let ToolSpec { name, description, schema, needs_approval, needs_approval_with, .. } = tool;
+        Self { name, description, schema, needs_approval, needs_approval_with }
     }
 }
 
@@ -205,6 +215,7 @@ mod tests {
                 description: "The time".into(),
                 schema: r#"{"type":"object"}"#.into(),
                 needs_approval: false,
+                needs_approval_with: Vec::new(),
             }],
             analysis: false,
         };

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_events::record::Record;
+use kairo_proto::words;
 use kairo_proto::{
     About,
     about::{self, Agent},
@@ -249,7 +250,7 @@ impl AgentState {
         let Some(known) = self.in_flight.remove(&action) else { return };
         self.end_step(known.turn, action, result);
         self.happened_after(record, &known, result);
-        if result.error.as_ref().is_some_and(|error| error.kind == "in_doubt") {
+        if result.error.as_ref().is_some_and(|error| error.kind_word() == words::ToolErrorKind::InDoubt) {
             let InFlight { thread_id, tool, arguments, .. } = &known;
             let (thread_id, tool, arguments) = (thread_id.clone(), tool.clone(), arguments.clone());
             self.doubts.add(Doubt { action, thread_id, tool, arguments });
@@ -364,13 +365,13 @@ impl Profile {
             tools: profile.tools.clone(),
             max_steps: profile.max_steps,
             history_limit: if history == 0 { HISTORY } else { history },
-            interjection: match profile.interjection.as_str() {
-                "join" => Interjection::Join,
-                "restart" => Interjection::Restart,
-                _ => Interjection::Order,
+            interjection: match profile.interjection_word() {
+                words::Interjection::Join => Interjection::Join,
+                words::Interjection::Restart => Interjection::Restart,
+                words::Interjection::Order | words::Interjection::Unknown(_) => Interjection::Order,
             },
-            plans: profile.planning == "chain",
-            topics: profile.threads == "topics",
+            plans: profile.planning_word() == words::Planning::Chain,
+            topics: profile.threads_word() == words::Threads::Topics,
             time_zone: if profile.time_zone.is_empty() { "UTC".to_owned() } else { profile.time_zone.clone() },
             day_ends_at: profile.day_ends_at.clone(),
         }

@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::state::AgentState;
+use super::{in_flight::Target, state::AgentState};
 
 /// What the arguments of such calls name.
 #[derive(Deserialize)]
@@ -14,9 +14,16 @@ struct Named {
     process_id: Option<Uuid>,
 }
 
+/// Whose actions and processes a call may be about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach<'a> {
+    All,
+    User(&'a str),
+}
+
 /// The action that a call of `tool` is about, if it names one that the agent knows, and where to begin looking: nothing
 /// about it stands in the log up to there. `cursor` is that of the decision which makes the call.
-pub fn of(state: &AgentState, tool: &str, arguments: &str, cursor: u64) -> (Option<Uuid>, u64) {
+pub fn of(state: &AgentState, tool: &str, arguments: &str, reach: Reach<'_>, cursor: u64) -> (Option<Uuid>, u64) {
     let named: Option<Named> = serde_json::from_str(arguments).ok();
     let target = match (tool, named) {
         // What runs already counts against the agent's limit.
@@ -29,7 +36,11 @@ pub fn of(state: &AgentState, tool: &str, arguments: &str, cursor: u64) -> (Opti
         (tool, Some(Named { process_id: Some(id), .. })) if tool.starts_with("process.") => state.process_target(id),
         _ => None,
     };
-    target.map_or((None, 0), |target| (Some(target.action), target.after))
+    let within = |target: &Target| match reach {
+        Reach::All => true,
+        Reach::User(user) => state.user_of(target.action) == Some(user),
+    };
+    target.filter(within).map_or((None, 0), |target| (Some(target.action), target.after))
 }
 
 fn oldest_running(state: &AgentState) -> Option<u64> {

@@ -66,6 +66,8 @@ pub struct Task {
     /// user, system, self or delegation.
     pub source: String,
     pub created: Timestamp,
+    /// Of a hook: it fires for whatever happens to the agent.
+    pub shared: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,6 +132,7 @@ impl Tasks {
         }
         let Some(task) = self.open.get_mut(&id) else { return };
         task.status = status;
+        task.shared = changed.shared.unwrap_or(task.shared);
         if let (What::Time { next, .. }, Ok(at)) = (&mut task.what, changed.next_at.parse()) {
             *next = Some((at, changed.occurrence));
         }
@@ -172,6 +175,11 @@ impl Tasks {
         hooks.into_iter()
     }
 
+    /// Those of them that fire for what concerns this user.
+    pub fn hooks_of<'a>(&'a self, trigger: &'a str, user: &'a str) -> impl Iterator<Item = &'a Task> {
+        self.hooks(trigger).filter(move |task| task.concerns(Some(user)))
+    }
+
     /// What ends the agent's day.
     pub fn day_end(&self) -> Option<&Task> {
         self.open.values().find(|task| task.is_of_system() && matches!(task.what, What::Time { .. }))
@@ -198,6 +206,12 @@ impl Tasks {
 }
 
 impl Task {
+    /// Whether it fires for what concerns this user, or came from outside. A hook is its user's, and sees what is theirs,
+    /// unless an administrator shared it.
+    pub fn concerns(&self, user: Option<&str>) -> bool {
+        self.shared || user.is_none_or(|user| self.user == user)
+    }
+
     /// Whether it is the agent's own, such as the end of its day, and nobody's to change.
     pub fn is_of_system(&self) -> bool {
         self.source == TaskSource::System.as_str()
@@ -222,6 +236,7 @@ impl Task {
             user: task.user.clone(),
             source: task.source.clone(),
             created: at,
+            shared: false,
         })
     }
 

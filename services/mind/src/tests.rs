@@ -54,6 +54,7 @@ fn catalogue() -> Catalogue {
         description: String::new(),
         schema: "{}".into(),
         needs_approval: name == "email.send",
+        needs_approval_with: Vec::new(),
     };
     Catalogue {
         version: "c1".into(),

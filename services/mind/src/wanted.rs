@@ -13,12 +13,15 @@ impl AgentState {
         self.due(input).is_some() || self.triggered(input).next().is_some()
     }
 
-    /// What happened at this input that tasks wait for, unless it is clear that their conditions do not hold.
+    /// What happened at this input that tasks wait for and that concerns their users, unless it is clear that their conditions do not hold.
     pub(super) fn triggered(&self, input: u64) -> impl Iterator<Item = (&Task, &Trigger)> {
         let at_input = self.tasks.triggered.iter().filter(move |trigger| trigger.input == input);
         let of_tasks = at_input.filter_map(|trigger| Some((self.tasks.open.get(&trigger.task)?, trigger)));
         of_tasks.filter(|(task, trigger)| match &task.what {
-            What::Hook { condition, .. } => conditions::judge(condition, &trigger.data) != Verdict::DoesNot,
+            What::Hook { condition, .. } => {
+                task.concerns(trigger.user.as_deref())
+                    && conditions::judge(condition, &trigger.data) != Verdict::DoesNot
+            }
             What::Time { .. } => true,
         })
     }

@@ -1,7 +1,7 @@
 //! What this service can do, as agents are told.
 
 use kairo_core::ids;
-use kairo_proto::v1::{ProcessCapabilities, ToolSpec};
+use kairo_proto::v1::{ProcessCapabilities, ToolArgument, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -12,6 +12,8 @@ use crate::{
 
 /// How long it may take to start a process where there is room for it, in milliseconds.
 const START_MS: u64 = 10_000;
+/// The argument that names the program.
+const PROGRAM: &str = "program";
 
 /// The tools on offer: none when no program may run. Equal ones have equal versions.
 pub fn capabilities(policy: &Policy, limits: &Limits) -> ProcessCapabilities {
@@ -41,6 +43,7 @@ fn process_run(policy: &Policy, limits: &Limits) -> ToolSpec {
         timeout_ms: limits.time_ms().saturating_add(limits.grace_ms),
         executor: EXECUTOR.to_owned(),
         needs_approval: false,
+        needs_approval_with: with_consent(policy),
     }
 }
 
@@ -64,11 +67,22 @@ fn process_spawn(policy: &Policy, limits: &Limits) -> ToolSpec {
         timeout_ms: START_MS,
         executor: EXECUTOR.to_owned(),
         needs_approval: false,
+        needs_approval_with: with_consent(policy),
     }
 }
 
+/// The calls that a human must consent to.
+fn with_consent(policy: &Policy) -> Vec<ToolArgument> {
+    let needing = policy.programs.iter().filter(|(_, program)| program.needs_consent());
+    needing.map(|(name, _)| ToolArgument { name: PROGRAM.to_owned(), value: name.clone() }).collect()
+}
+
 fn programs(policy: &Policy) -> String {
-    let names: Vec<&str> = policy.programs.keys().map(String::as_str).collect();
+    let named = policy.programs.iter().map(|(name, program)| match program.needs_consent() {
+        true => format!("{name} (the user is asked first)"),
+        false => name.clone(),
+    });
+    let names: Vec<String> = named.collect();
     format!(
         "Programs: {}. There is no shell: every argument reaches the program as it is, without quoting, globs, \
          variables, pipes or redirection.",
@@ -80,7 +94,7 @@ fn programs(policy: &Policy) -> String {
 fn schema(policy: &Policy, limits: &Limits, more: Value) -> String {
     let names: Vec<&str> = policy.programs.keys().map(String::as_str).collect();
     let common = json!({
-        "program": {"type": "string", "enum": names, "description": "The program to run."},
+        PROGRAM: {"type": "string", "enum": names, "description": "The program to run."},
         "args": {
             "type": "array",
             "items": {"type": "string"},
@@ -128,6 +142,22 @@ mod tests {
         assert_ne!(echo, version(&["echo", "ls"], &Limits::default()));
         assert_ne!(echo, version(&["echo"], &Limits { time_s: 1, ..Limits::default() }));
         assert_ne!(echo, version(&[], &Limits::default()));
+    }
+
+    #[test]
+    fn what_needs_consent_is_said_to_whoever_asks_for_it_and_to_the_model() {
+        let mut policy = policy(&["echo"]);
+        let free = capabilities(&policy, &Limits::default());
+        assert!(free.tools.iter().all(|tool| tool.needs_approval_with.is_empty()));
+        let python = json!({"path": "/usr/bin/python3", "consent": true});
+        policy.programs.insert("python3".to_owned(), serde_json::from_value(python).unwrap());
+        let asking = capabilities(&policy, &Limits::default());
+        for tool in &asking.tools {
+            let python = ToolArgument { name: "program".to_owned(), value: "python3".to_owned() };
+            assert_eq!((tool.needs_approval, &tool.needs_approval_with), (false, &vec![python]));
+            assert!(tool.description.contains("echo, python3 (the user is asked first)"), "{}", tool.description);
+        }
+        assert_ne!(free.version, asking.version);
     }
 
     #[test]

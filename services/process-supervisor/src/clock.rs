@@ -4,7 +4,9 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use nix::sys::signal::{SigEvent, SigevNotify, Signal};
 use nix::sys::time::TimeSpec;
+use nix::sys::timer::Timer;
 use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::{ClockId, clock_gettime};
 
@@ -17,23 +19,35 @@ pub fn now() -> Duration {
 }
 
 /// Something to poll that becomes readable at a time of this clock; at once when the machine wakes after it.
-pub struct Alarm(TimerFd);
+///
+/// Whoever is stopped (SIGSTOP) at that time polls nothing, so the kernel also sends this process a signal that makes
+/// it go on. To one that was not stopped it means nothing.
+pub struct Alarm {
+    readable: TimerFd,
+    going_on: Timer,
+}
 
 impl Alarm {
     pub fn new() -> nix::Result<Self> {
-        TimerFd::new(timerfd::ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK).map(Self)
+        let flags = TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK;
+        let go_on = SigEvent::new(SigevNotify::SigevSignal { signal: Signal::SIGCONT, si_value: 0 });
+        Ok(Self {
+            readable: TimerFd::new(timerfd::ClockId::CLOCK_BOOTTIME, flags)?,
+            going_on: Timer::new(ClockId::CLOCK_BOOTTIME, go_on)?,
+        })
     }
 
     /// Instead of any time set before.
-    pub fn set(&self, at: Duration) -> nix::Result<()> {
+    pub fn set(&mut self, at: Duration) -> nix::Result<()> {
         // A time of zero would turn it off.
-        let at = TimeSpec::from_duration(at.max(Duration::from_nanos(1)));
-        self.0.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+        let at = Expiration::OneShot(TimeSpec::from_duration(at.max(Duration::from_nanos(1))));
+        self.readable.set(at, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
+        self.going_on.set(at, TimerSetTimeFlags::TFD_TIMER_ABSTIME)
     }
 }
 
 impl AsFd for Alarm {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.readable.as_fd()
     }
 }

@@ -25,8 +25,8 @@ service_config! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SupervisorConfig {
-    /// The programs agents may run, by the name they use: an absolute path, or a table of `path` and `args` that
-    /// always come first. Default none, which removes the tool.
+    /// The programs agents may run, by the name they use: an absolute path, or a table of `path`, `args` that always
+    /// come first, and `consent`, whether a human must consent to each run. Default none, which removes the tool.
     pub programs: BTreeMap<String, Program>,
     /// The whole environment of every process. Default `PATH=/usr/bin:/bin` and `LANG=C.UTF-8`.
     pub env: BTreeMap<String, String>,
@@ -35,7 +35,8 @@ pub struct SupervisorConfig {
     pub work_dir: PathBuf,
     /// Whether output goes out on `kairo.live` as it appears; the end of it is kept in any case. Default true.
     pub live_output: bool,
-    /// Which files processes may open, enforced by the kernel (Landlock). Default off.
+    /// Which files processes may open and which TCP ports they may use, enforced by the kernel (Landlock). Default
+    /// as much as the kernel offers.
     pub landlock: Landlock,
     /// The limits of every process.
     pub limits: Limits,
@@ -100,11 +101,13 @@ mod tests {
     #[test]
     fn what_was_read_comes_out_again() {
         let given = json!({
-            "programs": {"echo": "/bin/echo", "lint": {"path": "/usr/bin/python3", "args": ["-I"]}},
+            "programs": {"echo": "/bin/echo", "lint": {"path": "/usr/bin/python3", "args": ["-I"], "consent": true}},
             "env": {},
             "work_dir": "/srv/work",
             "live_output": false,
-            "landlock": {"mode": "required", "read": ["/usr"], "write": ["/srv/shared"]},
+            "landlock": {
+                "mode": "required", "read": ["/usr"], "write": ["/srv/shared"], "connect": [443], "listen": [8080],
+            },
             "limits": serde_json::to_value(Limits::default()).unwrap(),
         });
         assert_eq!(serde_json::to_value(parse(given.clone()).unwrap()).unwrap(), given);

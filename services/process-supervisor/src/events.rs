@@ -131,6 +131,7 @@ pub fn spawned(asked: &Asked, decision_sequence: u64, supervisor: &str, pid: u32
         background: asked.background(),
         decision_sequence,
         tool: asked.tool.clone(),
+        user: asked.user.clone(),
     }
 }
 
@@ -165,6 +166,7 @@ pub fn exited(asked: &Asked, decision_sequence: u64, supervisor: &str, program: 
         background: asked.background(),
         program,
         tool: asked.tool.clone(),
+        user: asked.user.clone(),
         ..Default::default()
     };
     let unseen = |outcome: &str, reason| ProcessExited {
@@ -179,7 +181,7 @@ pub fn exited(asked: &Asked, decision_sequence: u64, supervisor: &str, program: 
         End::Lost { reason } => unseen("supervisor_lost", reason),
         End::Withdrawn => unseen("canceled", format!("it was stopped {ON_REQUEST} before its program ran")),
         End::Seen { exit, tails, on_request } => ProcessExited {
-            outcome: exit.outcome.as_str().to_owned(),
+            outcome: exit.outcome.word().text(),
             code: match exit.outcome {
                 Outcome::Exited { code } => Some(code),
                 _ => None,
@@ -232,6 +234,7 @@ mod tests {
 
     fn asked(tool: &str) -> Asked {
         Asked {
+            user: None,
             action: Uuid::from_u128(1),
             tool: tool.to_owned(),
             arguments: String::new(),
@@ -275,7 +278,7 @@ mod tests {
     fn whatever_was_not_the_process_s_own_end_has_a_reason() {
         for outcome in [Outcome::TimedOut, Outcome::Canceled, Outcome::SupervisorLost] {
             let exited = seen(outcome.clone(), false);
-            assert_eq!(exited.outcome, outcome.as_str());
+            assert_eq!(exited.outcome_word(), outcome.word());
             assert!(!exited.reason.is_empty(), "{outcome:?}");
         }
         let lost = ended(End::lost_with("s-1"));

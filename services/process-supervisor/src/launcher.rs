@@ -28,7 +28,7 @@ use tokio::{
 
 use self::orphans::{Known, Orphans};
 pub use self::workplace::WorkplaceError;
-use crate::{clock, guarded::GuardedError};
+use crate::{clock, confinement::Enforced, guarded::GuardedError};
 
 /// Starts guards.
 pub trait Launch: Debug + Send + Sync {
@@ -40,6 +40,9 @@ pub trait Launch: Debug + Send + Sync {
     /// # Errors
     /// When there is none; nothing of it is left then.
     fn start(&self) -> Result<Launched, GuardedError>;
+
+    /// What the machine can keep programs from.
+    fn enforced(&self) -> Enforced;
 
     /// The clock by which supervisor and guards tell how old a beat is.
     fn now(&self) -> Duration;
@@ -100,7 +103,8 @@ impl Launch for Launcher {
         let start = |source| GuardedError::Start { program: self.program.display().to_string(), source };
         // Never `kill_on_drop`: it is the guard that kills, and it does so when the pipe closes.
         let mut command = Command::new(&self.program);
-        command.arg0(env!("CARGO_PKG_NAME")).arg("guard").stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Nor is anything of our environment its business: the token of NATS stands there.
+        command.arg0(env!("CARGO_PKG_NAME")).arg("guard").env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
         let (mut guard, known) = self.orphans.start(&mut command).map_err(start)?;
         let commands = guard.stdin.take().ok_or(GuardedError::Lost)?;
         let reports = guard.stdout.take().ok_or(GuardedError::Lost)?;
@@ -110,6 +114,10 @@ impl Launch for Launcher {
             reports: Box::new(reports),
             clear_up: Box::new(move |lost| clear_up(guard, known, orphans, lost).boxed()),
         })
+    }
+
+    fn enforced(&self) -> Enforced {
+        Enforced::by_this_kernel()
     }
 
     fn now(&self) -> Duration {

@@ -7,7 +7,8 @@
 //! ack wait: before the two thirds. So the lease is about this process being alive and nothing else, and beats come
 //! from a plain timer that a frozen process cannot run.
 //!
-//! Supervisor, guard and program may all be frozen, as when the machine sleeps: then nobody kills in time. Each beat says
+//! Supervisor, guard and program may all stand still. If they were stopped by signals, the kernel wakes the guard at the end
+//! of the lease, so that it kills in time all the same. If the machine sleeps nobody kills in time. Each beat says
 //! when it was made, by a clock that goes on meanwhile ([`crate::clock`]), and a lease that had lapsed is not renewed. So
 //! the first thing that a guard does when it is back is to kill, whatever the supervisor has said since it is back; and
 //! the end that the supervisor then finds in the ledger stands.

@@ -2,7 +2,8 @@
 //! its supervisor.
 //!
 //! An invoke comes in ([`supervisor`]); the pure part ([`plan`]) says for each action whether its process may begin. A
-//! request is checked against the [`policy`] and the [`limits`], which makes it a [`protocol::Spec`]. [`guarded`] hands
+//! request is checked against the [`policy`] and the [`limits`], which makes it a [`protocol::Spec`]; what the kernel can
+//! keep programs from says [`confinement`]. [`guarded`] hands
 //! that to a [`guard`], a process of its own made from the same binary ([`launcher`]), which gets the program as far as a gate and
 //! holds it there. The supervisor records that the process exists ([`ledgers`]) and only then opens the gate
 //! ([`running`]). From there on the guard passes on what the program writes and sees to it that program and descendants
@@ -15,6 +16,7 @@ mod account;
 mod capabilities;
 pub mod clock;
 pub mod config;
+pub mod confinement;
 mod control;
 mod events;
 pub mod guard;
@@ -78,6 +80,12 @@ pub async fn run_with(config: Config, context: Context, launcher: Arc<dyn Launch
     let config = config.process_supervisor;
     check_room(config.limits.concurrent, bus.limits.concurrency)?;
     let capabilities = capabilities::capabilities(&config.policy(), &config.limits);
+    if !config.programs.is_empty() {
+        for shortcoming in launcher.enforced().shortcomings(config.landlock.mode) {
+            tracing::warn!("{shortcoming}");
+            readiness.note(shortcoming);
+        }
+    }
     let guards = Arc::new(Guards::by(launcher).hosted_by(&bus));
     let contact = Contact::new(&bus);
     let _lease = lease::Lease::keep(&bus, guards.clone(), contact.clone());

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use kairo_core::{service, subjects::Service};
+use kairo_core::{closed, service, subjects::Service};
 use kairo_process_supervisor::guard;
 
 fn main() -> ExitCode {
@@ -8,9 +8,10 @@ fn main() -> ExitCode {
     // the service is set up: a guard has no threads, no runtime and no configuration.
     let role = std::env::args_os().nth(1);
     let played = match role.as_ref().and_then(|role| role.to_str()) {
-        Some("guard") => guard::run().map_err(|error| error.to_string()),
+        Some("guard") => closed::close().map_err(|error| error.to_string()).and_then(|()| guarding()),
+        // It becomes the program, and is told nothing that is not the program's.
         Some("launch") => guard::launch::run().map_err(|error| error.to_string()),
-        _ => return serve(),
+        _ => return service::main(Service::ProcessSupervisor, kairo_process_supervisor::run),
     };
     match played {
         Ok(()) => ExitCode::SUCCESS,
@@ -21,12 +22,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// The service itself. The programs it runs may have its user, and none of them shall read its memory or its
-/// environment, where secrets are.
-fn serve() -> ExitCode {
-    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
-        eprintln!("kairo-process-supervisor: cannot close itself to the programs it runs: {error}");
-        return ExitCode::FAILURE;
-    }
-    service::main(Service::ProcessSupervisor, kairo_process_supervisor::run)
+fn guarding() -> Result<(), String> {
+    guard::run().map_err(|error| error.to_string())
 }

@@ -23,6 +23,8 @@ pub struct Asked {
     /// A JSON object, as text.
     pub arguments: String,
     pub thread_id: String,
+    /// On whose behalf; none where it does not say.
+    pub user: Option<String>,
     /// The agent's oldest running process stands in the log above this; 0 where that is not known.
     pub others_after: u64,
 }
@@ -64,6 +66,7 @@ pub fn asked(invoke: &ToolInvoke) -> Vec<Asked> {
             tool: invocation.tool.clone(),
             arguments: invocation.arguments.clone(),
             thread_id: invocation.thread_id.clone(),
+            user: invocation.user.clone(),
             others_after: invocation.target_after,
         })
     };

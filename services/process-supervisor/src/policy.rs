@@ -18,43 +18,50 @@ pub struct Policy {
     pub programs: BTreeMap<String, Program>,
     /// The whole environment of every process.
     pub env: BTreeMap<String, String>,
-    /// Which files they may open.
+    /// What they may reach.
     pub landlock: Landlock,
 }
 
-/// A program that may run: `"/bin/echo"`, or a table with arguments that always come first.
+/// A program that may run: `"/bin/echo"`, or a table that says more of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "expected the path of a program, or a table of its path and args")]
+#[serde(untagged, expecting = "expected the path of a program, or a table of its path, args and consent")]
 pub enum Program {
     /// Absolute.
     Path(PathBuf),
-    WithArguments(ProgramWithArguments),
+    Described(DescribedProgram),
 }
 
-/// A program with arguments that an agent cannot change.
+/// A program with arguments that an agent cannot change, and whether a human must consent to each run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ProgramWithArguments {
+pub struct DescribedProgram {
     /// Absolute.
     pub path: PathBuf,
     /// Put before the arguments of every request. Default none.
     #[serde(default)]
     pub args: Vec<String>,
+    /// Whether a human must consent to each run: for what can do anything, such as an interpreter. Default no.
+    #[serde(default)]
+    pub consent: bool,
 }
 
 impl Program {
     pub fn path(&self) -> &Path {
         match self {
             Program::Path(path) => path,
-            Program::WithArguments(program) => &program.path,
+            Program::Described(program) => &program.path,
         }
     }
 
     pub fn args(&self) -> &[String] {
         match self {
             Program::Path(_) => &[],
-            Program::WithArguments(program) => &program.args,
+            Program::Described(program) => &program.args,
         }
+    }
+
+    pub fn needs_consent(&self) -> bool {
+        matches!(self, Program::Described(program) if program.consent)
     }
 }
 
@@ -254,9 +261,9 @@ mod tests {
     #[test]
     fn input_is_a_matter_of_the_request_and_files_of_the_configuration() {
         let spec = admit(json!({"program": "echo"})).expect("allowed");
-        assert_eq!((spec.stdin, spec.access), (false, None));
+        assert_eq!((spec.stdin, spec.access), (false, Landlock::default().access()));
 
-        let landlock = Landlock { mode: Mode::Required, read: Vec::new(), write: vec!["/srv".into()] };
+        let landlock = Landlock { mode: Mode::Required, write: vec!["/srv".into()], ..Landlock::default() };
         let policy = Policy { landlock, ..policy() };
         let request = request(json!({"program": "echo", "stdin": true}));
         let limits = Limits { stdin_bytes: 7, ..Limits::default() };

@@ -185,6 +185,18 @@ mod tests {
     }
 
     #[test]
+    fn fuzz_progress_lines() {
+        kairo_fuzz::Corpus::named("progress").one_in(10).fuzz_text(|text| {
+            let whole = read(&[text]);
+            let in_pieces: Vec<String> = text.chars().map(String::from).collect();
+            assert_eq!(read(&in_pieces.iter().map(String::as_str).collect::<Vec<_>>()), whole);
+            for progress in whole.1 {
+                assert!(progress.fraction.is_none_or(|fraction| (0.0..=1.0).contains(&fraction)), "{progress:?}");
+            }
+        });
+    }
+
+    #[test]
     fn how_far_is_a_percentage_a_count_or_unknown() {
         assert_eq!(fraction_of("::progress 42%"), Some(0.42));
         assert_eq!(fraction_of("::progress 42.5% half of it, nearly"), Some(0.425));

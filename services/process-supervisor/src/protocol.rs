@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kairo_proto::words::ProcessOutcome;
 use serde::{Deserialize, Serialize};
 
 /// The longest line of either direction in bytes. A line that is longer breaks the connection.
@@ -26,24 +27,28 @@ pub struct Spec {
     pub env: BTreeMap<String, String>,
     /// Whether standard input is a pipe that [`Command::Write`] writes to; else it is empty.
     pub stdin: bool,
-    /// Which files the program may open; all that its user may when there is none.
+    /// What the program may reach; all that its user may when there is none.
     pub access: Option<Access>,
     pub bounds: Bounds,
     /// Without a beat for this long, by [`crate::clock`], the supervisor counts as lost and everything is killed.
     pub lease_ms: u64,
 }
 
-/// The files a program may open, besides its working folder and its own executable. What does not
-/// exist is passed over.
+/// The files a program may open, besides its working folder and its own executable, and the TCP ports it may use. Files
+/// that do not exist are passed over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
-    /// Whether the program is not run at all when the kernel cannot enforce this.
+    /// Whether the program is not run at all when the kernel cannot enforce what is said of files.
     pub required: bool,
     /// May be read and executed, with all that is beneath.
     pub read: Vec<PathBuf>,
     /// May be written too, with all that is beneath.
     pub write: Vec<PathBuf>,
+    /// TCP ports, on any machine, that it may connect to.
+    pub connect: Vec<u16>,
+    /// TCP ports that it may take.
+    pub listen: Vec<u16>,
 }
 
 /// The limits of one process.
@@ -182,15 +187,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The name used in events.
-    pub fn as_str(&self) -> &'static str {
+    /// As events say it.
+    pub fn word(&self) -> ProcessOutcome {
         match self {
-            Outcome::Exited { .. } => "exited",
-            Outcome::Signaled { .. } => "signaled",
-            Outcome::TimedOut => "timed_out",
-            Outcome::Canceled => "canceled",
-            Outcome::SpawnFailed { .. } => "spawn_failed",
-            Outcome::SupervisorLost => "supervisor_lost",
+            Outcome::Exited { .. } => ProcessOutcome::Exited,
+            Outcome::Signaled { .. } => ProcessOutcome::Signaled,
+            Outcome::TimedOut => ProcessOutcome::TimedOut,
+            Outcome::Canceled => ProcessOutcome::Canceled,
+            Outcome::SpawnFailed { .. } => ProcessOutcome::SpawnFailed,
+            Outcome::SupervisorLost => ProcessOutcome::SupervisorLost,
         }
     }
 }

@@ -9,6 +9,7 @@ use kairo_core::{
     subjects::{PROCESS_CANCELED, Service, control_of},
 };
 use kairo_proto::v1::{self, ProcessAnswer, ProcessExited, ProcessRequest, ProcessState, process_request::Ask};
+use kairo_proto::words::ProcessAnswered;
 use prost::Message;
 use serde::{Deserialize, de::value::StrDeserializer};
 use uuid::Uuid;
@@ -189,20 +190,20 @@ fn ended(end: ProcessExited) -> ProcessState {
 }
 
 fn done(state: ProcessState) -> ProcessAnswer {
-    ProcessAnswer { outcome: "done".to_owned(), reason: String::new(), state: Some(state) }
+    ProcessAnswer { outcome: ProcessAnswered::Done.text(), reason: String::new(), state: Some(state) }
 }
 
 pub fn refused(reason: &str) -> ProcessAnswer {
-    ProcessAnswer { outcome: "refused".to_owned(), reason: reason.to_owned(), state: None }
+    ProcessAnswer { outcome: ProcessAnswered::Refused.text(), reason: reason.to_owned(), state: None }
 }
 
 fn not_here(reason: &str) -> ProcessAnswer {
-    ProcessAnswer { outcome: "not_here".to_owned(), reason: reason.to_owned(), state: None }
+    ProcessAnswer { outcome: ProcessAnswered::NotHere.text(), reason: reason.to_owned(), state: None }
 }
 
 fn not_begun() -> ProcessAnswer {
     let reason = "nobody had begun it, and now nobody will run it".to_owned();
-    ProcessAnswer { outcome: "not_begun".to_owned(), reason, state: None }
+    ProcessAnswer { outcome: ProcessAnswered::NotBegun.text(), reason, state: None }
 }
 
 fn field(field: &'static str, expected: &'static str, found: &str) -> Malformed {

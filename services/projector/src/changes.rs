@@ -12,6 +12,7 @@ mod usage;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use kairo_proto::words::MessageRole;
 use kairo_read_model::stored::{Json, Key, Text, Time};
 use uuid::Uuid;
 
@@ -164,10 +165,11 @@ pub enum Role {
 impl Role {
     pub fn as_str(self) -> &'static str {
         match self {
-            Role::User => "user",
-            Role::Agent => "agent",
-            Role::Failure => "failure",
+            Role::User => MessageRole::User,
+            Role::Agent => MessageRole::Agent,
+            Role::Failure => MessageRole::Failure,
         }
+        .known_word()
     }
 }
 
@@ -265,6 +267,8 @@ pub struct Verdict {
     pub verdict: Key,
     pub user: Key,
     pub note: Text,
+    /// Who entered it.
+    pub entered_by: Option<Text>,
     pub at: Time,
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use kairo_proto::words::GenerationState;
 use kairo_read_model::{Digests, GENERATIONS_CHANNEL, INDEXES_SQL, POSITION_CHANNEL, TABLES, TABLES_SQL};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Postgres, Transaction, query, query_as, query_scalar, raw_sql};
 use tokio::time::{Instant, sleep};
@@ -99,7 +100,13 @@ pub async fn begin(
         raw_sql(INDEXES_SQL).execute(&mut *transaction).await?;
         show(&mut transaction, place).await?;
     }
-    let entered = enter(&mut transaction, building, if at_once { "live" } else { "filling" }, "").await?;
+    let entered = enter(
+        &mut transaction,
+        building,
+        if at_once { GenerationState::Live.known_word() } else { GenerationState::Filling.known_word() },
+        "",
+    )
+    .await?;
     finish(transaction, entered).await
 }
 
@@ -122,7 +129,7 @@ pub async fn index(connection: &mut PgConnection, building: &Building) -> sqlx::
     raw_sql(INDEXES_SQL).execute(&mut *transaction).await?;
     let analyze = TABLES.map(|table| format!("ANALYZE {table};")).concat();
     raw_sql(AssertSqlSafe(analyze)).execute(&mut *transaction).await?;
-    let entered = enter(&mut transaction, building, "comparing", "").await?;
+    let entered = enter(&mut transaction, building, GenerationState::Comparing.known_word(), "").await?;
     finish(transaction, entered).await
 }
 
@@ -171,12 +178,12 @@ pub async fn swap(
             }
             sleep(LOOK).await;
         }
-        if !enter(&mut transaction, live, "kept", "").await? {
+        if !enter(&mut transaction, live, GenerationState::Kept.known_word(), "").await? {
             transaction.rollback().await?;
             return Ok(false);
         }
     }
-    let entered = enter(&mut transaction, building, "live", "").await?;
+    let entered = enter(&mut transaction, building, GenerationState::Live.known_word(), "").await?;
     show(&mut transaction, &building.place).await?;
     finish(transaction, entered).await
 }

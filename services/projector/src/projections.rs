@@ -22,7 +22,9 @@ use kairo_proto::{
     about::User,
     v1::{AgentDecision, DecidedEvent, decided_event::Event},
 };
-use kairo_read_model::stored::{Key, Text, Time};
+use kairo_read_model::stored::{Json, Key, Text, Time};
+use serde::Serialize;
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::changes::{Changes, Progress};
@@ -89,9 +91,23 @@ fn turn(fact: &Fact, event: &DecidedEvent) -> Uuid {
     Uuid::parse_str(&event.correlation_id).unwrap_or(fact.record.envelope.correlation_id)
 }
 
+/// What is only shown of an event that makes a row: whatever has no column, by the names of the contract.
+fn definition(event: &impl Serialize, columns: &[&str]) -> Json {
+    let mut definition = serde_json::to_value(event).unwrap_or_default();
+    if let Value::Object(fields) = &mut definition {
+        fields.retain(|field, _| !columns.contains(&field.as_str()));
+    }
+    Json::of(&definition)
+}
+
 /// None for an empty text.
 fn some_text(text: &str) -> Option<Text> {
     (!text.is_empty()).then(|| text.into())
+}
+
+/// Who entered it, as clients are shown it.
+fn entered_by(fact: &Fact) -> Option<Text> {
+    fact.record.envelope.entered_by.as_ref().map(|by| by.to_string().as_str().into())
 }
 
 /// At most so many bytes of a text, saying so when it was cut.

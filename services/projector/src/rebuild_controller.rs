@@ -7,6 +7,7 @@ use kairo_core::{
     bus::{Bus, consume::backoff},
     subjects::EVENTS_STREAM,
 };
+use kairo_proto::words::GenerationState;
 use kairo_read_model::{Digests, ENTER, READ_MODEL, digests};
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use tokio::{
@@ -96,7 +97,7 @@ impl Term<'_> {
         if !buildings.iter().any(|building| State::parse(&building.state).is_some_and(State::is_wanted)) {
             return self.ask().await;
         }
-        let live = buildings.iter().find(|building| building.state == "live");
+        let live = buildings.iter().find(|building| building.state == GenerationState::Live.known_word());
         let mut done = false;
         for building in &buildings {
             done |= self.advance(building, live).await?;
@@ -114,7 +115,10 @@ impl Term<'_> {
             if failed > 0 {
                 return Ok(false);
             }
-            let entered = query_as(ENTER).bind(READ_MODEL.name).bind(READ_MODEL.version).bind("asked");
+            let entered = query_as(ENTER)
+                .bind(READ_MODEL.name)
+                .bind(READ_MODEL.version)
+                .bind(GenerationState::Asked.known_word());
             let entered: Option<(i64, String)> = entered.fetch_optional(connection).await?;
             Ok(entered.is_some())
         };
@@ -186,7 +190,9 @@ impl Term<'_> {
             Step::Index => generation::index(connection, building).await,
             Step::Measure => return self.measure(building, live).await,
             Step::Compare => return self.compare(building).await,
-            Step::Accept(reason) => generation::follow(connection, building, "ready", &reason).await,
+            Step::Accept(reason) => {
+                generation::follow(connection, building, GenerationState::Ready.known_word(), &reason).await
+            }
             Step::Swap => {
                 let patience = SWAP.min(projector.session_timeout() / 2);
                 generation::swap(connection, building, live, foreign, patience).await
@@ -204,7 +210,8 @@ impl Term<'_> {
             let reason = format!("holds {held} of the {stored} messages of the log up to {}", building.target);
             return self.fail(building, &reason).await;
         }
-        let entered = generation::enter(&mut self.connection, building, "indexing", "").await;
+        let entered =
+            generation::enter(&mut self.connection, building, GenerationState::Indexing.known_word(), "").await;
         Ok(entered.map_err(SessionError::from)?)
     }
 
@@ -227,10 +234,13 @@ impl Term<'_> {
         }
         let differing = live.differing(&own);
         let (state, reason) = match differing.is_empty() {
-            true => ("ready", String::new()),
-            false => ("differing", format!("differs from generation {} in {}", live.generation, differing.join(", "))),
+            true => (GenerationState::Ready.known_word(), String::new()),
+            false => (
+                GenerationState::Differing.known_word(),
+                format!("differs from generation {} in {}", live.generation, differing.join(", ")),
+            ),
         };
-        if state == "differing" {
+        if state == GenerationState::Differing.known_word() {
             tracing::warn!(generation = building.generation, reason, "it is not swapped in");
         }
         let followed = generation::follow(&mut self.connection, building, state, &reason).await;
@@ -239,7 +249,8 @@ impl Term<'_> {
 
     async fn fail(&mut self, building: &Building, reason: &str) -> Result<bool, Interrupted> {
         tracing::error!(generation = building.generation, reason, "it cannot be built");
-        let failed = generation::enter(&mut self.connection, building, "failed", reason).await;
+        let failed =
+            generation::enter(&mut self.connection, building, GenerationState::Failed.known_word(), reason).await;
         Ok(failed.map_err(SessionError::Failed)?)
     }
 

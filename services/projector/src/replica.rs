@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use kairo_core::bus::{Bus, consume::backoff};
+use kairo_proto::words::GenerationState;
 use kairo_read_model::{GENERATIONS_CHANNEL, READ_MODEL, ReadError, migrate};
 use sqlx::{
     FromRow,
@@ -104,7 +105,7 @@ impl Replica {
             self.has_steward = true;
         }
         self.workers.retain(|_, worker| !worker.is_finished());
-        let live = registered.iter().find(|registered| registered.state == "live");
+        let live = registered.iter().find(|registered| registered.state == GenerationState::Live.known_word());
         self.health.live(live.map(|live| live.generation));
         for Registered { generation, place, state } in registered {
             let wanted = State::parse(&state).is_some_and(State::is_followed);

@@ -1,6 +1,8 @@
 //! What is to be done next about a generation. Pure: what the registry says in, one step out, so that whoever comes
 //! after a crash goes on with the same step.
 
+use kairo_proto::words::GenerationState;
+
 use crate::partition_progress::Place;
 
 /// As the registry names them; see its migration for what they mean.
@@ -21,18 +23,18 @@ pub enum State {
 impl State {
     /// None for what a newer version may have written.
     pub fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "asked" => Self::Asked,
-            "filling" => Self::Filling,
-            "indexing" => Self::Indexing,
-            "comparing" => Self::Comparing,
-            "differing" => Self::Differing,
-            "ready" => Self::Ready,
-            "live" => Self::Live,
-            "kept" => Self::Kept,
-            "failed" => Self::Failed,
-            "dropping" => Self::Dropping,
-            _ => return None,
+        Some(match GenerationState::from(name) {
+            GenerationState::Asked => Self::Asked,
+            GenerationState::Filling => Self::Filling,
+            GenerationState::Indexing => Self::Indexing,
+            GenerationState::Comparing => Self::Comparing,
+            GenerationState::Differing => Self::Differing,
+            GenerationState::Ready => Self::Ready,
+            GenerationState::Live => Self::Live,
+            GenerationState::Kept => Self::Kept,
+            GenerationState::Failed => Self::Failed,
+            GenerationState::Dropping => Self::Dropping,
+            GenerationState::Unknown(_) => return None,
         })
     }
 

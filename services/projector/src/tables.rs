@@ -1,6 +1,9 @@
 //! Writing rows: one statement a table and kind of change, however many rows. What may be told twice in the log is
 //! written once.
 
+#[macro_use]
+mod columns;
+
 mod actions;
 mod agents;
 mod chains;
@@ -65,19 +68,3 @@ pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     consent::choose(connection, &changes.choices).await?;
     consent::settle(connection, &changes.settled).await
 }
-
-/// Writes many rows by one statement, which is not asked for none: each of its parameters is a column of them.
-macro_rules! write_rows {
-    ($connection:expr, $rows:expr, $statement:literal, |$row:pat_param| ($($column:expr),+ $(,)?) $(,)?) => {{
-        // Each column is made from its own part of a row.
-        #[allow(unused_variables)]
-        let written = if $rows.is_empty() {
-            Ok(())
-        } else {
-            let write = sqlx::query!($statement, $($rows.iter().map(|$row| $column).collect::<Vec<_>>() as _),+);
-            write.execute($connection).await.map(|_| ())
-        };
-        written
-    }};
-}
-use write_rows;

@@ -6,6 +6,7 @@ CREATE INDEX events_of_chain ON events (correlation_id, sequence, position);
 CREATE INDEX events_by_time ON events (ts);
 CREATE INDEX threads_by_age ON threads (agent, last_sequence);
 CREATE INDEX messages_sent ON messages (user_id, message_id) WHERE role = 'user' AND sequence IS NOT NULL;
+CREATE INDEX messages_by_part ON messages USING gin (parts jsonb_path_ops) WHERE parts <> '[]';
 CREATE INDEX messages_of_agent ON messages (agent, sequence, position) WHERE sequence IS NOT NULL;
 CREATE INDEX actions_in_flight ON actions (agent, sequence) WHERE ended_at IS NULL;
 CREATE INDEX processes_running ON processes (agent) WHERE ended_at IS NULL;

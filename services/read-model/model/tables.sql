@@ -1,6 +1,8 @@
 -- The rows of one generation, in its schema. Everything here follows from the log and can be made again from it; times
 -- are those of the events. Whoever changes what rows there are raises READ_MODEL.version.
 -- An index stands here if rows are written by it, and else in indexes.sql.
+-- What is filtered, joined or sorted by is a column. A column `definition` holds whatever else the event says that made the
+-- row, by the names of the contract: a field that is added to the event and to the row needs no edit here.
 
 -- The log as it stands, for all that is shown of it.
 CREATE TABLE log (
@@ -140,6 +142,7 @@ CREATE TABLE actions (
     verdict             text CHECK (verdict IN ('happened', 'did_not_happen')),
     resolved_by         text,
     resolution_note     text,
+    resolution_entered_by text,
     resolved_at         timestamptz
 );
 
@@ -181,30 +184,28 @@ CREATE TABLE processes (
 );
 
 CREATE TABLE memories (
-    agent            text NOT NULL,
+    agent      text NOT NULL,
     -- The same memory again replaces what it said.
-    memory_id        uuid NOT NULL,
+    memory_id  uuid NOT NULL,
     -- The event that says it, and where in the log it stands.
-    event_id         uuid NOT NULL,
-    sequence         bigint NOT NULL,
-    position         integer NOT NULL,
-    updated_at       timestamptz NOT NULL,
-    thread_id        text,
+    event_id   uuid NOT NULL,
+    sequence   bigint NOT NULL,
+    position   integer NOT NULL,
+    updated_at timestamptz NOT NULL,
+    thread_id  text,
     -- Whom it was written for; none for all.
-    user_id          text,
-    kind             text NOT NULL,
-    subject          text NOT NULL,
-    content          text NOT NULL,
-    keywords         text[] NOT NULL,
+    user_id    text,
+    kind       text NOT NULL,
+    subject    text NOT NULL,
+    content    text NOT NULL,
     -- The day it is about, in the agent's time zone.
-    day              date,
-    source_event_ids text[] NOT NULL,
-    -- [{"name": …, "sealed": base64}]: what only the holder of the key can read.
-    secrets          jsonb NOT NULL,
+    day        date,
+    -- What is only shown of it: keywords, the events it came from, and secrets, which only the holder of the key can read.
+    definition jsonb NOT NULL,
     -- Subject and keywords, by which misspelt words are found.
-    named            text NOT NULL,
+    named      text NOT NULL,
     -- The beginning of a long content: an index holds no more than a megabyte of a row.
-    words            tsvector NOT NULL GENERATED ALWAYS AS (
+    words      tsvector NOT NULL GENERATED ALWAYS AS (
         setweight(to_tsvector('simple', translate(named, '@./:_-', '      ')), 'A')
         || setweight(to_tsvector('simple', translate(left(content, 100000), '@./:_-', '      ')), 'B')
     ) STORED,
@@ -277,8 +278,7 @@ CREATE TABLE tasks (
     correlation_id   uuid NOT NULL,
     kind             text NOT NULL,
     title            text NOT NULL,
-    -- What it was made with and is only shown, by the names that the contract has for it: in the words it was asked for,
-    -- when it is due, of a scheduled task.
+    -- What is only shown of it: in the words it was asked for, when it is due, of a scheduled task.
     definition       jsonb NOT NULL,
     -- What it waits for: of a hook.
     trigger          text,
@@ -361,6 +361,7 @@ CREATE TABLE approvals (
     verdict            text CHECK (verdict IN ('approved', 'rejected')),
     decided_by         text,
     note               text,
+    entered_by         text,
     decided_at         timestamptz,
     decided_sequence   bigint,
     -- When its step or its chain ended without it.
@@ -377,24 +378,21 @@ CREATE INDEX approvals_of_chain ON approvals (chain_id) WHERE chain_id IS NOT NU
 
 -- Threads that were suggested to users.
 CREATE TABLE offers (
-    offer_id          uuid PRIMARY KEY,
-    sequence          bigint NOT NULL,
-    position          integer NOT NULL,
-    agent             text NOT NULL,
-    user_id           text NOT NULL,
-    correlation_id    uuid NOT NULL,
-    message_id        text,
-    action            text NOT NULL,
-    -- Where the message goes if it is accepted, and if it is declined.
-    thread_id         text,
-    current_thread_id text,
-    reason            text NOT NULL,
-    summary           text NOT NULL,
-    offered_at        timestamptz NOT NULL,
-    choice            text CHECK (choice IN ('accept', 'decline')),
-    chosen_by         text,
-    chosen_at         timestamptz,
+    offer_id       uuid PRIMARY KEY,
+    sequence       bigint NOT NULL,
+    position       integer NOT NULL,
+    agent          text NOT NULL,
+    user_id        text NOT NULL,
+    correlation_id uuid NOT NULL,
+    -- Where the message goes if it is accepted.
+    thread_id      text,
+    -- What is only shown of it: which message it is about, what is suggested and why.
+    definition     jsonb NOT NULL,
+    offered_at     timestamptz NOT NULL,
+    choice         text CHECK (choice IN ('accept', 'decline')),
+    chosen_by      text,
+    chosen_at      timestamptz,
     -- When the message was put into a thread.
-    settled_at        timestamptz
+    settled_at     timestamptz
 );
 CREATE INDEX offers_of_turn ON offers (correlation_id);

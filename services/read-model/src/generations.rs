@@ -4,6 +4,7 @@
 //! schema (or indexes) of its own, and becomes the live one by one transaction. Everybody asks the live generation of
 //! the version they know, so services of two versions each have theirs.
 
+use kairo_proto::words::GenerationState;
 use serde::Serialize;
 use sqlx::{FromRow, query, query_as, query_scalar};
 
@@ -18,7 +19,7 @@ pub struct Projection {
 }
 
 /// The tables in Postgres.
-pub const READ_MODEL: Projection = Projection { name: "read-model", version: 7 };
+pub const READ_MODEL: Projection = Projection { name: "read-model", version: 8 };
 /// The documents of the search engine.
 pub const SEARCH: Projection = Projection { name: "search", version: 1 };
 /// All of them.
@@ -112,7 +113,8 @@ impl ReadModel {
     /// built already.
     pub async fn rebuild(&self, projection: Projection) -> Result<Option<i64>, ReadError> {
         let mut transaction = self.pool().begin().await?;
-        let entered = query_as(ENTER).bind(projection.name).bind(projection.version).bind("asked");
+        let entered =
+            query_as(ENTER).bind(projection.name).bind(projection.version).bind(GenerationState::Asked.known_word());
         let entered: Option<(i64, String)> = entered.fetch_optional(&mut *transaction).await?;
         query(TELL).bind(POSITION_CHANNEL).execute(&mut *transaction).await?;
         query(TELL).bind(GENERATIONS_CHANNEL).execute(&mut *transaction).await?;

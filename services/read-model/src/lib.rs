@@ -46,7 +46,7 @@ pub use queries::{
     usage::{ModelUsage, UsageBy, UsageKey, UsageQuery},
 };
 pub use snapshot::Snapshot;
-pub use standing::{Standing, UnknownType};
+pub use standing::Standing;
 
 /// Most rows that one query returns.
 pub const MAX_ROWS: u32 = 1_000;

@@ -14,6 +14,7 @@ pub mod history;
 pub mod inbox;
 pub mod memories;
 pub mod message;
+pub mod objects;
 pub mod owners;
 pub mod processes;
 pub mod recent;

@@ -7,6 +7,7 @@ use kairo_core::{
     header_lines::read_headers,
     record::Raw,
 };
+use kairo_proto::words::{EventSource, Modality};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -72,8 +73,8 @@ fn unread(row: &Row) -> EventJson {
     EventJson {
         event_id: row.event_id,
         ts: row.stored.0,
-        source: "internal".to_owned(),
-        modality: "text".to_owned(),
+        source: EventSource::Internal.text(),
+        modality: Modality::Text.text(),
         payload: json!({ "text": format!("an event of the type {}, which this version does not know", row.type_name) }),
         meta: Meta::default(),
         type_name: row.type_name.clone(),
@@ -83,5 +84,6 @@ fn unread(row: &Row) -> EventJson {
         correlation_id: row.correlation_id,
         causation_id: None,
         thread_id: row.thread_id.clone(),
+        entered_by: None,
     }
 }

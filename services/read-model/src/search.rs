@@ -18,14 +18,14 @@ mod words;
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::civil::Date;
-use serde::Serialize;
+use kairo_proto::v1::{SearchFacets, SearchResponse};
 use tokio::time::Instant;
 
 pub use config::SearchConfig;
 pub use document::Kind;
 use meili::{Engine, EngineError};
 
-use crate::{NotFresh, PostgresConfig, ReadError, ReadModel, SEARCH, freshness::Moves, stored::Time};
+use crate::{NotFresh, PostgresConfig, ReadError, ReadModel, SEARCH, freshness::Moves};
 
 /// Most hits of an answer, and most pages of so many.
 pub const MAX_HITS: u32 = 100;
@@ -63,51 +63,10 @@ impl SearchQuery {
     }
 }
 
-/// Something that was found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SearchHit {
-    pub kind: Kind,
-    pub id: String,
-    pub agent: String,
-    pub user: Option<String>,
-    pub title: String,
-    /// A part of the text as HTML, with what was found in `<mark>`.
-    pub snippet: String,
-    #[serde(rename = "type")]
-    pub kind_of: String,
-    pub status: Option<String>,
-    pub updated_at: Time,
-    /// How well it fits, by the measure of the backend; 0 where no words were given.
-    pub score: f64,
-}
-
-/// How many there are of each value.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Facets {
-    pub kind: BTreeMap<String, u64>,
-    pub agent: BTreeMap<String, u64>,
-    #[serde(rename = "type")]
-    pub kind_of: BTreeMap<String, u64>,
-    pub status: BTreeMap<String, u64>,
-}
-
-impl Facets {
-    fn of(mut counts: BTreeMap<String, BTreeMap<String, u64>>) -> Self {
-        let mut take = |facet: &str| counts.remove(facet).unwrap_or_default();
-        Self { kind: take("kind"), agent: take("agent"), kind_of: take("type"), status: take("status") }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SearchAnswer {
-    /// Best first.
-    pub hits: Vec<SearchHit>,
-    /// How many there are in all.
-    pub total: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub facets: Option<Facets>,
-    /// Who answered: `meilisearch` or `postgres`.
-    pub backend: &'static str,
+/// How many there are of each value, by facet.
+fn facets(mut counts: BTreeMap<String, BTreeMap<String, u64>>) -> SearchFacets {
+    let mut take = |facet: &str| counts.remove(facet).unwrap_or_default();
+    SearchFacets { kind: take("kind"), agent: take("agent"), r#type: take("type"), status: take("status") }
 }
 
 /// Answers searches. Clones share their connections.
@@ -130,14 +89,14 @@ impl Search {
         Ok(Self { model, engine, config: config.clone(), moves })
     }
 
-    /// The answer, and the position that it takes account of: at least this sequence, which is waited for no longer
-    /// than `limit`. Asking comes on top.
+    /// The answer, whose position is at least this sequence; that is waited for no longer than `limit`. Asking comes on
+    /// top.
     pub async fn search(
         &self,
         query: &SearchQuery,
         sequence: u64,
         limit: Duration,
-    ) -> Result<(SearchAnswer, u64), NotFresh> {
+    ) -> Result<SearchResponse, NotFresh> {
         let deadline = Instant::now() + limit;
         if let Some(engine) = &self.engine {
             match self.asked(engine, query, sequence, deadline).await {
@@ -152,7 +111,7 @@ impl Search {
             // What is late in the search engine may be in the tables, even if there is no time left to wait.
             _ => self.model.at_least(sequence, deadline.saturating_duration_since(Instant::now())).await?,
         };
-        Ok((snapshot.search(query).await?, snapshot.position()))
+        Ok(snapshot.search(query).await?)
     }
 
     /// Whether there is a search engine.
@@ -172,7 +131,7 @@ impl Search {
         query: &SearchQuery,
         sequence: u64,
         deadline: Instant,
-    ) -> Result<Option<(SearchAnswer, u64)>, ReadError> {
+    ) -> Result<Option<SearchResponse>, ReadError> {
         let mut moves = self.moves.subscribe();
         let (index, position) = loop {
             moves.mark_unchanged();
@@ -185,7 +144,7 @@ impl Search {
             }
         };
         match engine.search(&index, query).await {
-            Ok(answer) => Ok(Some((answer, position))),
+            Ok(answer) => Ok(Some(SearchResponse { position, ..answer })),
             Err(error @ EngineError::Unavailable(_)) => {
                 tracing::debug!(%error, "postgres answers a search");
                 Ok(None)

@@ -2,23 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-use sqlx::{FromRow, query_as, query_scalar};
+use kairo_proto::v1::UnknownTypeRow;
+use sqlx::{query_as, query_scalar};
 
 use crate::{ReadError, ReadModel};
-
-/// Messages of a type that this version does not know, in the live tables.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, FromRow)]
-pub struct UnknownType {
-    /// As its messages name it.
-    #[serde(rename = "type")]
-    #[sqlx(rename = "type")]
-    pub name: String,
-    pub messages: i64,
-    /// Sequences in the log.
-    pub first_sequence: i64,
-    pub last_sequence: i64,
-}
 
 /// What the registry says beside the generations.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,9 +33,17 @@ impl ReadModel {
     }
 
     /// What the live tables count of types that are not known, the most frequent first.
-    pub async fn unknown_types(&self) -> Result<Vec<UnknownType>, ReadError> {
+    pub async fn unknown_types(&self) -> Result<Vec<UnknownTypeRow>, ReadError> {
         let snapshot = self.snapshot().await?;
-        let rows = query_as(UNKNOWN_TYPES).fetch_all(&mut **snapshot.connection().await).await?;
-        Ok(rows)
+        let rows: Vec<(String, i64, i64, i64)> =
+            query_as(UNKNOWN_TYPES).fetch_all(&mut **snapshot.connection().await).await?;
+        let count = |number: i64| u64::try_from(number).unwrap_or(0);
+        let row = |(type_name, messages, first, last)| UnknownTypeRow {
+            r#type: type_name,
+            messages: count(messages),
+            first_sequence: count(first),
+            last_sequence: count(last),
+        };
+        Ok(rows.into_iter().map(row).collect())
     }
 }

@@ -116,7 +116,7 @@ pub struct Time(pub Timestamp);
 
 impl From<Time> for prost_types::Timestamp {
     fn from(time: Time) -> Self {
-        Self { seconds: time.0.as_second(), nanos: time.0.subsec_nanosecond() }
+        kairo_proto::time::message(time.0)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use kairo_core::{
     address::{self, Address},
-    ids,
+    ids::{self, Name},
     subjects::{AGENT_APPROVAL, AGENT_CHOICE, AGENT_COMMAND, AGENT_MESSAGE, Route},
+    threads,
 };
 use kairo_proto::{
     About, Body,
@@ -13,7 +14,7 @@ use kairo_proto::{
 use uuid::Uuid;
 
 /// Something a user said to an agent.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     /// What its sender calls it.
     pub id: String,
@@ -76,6 +77,20 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
         }
         User::Undelivered(_) => return None,
     })
+}
+
+impl Input {
+    /// The same, in the thread of the user's own that its user calls so.
+    pub fn in_own_thread(&self, agent: &Name) -> Self {
+        let mut input = self.clone();
+        if let Body::AgentMessage(told) = &mut input.told
+            && !told.thread_id.is_empty()
+        {
+            told.thread_id = threads::of(agent.as_str(), &told.user, &told.thread_id);
+            input.thread_id.clone_from(&told.thread_id);
+        }
+        input
+    }
 }
 
 fn input(route: &'static Route, id: String, user: &str, named: &str, to: Address, told: impl Into<Body>) -> Input {

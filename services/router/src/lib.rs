@@ -20,7 +20,7 @@ mod shard;
 use std::sync::Arc;
 
 use kairo_core::{
-    bus::consume::consume_raw,
+    bus::{consume::consume_raw, epoch::EpochInForce},
     ownership::member,
     service::{Context, ServiceError},
     subjects::Consumer,
@@ -33,7 +33,7 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
     let shards = Arc::new(shard::Shards {
         bus: bus.clone(),
-        router: routing::Router::new(&bus, &config.router),
+        router: routing::Router::new(&bus, &config.router, EpochInForce::follow(&bus, shutdown.clone())?),
         pending_messages: config.router.pending_messages,
     });
     readiness.announce("");

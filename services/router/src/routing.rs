@@ -2,11 +2,12 @@
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, BusError, append::Outgoing},
+    bus::{Bus, BusError, append::Outgoing, epoch::EpochInForce},
     envelope::{Envelope, Origin},
     ids::{self, Name},
     record::Record,
     subjects::{Service, USER_UNDELIVERED},
+    vocabulary::OWNED_THREADS,
 };
 use kairo_proto::v1::UserMessageUndelivered;
 
@@ -30,14 +31,16 @@ pub struct Router {
     bus: Bus,
     default_agent: String,
     directory: Directory,
+    epoch: EpochInForce,
 }
 
 impl Router {
-    pub fn new(bus: &Bus, config: &RouterConfig) -> Self {
+    pub fn new(bus: &Bus, config: &RouterConfig, epoch: EpochInForce) -> Self {
         Self {
             bus: bus.clone(),
             default_agent: config.default_agent.clone(),
             directory: Directory::new(bus, config.known_agents),
+            epoch,
         }
     }
 
@@ -55,7 +58,11 @@ impl Router {
         let outgoing = match &input.to {
             Err(reason) => undelivered(record, &input, reason, now),
             Ok(agent) => match self.directory.exists(agent).await {
-                Ok(true) => Ok(delivered(record, agent, &input, now)),
+                Ok(true) => {
+                    let own = self.epoch.current() >= OWNED_THREADS;
+                    let told = if own { input.in_own_thread(agent) } else { input.clone() };
+                    Ok(delivered(record, agent, &told, now))
+                }
                 Ok(false) => {
                     let name = agent.as_str();
                     let reason = format!("there is no agent named {name:?}; define it with POST /v1/agents");
@@ -79,7 +86,8 @@ impl Router {
 fn delivered(record: &Record, agent: &Name, input: &Input, now: Timestamp) -> Outgoing {
     let position = format!("{}.{}", input.route.noun, input.route.verb);
     let envelope = follow(record, &position, Origin::User, now).in_thread(&input.thread_id);
-    let envelope = Envelope { modality: record.envelope.modality, ..envelope };
+    let Envelope { modality, entered_by, .. } = record.envelope.clone();
+    let envelope = Envelope { modality, entered_by, ..envelope };
     Outgoing::new(input.route, agent, envelope, input.told.clone())
 }
 

@@ -1,11 +1,14 @@
 //! Which hosts `http.get` may read, and which addresses a name may lead to.
 //!
-//! A name on the list says nothing about the address behind it: without the second check, a
-//! public name pointing at 127.0.0.1 or at a cloud's metadata service would open the inside.
+//! A name on the list says nothing about the address behind it, and whoever answers for the name can change that at
+//! any time: without the second check, a name pointing at 127.0.0.1 or at a cloud's metadata service would open the
+//! inside. So addresses that are not public are listed as such, beside the host.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use url::{Host, Url};
+
+use crate::address::{Network, is_public};
 
 /// One entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,37 +17,47 @@ enum Rule {
     Any,
     /// Any public host below this domain.
     Below(String),
-    /// This host, wherever it leads; with a port, only there.
+    /// This host; with a port, only there.
     Exactly { host: String, port: Option<u16> },
 }
 
-/// The hosts that may be read.
+/// The hosts that may be read, and the addresses they may lead to besides public ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AllowList(Vec<Rule>);
+pub struct AllowList {
+    hosts: Vec<Rule>,
+    private: Vec<Network>,
+}
 
 impl AllowList {
-    /// Parses `example.com`, `example.com:8080`, `[::1]:80`, `*.example.com` and `*`.
+    /// Parses hosts, `example.com`, `example.com:8080`, `[::1]:80`, `*.example.com` and `*`; and networks, as
+    /// [`Network::parse`] does.
     ///
     /// # Errors
-    /// Every entry that is none of these.
-    pub fn parse(entries: &[String]) -> Result<Self, Vec<String>> {
-        let (rules, errors): (Vec<_>, Vec<_>) = entries
-            .iter()
-            .map(|entry| {
-                parse_rule(entry).ok_or_else(|| {
-                    format!("{entry:?} is no host; write example.com, example.com:8080 or *.example.com")
-                })
-            })
-            .partition(Result::is_ok);
-        if errors.is_empty() {
-            Ok(Self(rules.into_iter().flatten().collect()))
-        } else {
-            Err(errors.into_iter().filter_map(Result::err).collect())
+    /// Every entry that is none of these, after the key it was given under.
+    pub fn parse(allow_hosts: &[String], allow_private: &[String]) -> Result<Self, Vec<String>> {
+        let mut mistakes = Vec::new();
+        let mut list = Self::default();
+        for entry in allow_hosts {
+            match parse_rule(entry) {
+                Some(rule) => list.hosts.push(rule),
+                None => mistakes.push(format!(
+                    "allow_hosts: {entry:?} is no host; write example.com, example.com:8080 or *.example.com"
+                )),
+            }
         }
+        for entry in allow_private {
+            match Network::parse(entry) {
+                Some(network) => list.private.push(network),
+                None => mistakes.push(format!(
+                    "allow_private: {entry:?} is no address and no network; write 10.1.2.3, 10.1.0.0/16 or fd00::/8"
+                )),
+            }
+        }
+        if mistakes.is_empty() { Ok(list) } else { Err(mistakes) }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.hosts.is_empty()
     }
 
     /// Checks a URL before a connection is made: scheme, host and, if the host is an address,
@@ -65,7 +78,7 @@ impl AllowList {
         // A host listed by name is reached only as listed: `*` beside `intranet:8080` must not
         // open the other ports of a host that may lead inside.
         let by_name = self.lists(&name);
-        let mut rules = self.0.iter().filter(|rule| rule.is_exact() == by_name);
+        let mut rules = self.hosts.iter().filter(|rule| rule.is_exact() == by_name);
         if !rules.any(|rule| rule.covers(&name, port)) {
             return Err(format!("the host {name} is not allowed; add it to http.allow_hosts of the tool-runner"));
         }
@@ -79,19 +92,28 @@ impl AllowList {
     /// Checks an address that `host` resolved to.
     ///
     /// # Errors
-    /// When the address is not public and `host` is not listed by name.
+    /// When the address is not public, unless it is listed as an exception and `host` is listed without `*`: else any
+    /// name of strangers could be made to lead to the exception.
     pub fn check_address(&self, host: &str, address: IpAddr) -> Result<(), String> {
-        if self.lists(host) || is_public(address) {
-            Ok(())
-        } else {
-            Err(format!(
-                "{host} leads to an address that is not public; list it by name in http.allow_hosts to allow that"
-            ))
+        if is_public(address) {
+            return Ok(());
         }
+        if !self.private.iter().any(|network| network.holds(address)) {
+            return Err(format!(
+                "{host} leads to an address that is not public; to allow that, list the address in http.allow_private"
+            ));
+        }
+        if !self.lists(host) {
+            return Err(format!(
+                "{host} leads to an address that is not public, and such are reached only through hosts that \
+                 http.allow_hosts lists without *"
+            ));
+        }
+        Ok(())
     }
 
     fn lists(&self, host: &str) -> bool {
-        self.0.iter().any(|rule| match rule {
+        self.hosts.iter().any(|rule| match rule {
             Rule::Exactly { host: listed, .. } => listed == host,
             Rule::Any | Rule::Below(_) => false,
         })
@@ -147,66 +169,17 @@ fn host_name(host: &Host<&str>) -> String {
     }
 }
 
-/// Whether an address belongs to the public internet (IANA special-purpose registries).
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    let shared = a == 100 && (64..128).contains(&b);
-    let protocol = a == 192 && b == 0 && c == 0;
-    let relay = a == 192 && b == 88 && c == 99;
-    let benchmark = a == 198 && (b == 18 || b == 19);
-    !(a == 0
-        || a >= 240
-        || address.is_private()
-        || address.is_loopback()
-        || address.is_link_local()
-        || address.is_multicast()
-        || address.is_documentation()
-        || shared
-        || protocol
-        || relay
-        || benchmark)
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    let segments = address.segments();
-    let embedded_v4 = match segments {
-        // 64:ff9b::/96 and 2002::/16 lead to the IPv4 address inside them; ::ffff:0:0/96 is one.
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some((high, low)),
-        [0x2002, high, low, ..] => Some((high, low)),
-        [0, 0, 0, 0, 0, 0xffff, high, low] => Some((high, low)),
-        _ => None,
-    };
-    if let Some((high, low)) = embedded_v4 {
-        let [a, b] = high.to_be_bytes();
-        let [c, d] = low.to_be_bytes();
-        return is_public_v4(Ipv4Addr::new(a, b, c, d));
-    }
-    let [first, second, ..] = segments;
-    // 2000::/3 is all of the unicast space in use; documentation, Teredo and other special
-    // blocks are the part of it below 2001:200::, 2001:db8::/32 and 3fff::/20.
-    let special = first == 0x2001 && (second < 0x0200 || second == 0x0db8);
-    let documentation = first == 0x3fff && second < 0x1000;
-    (0x2000..0x4000).contains(&first) && !special && !documentation
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn list(entries: &[&str]) -> AllowList {
-        let entries: Vec<String> = entries.iter().map(|e| (*e).to_owned()).collect();
-        AllowList::parse(&entries).unwrap()
+    fn list(hosts: &[&str], private: &[&str]) -> AllowList {
+        let [hosts, private] = [hosts, private].map(|list| list.iter().map(|&e| e.to_owned()).collect::<Vec<_>>());
+        AllowList::parse(&hosts, &private).unwrap()
     }
 
     fn allows(entries: &[&str], url: &str) -> bool {
-        list(entries).check(&Url::parse(url).unwrap()).is_ok()
+        list(entries, &[]).check(&Url::parse(url).unwrap()).is_ok()
     }
 
     #[test]
@@ -232,9 +205,11 @@ mod tests {
             ("*", "http://2130706433/", false),
             ("*", "http://[::1]/", false),
             ("*", "http://[::ffff:10.0.0.1]/", false),
-            ("127.0.0.1:9", "http://127.0.0.1:9/", true),
-            ("127.0.0.1:9", "http://127.0.0.1/", false),
-            ("[::1]", "http://[::1]:5/", true),
+            ("8.8.8.8:9", "http://8.8.8.8:9/", true),
+            ("8.8.8.8:9", "http://8.8.8.8/", false),
+            ("[2606:4700::1111]", "http://[2606:4700::1111]:5/", true),
+            ("127.0.0.1", "http://127.0.0.1/", false),
+            ("[::1]", "http://[::1]/", false),
         ] {
             assert_eq!(allows(&[entry], url), allowed, "{entry} {url}");
         }
@@ -250,45 +225,29 @@ mod tests {
 
     #[test]
     fn mistakes_are_all_told() {
-        let entries = ["https://a/", "a b", "*.a:1", "a*", "", "u@a"].map(str::to_owned);
-        assert_eq!(AllowList::parse(&entries).unwrap_err().len(), 6);
+        let hosts = ["https://a/", "a b", "*.a:1", "a*", "", "u@a"].map(str::to_owned);
+        let private = ["intranet", "10.0.0.0/33"].map(str::to_owned);
+        let mistakes = AllowList::parse(&hosts, &private).unwrap_err();
+        let of = |key| mistakes.iter().filter(|mistake| mistake.starts_with(key)).count();
+        assert_eq!((of("allow_hosts: "), of("allow_private: ")), (6, 2), "{mistakes:?}");
     }
 
     #[test]
-    fn only_a_host_listed_by_name_may_lead_inside() {
-        let inside: IpAddr = "10.1.2.3".parse().unwrap();
-        let outside: IpAddr = "93.184.216.34".parse().unwrap();
-        let any = list(&["*", "intranet"]);
-        assert!(any.check_address("example.com", outside).is_ok());
-        assert!(any.check_address("example.com", inside).is_err());
-        assert!(any.check_address("intranet", inside).is_ok());
+    fn what_leads_inside_is_listed_twice_the_host_by_its_name_and_the_address() {
+        let [inside, beside, outside] = ["10.1.2.3", "10.1.2.4", "93.184.216.34"].map(|a| a.parse::<IpAddr>().unwrap());
+        let list = list(&["*", "intranet"], &["10.1.2.3"]);
+        assert!(list.check_address("example.com", outside).is_ok());
+        assert!(list.check_address("intranet", inside).is_ok());
+        let refused = |host, address| list.check_address(host, address).unwrap_err();
+        assert!(refused("intranet", beside).contains("allow_private"), "listed by its name alone");
+        assert!(refused("example.com", inside).contains("without *"), "any name could be made to lead there");
     }
 
     #[test]
-    fn public_addresses() {
-        for (address, public) in [
-            ("8.8.8.8", true),
-            ("0.0.0.0", false),
-            ("100.64.0.1", false),
-            ("169.254.169.254", false),
-            ("172.16.0.1", false),
-            ("192.0.2.1", false),
-            ("198.18.0.1", false),
-            ("224.0.0.1", false),
-            ("255.255.255.255", false),
-            ("2606:4700::1111", true),
-            ("::", false),
-            ("::1", false),
-            ("fe80::1", false),
-            ("fd00::1", false),
-            ("ff02::1", false),
-            ("2001:db8::1", false),
-            ("64:ff9b::7f00:1", false),
-            ("64:ff9b::808:808", true),
-            ("2002:7f00:1::", false),
-            ("::ffff:8.8.8.8", true),
-        ] {
-            assert_eq!(is_public(address.parse().unwrap()), public, "{address}");
+    fn an_address_in_a_url_is_checked_like_one_behind_a_name() {
+        let list = list(&["127.0.0.1", "[::ffff:127.0.0.1]"], &["127.0.0.0/8"]);
+        for url in ["http://127.0.0.1/", "http://2130706433/", "http://0x7f.1/", "http://[::ffff:127.0.0.1]/"] {
+            assert_eq!(list.check(&Url::parse(url).unwrap()), Ok(()), "{url}");
         }
     }
 }

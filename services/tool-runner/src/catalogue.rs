@@ -157,7 +157,7 @@ fn compile(spec: &ToolSpec, limits: CatalogueLimits) -> Result<Validator, String
 fn digest<'a>(specs: impl Iterator<Item = &'a ToolSpec>) -> Uuid {
     let tools: Vec<Value> = specs
         .map(|spec| {
-            json!({
+            let mut tool = json!({
                 "name": spec.name,
                 "description": spec.description,
                 "schema": spec.schema,
@@ -165,7 +165,13 @@ fn digest<'a>(specs: impl Iterator<Item = &'a ToolSpec>) -> Uuid {
                 "timeout_ms": u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX),
                 "executor": spec.executor.as_str(),
                 "needs_approval": spec.needs_approval,
-            })
+            });
+            // Where there are none the version is what builds say that do not know of them.
+            if let (false, Value::Object(tool)) = (spec.needs_approval_with.is_empty(), &mut tool) {
+                let with = spec.needs_approval_with.iter().map(|needing| json!([needing.name, needing.value]));
+                tool.insert("needs_approval_with".to_owned(), with.collect());
+            }
+            tool
         })
         .collect();
     let canonical = canonical_json(&Value::from(tools));
@@ -190,6 +196,7 @@ mod tests {
             timeout: Duration::from_secs(1),
             executor: Executor::ToolRunner,
             needs_approval: false,
+            needs_approval_with: Vec::new(),
         }
     }
 

@@ -99,9 +99,12 @@ impl Default for ToolsConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct HttpConfig {
     /// Hosts that may be read: `example.com`, `example.com:8080`, `*.example.com` (any host
-    /// below it) or `*` (any public host). Addresses that are not public are reached only
-    /// through a host listed without `*`. Default none, which removes the tool.
+    /// below it) or `*` (any host). Default none, which removes the tool.
     pub allow_hosts: Vec<String>,
+    /// Addresses and networks that are not public and may be reached all the same, such as `10.1.2.3` or `fd00::/8`,
+    /// through hosts that `allow_hosts` lists without `*`. All others that are not public (loopback, private,
+    /// link-local, carrier-grade NAT, metadata services of clouds) are refused, whatever name leads there. Default none.
+    pub allow_private: Vec<String>,
     /// Time limit of a call with all its redirects, in milliseconds. Default 20 000.
     pub timeout_ms: u64,
     /// How much of a body is read, in bytes; the rest is cut off. Default 131 072.
@@ -112,7 +115,24 @@ pub struct HttpConfig {
 
 impl Default for HttpConfig {
     fn default() -> Self {
-        Self { allow_hosts: Vec::new(), timeout_ms: 20_000, max_body_bytes: 128 * 1024, max_redirects: 5 }
+        Self {
+            allow_hosts: Vec::new(),
+            allow_private: Vec::new(),
+            timeout_ms: 20_000,
+            max_body_bytes: 128 * 1024,
+            max_redirects: 5,
+        }
+    }
+}
+
+impl HttpConfig {
+    /// What may be read.
+    ///
+    /// # Errors
+    /// Every entry that is no host or no address, after its key.
+    pub fn allowed(&self) -> Result<AllowList, Vec<String>> {
+        let allowed = AllowList::parse(&self.allow_hosts, &self.allow_private);
+        allowed.map_err(|mistakes| mistakes.iter().map(|mistake| format!("http.{mistake}")).collect())
     }
 }
 
@@ -235,9 +255,7 @@ impl ToolsConfig {
         if self.mcp_lifecycle.restart_max_ms < self.mcp_lifecycle.restart_min_ms {
             mistakes.push("mcp_lifecycle.restart_max_ms: must not be below restart_min_ms".into());
         }
-        if let Err(errors) = AllowList::parse(&self.http.allow_hosts) {
-            mistakes.extend(errors.iter().map(|e| format!("http.allow_hosts: {e}")));
-        }
+        mistakes.extend(self.http.allowed().err().unwrap_or_default());
         mistakes.extend(self.web_search.mistakes().map(|m| format!("web_search.{m}")));
         mistakes.extend(self.memory_search.mistakes().into_iter().map(|m| format!("memory_search.{m}")));
         mistakes.extend(self.workspace.mistakes().map(|m| format!("workspace.{m}")));
@@ -366,7 +384,7 @@ mod tests {
             "parallel": 0,
             "approval": ["*.send"],
             "mail": {"from": "nobody"},
-            "http": {"allow_hosts": ["https://example.com/"]},
+            "http": {"allow_hosts": ["https://example.com/"], "allow_private": ["intranet"]},
             "mcp": [
                 {"name": "Bad", "command": "x"},
                 {"name": "tools", "command": "x"},
@@ -384,6 +402,7 @@ mod tests {
             "approval: ",
             "mail.from: ",
             "http.allow_hosts: ",
+            "http.allow_private: ",
             "mcp[0].name: ",
             "mcp[1].name: ",
             "mcp[2].command: ",
@@ -394,6 +413,6 @@ mod tests {
         ] {
             assert!(mistakes.iter().any(|m| m.starts_with(key)), "{key} in {mistakes:#?}");
         }
-        assert_eq!(mistakes.len(), 12, "{mistakes:#?}");
+        assert_eq!(mistakes.len(), 13, "{mistakes:#?}");
     }
 }

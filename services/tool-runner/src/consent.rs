@@ -20,8 +20,10 @@ impl Consent {
     /// The tool, needing consent or not.
     pub fn applied_to(&self, spec: ToolSpec) -> ToolSpec {
         let covers = |patterns: &[String]| patterns.iter().any(|pattern| covers(pattern, &spec.name));
-        let needs_approval = (spec.needs_approval || covers(&self.needed)) && !covers(&self.waived);
-        ToolSpec { needs_approval, ..spec }
+        if covers(&self.waived) {
+            return ToolSpec { needs_approval: false, needs_approval_with: Vec::new(), ..spec };
+        }
+        ToolSpec { needs_approval: spec.needs_approval || covers(&self.needed), ..spec }
     }
 }
 
@@ -42,6 +44,7 @@ pub fn is_pattern(text: &str) -> bool {
 mod tests {
     use std::time::Duration;
 
+    use kairo_proto::v1::ToolArgument;
     use serde_json::json;
 
     use super::*;
@@ -56,8 +59,12 @@ mod tests {
             timeout: Duration::from_secs(1),
             executor: Executor::ToolRunner,
             needs_approval: always,
+            needs_approval_with: vec![ToolArgument { name: "a".to_owned(), value: "b".to_owned() }],
         };
-        consent.applied_to(spec).needs_approval
+        let spec = consent.applied_to(spec);
+        let waived = !spec.needs_approval && consent.waived.iter().any(|pattern| covers(pattern, name));
+        assert_eq!(spec.needs_approval_with.is_empty(), waived, "what is waived is waived for all arguments");
+        spec.needs_approval
     }
 
     #[test]

@@ -85,6 +85,7 @@ impl Control {
             timeout: self.patience + self.cancel_grace * 2,
             executor: Executor::ToolRunner,
             needs_approval: false,
+            needs_approval_with: Vec::new(),
         }
     }
 }

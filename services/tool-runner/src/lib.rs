@@ -7,6 +7,7 @@
 //! says it is, [`progress`] tells. Mail that comes in becomes an event ([`arrivals`]), also that of a mailbox on an IMAP
 //! server ([`imap`]). What there is to call is published as one catalogue ([`offer`]).
 
+mod address;
 pub mod allow_list;
 mod arrivals;
 pub mod builtin;
@@ -14,6 +15,7 @@ mod canonical_json;
 pub mod catalogue;
 pub mod config;
 pub mod consent;
+mod consented;
 mod control;
 mod imap;
 mod log;
@@ -32,7 +34,7 @@ pub mod toolbox;
 use std::sync::Arc;
 
 use kairo_core::{
-    bus::{consume::consume, ledger::Ledger, liveness::Liveness},
+    bus::{consume::consume, epoch::EpochInForce, ledger::Ledger, liveness::Liveness},
     service::{Context, ServiceError, waiting_for_nats},
     subjects::{Consumer, TOOL_INVOKE},
 };
@@ -66,8 +68,8 @@ pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Too
         return Ok(());
     }
     let stop = shutdown.clone();
-    let runner =
-        runner::Runner::new(&bus, toolbox.clone(), offer.clone(), invocations, results.clone(), liveness, stop);
+    let consents = consented::Consents::new(&bus, offer.clone(), EpochInForce::follow(&bus, shutdown.clone())?);
+    let runner = runner::Runner::new(&bus, toolbox.clone(), invocations, results.clone(), liveness, consents, stop);
     readiness.announce("");
     tokio::join!(
         consume(&bus, Consumer::ToolRunner, Arc::new(runner), shutdown.clone()),

@@ -148,6 +148,7 @@ fn message(catalogue: &Catalogue) -> ToolCatalogue {
         timeout_ms: u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX),
         executor: spec.executor.as_str().to_owned(),
         needs_approval: spec.needs_approval,
+        needs_approval_with: spec.needs_approval_with.clone(),
     };
     ToolCatalogue { version: catalogue.version().to_string(), tools: catalogue.specs().map(tool).collect() }
 }
@@ -168,6 +169,7 @@ fn spec(tool: v1::ToolSpec) -> Option<ToolSpec> {
         timeout: Duration::from_millis(tool.timeout_ms),
         executor: Executor::ProcessSupervisor,
         needs_approval: tool.needs_approval,
+        needs_approval_with: tool.needs_approval_with,
     })
 }
 
@@ -186,6 +188,7 @@ mod tests {
             timeout: Duration::from_secs(1),
             executor: Executor::ToolRunner,
             needs_approval: false,
+            needs_approval_with: Vec::new(),
         };
         on_offer(own.iter().map(spec), supervised.iter().map(spec).collect()).map(|spec| spec.name).collect()
     }

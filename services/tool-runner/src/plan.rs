@@ -24,6 +24,10 @@ pub struct Asked {
     pub target_after: u64,
     /// The verdict that allows it, where its tool needs one.
     pub approval_id: String,
+    /// Where in the log the decision stands that asked for that; 0 where it does not say.
+    pub asked_at: u64,
+    /// On whose behalf; none where it does not say.
+    pub user: Option<String>,
 }
 
 impl Asked {
@@ -38,6 +42,7 @@ impl Asked {
             target_action_id: self.target.map(|action| action.to_string()).unwrap_or_default(),
             target_after: self.target_after,
             approval_id: self.approval_id.clone(),
+            user: self.user.clone(),
         }
     }
 }
@@ -54,6 +59,8 @@ pub fn asked(decision: &AgentDecision) -> Vec<Asked> {
             target: Uuid::parse_str(&call.target_action_id).ok(),
             target_after: call.target_after,
             approval_id: call.approval_id.clone(),
+            asked_at: call.asked_at,
+            user: call.user.clone(),
         })
     };
     decision.events.iter().filter_map(call).collect()
@@ -78,8 +85,8 @@ pub struct Call {
     pub idempotent: bool,
     /// Somebody else carries it out and says how it ended.
     pub handed_over: bool,
-    /// A human must have consented to it.
-    pub needs_approval: bool,
+    /// A human must have consented to it, and that was not found: why.
+    pub unconsented: Option<String>,
 }
 
 /// What to do about one action.
@@ -136,7 +143,7 @@ impl Decider for Actions {
             return Step::Withdraw;
         }
         match (known.invoked.contains(action), call.handed_over, call.idempotent) {
-            (false, _, _) if call.needs_approval && call.asked.approval_id.is_empty() => Step::Refuse,
+            (false, _, _) if call.unconsented.is_some() => Step::Refuse,
             (false, _, _) => Step::Begin,
             (true, true, _) => Step::Leave,
             (true, false, _) if known.held.contains(action) => Step::Wait,
@@ -163,8 +170,10 @@ mod tests {
             target: None,
             target_after: 0,
             approval_id: String::new(),
+            asked_at: 0,
+            user: None,
         };
-        Call { asked, idempotent, handed_over, needs_approval: false }
+        Call { asked, idempotent, handed_over, unconsented: None }
     }
 
     #[test]
@@ -177,14 +186,12 @@ mod tests {
 
     #[test]
     fn what_needs_consent_is_not_begun_without_it() {
-        let without = Call { needs_approval: true, ..call(false, false) };
-        let asked = Asked { approval_id: Uuid::from_u128(3).to_string(), ..without.asked.clone() };
-        let consented = Call { asked, ..without.clone() };
+        let without = Call { unconsented: Some("nobody was asked".to_owned()), ..call(false, false) };
         let handed_over = Call { handed_over: true, ..without.clone() };
         let nothing = || Given::<Actions>::facts([]);
         assert_eq!(nothing().when(&without), Step::Refuse);
         assert_eq!(nothing().when(&handed_over), Step::Refuse);
-        assert_eq!(nothing().when(&consented), Step::Begin);
+        assert_eq!(nothing().when(&call(false, false)), Step::Begin);
         // Whoever began it knew that it was allowed.
         assert_eq!(Given::<Actions>::facts([Fact::Invoked(ACTION)]).when(&without), Step::Doubt);
         assert_eq!(Given::<Actions>::facts([Fact::Ended(ACTION)]).when(&without), Step::Leave);

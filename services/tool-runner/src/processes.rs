@@ -8,6 +8,7 @@ use kairo_core::{
     subjects,
 };
 use kairo_proto::v1::{ProcessExited, ProcessSpawned};
+use kairo_proto::words::ProcessOutcome;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -69,9 +70,9 @@ impl<'e> Of<'e> {
 
     fn exited(exited: &'e ProcessExited) -> Self {
         let ran = Duration::from_millis(exited.usage.as_ref().map_or(0, |usage| usage.wall_ms));
-        let never_ran = match exited.outcome.as_str() {
-            "refused" | "spawn_failed" => true,
-            "canceled" => ran.is_zero(),
+        let never_ran = match exited.outcome_word() {
+            ProcessOutcome::Refused | ProcessOutcome::SpawnFailed => true,
+            ProcessOutcome::Canceled => ran.is_zero(),
             _ => false,
         };
         // Of one that ran by itself, the beginning was the result; which of the two events comes first does not matter.
@@ -96,8 +97,8 @@ fn started(process_id: &str, program: &str) -> Value {
 /// A process that ran is a result, whatever its code; one that did not run to its own end is a failure.
 fn outcome(exited: &ProcessExited) -> CallResult {
     let tail = || format!("stdout: {:?}, stderr: {:?}", exited.stdout_tail, exited.stderr_tail);
-    match exited.outcome.as_str() {
-        "exited" | "signaled" => Ok(json!({
+    match exited.outcome_word() {
+        ProcessOutcome::Exited | ProcessOutcome::Signaled => Ok(json!({
             "outcome": exited.outcome,
             "code": exited.code,
             "signal": exited.signal,
@@ -106,11 +107,13 @@ fn outcome(exited: &ProcessExited) -> CallResult {
             "stdout_bytes": exited.stdout_bytes,
             "stderr_bytes": exited.stderr_bytes,
         })),
-        "timed_out" => Err(ToolError::timed_out(format!("{}; {}", exited.reason, tail()))),
-        "canceled" => Err(ToolError::canceled(format!("{}; {}", exited.reason, tail()))),
-        "supervisor_lost" => Err(ToolError::in_doubt(exited.reason.clone())),
-        "refused" => Err(ToolError::invalid_arguments(exited.reason.clone())),
-        _ => Err(ToolError::failed(format!("{}: {}", exited.outcome, exited.reason))),
+        ProcessOutcome::TimedOut => Err(ToolError::timed_out(format!("{}; {}", exited.reason, tail()))),
+        ProcessOutcome::Canceled => Err(ToolError::canceled(format!("{}; {}", exited.reason, tail()))),
+        ProcessOutcome::SupervisorLost => Err(ToolError::in_doubt(exited.reason.clone())),
+        ProcessOutcome::Refused => Err(ToolError::invalid_arguments(exited.reason.clone())),
+        ProcessOutcome::SpawnFailed | ProcessOutcome::Unknown(_) => {
+            Err(ToolError::failed(format!("{}: {}", exited.outcome, exited.reason)))
+        }
     }
 }
 

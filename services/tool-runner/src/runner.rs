@@ -37,8 +37,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
+    consented::Consents,
     log,
-    offer::Offer,
     plan::{Actions, Asked, Call, Fact, Known, NOBODY, Step, asked},
     progress::Telling,
     results::{Ended, Results},
@@ -49,10 +49,10 @@ use crate::{
 pub struct Runner {
     bus: Bus,
     toolbox: Arc<Toolbox>,
-    offer: Arc<Offer>,
     invocations: Arc<Ledger>,
     results: Arc<Results>,
     liveness: Liveness,
+    consents: Consents,
     /// A decision delivered again while it is being worked on here waits until that is done.
     at_work: KeyedLocks<Uuid, ()>,
     /// Cancelled when nothing more shall be begun.
@@ -98,7 +98,7 @@ impl Handler for Runner {
         let slot = self.at_work.get(&delivery.record.envelope.id);
         let _only_one = slot.lock().await;
         let cursor = decision.cursor;
-        let calls = try_join_all(asked.into_iter().map(|asked| self.call(asked))).await?;
+        let calls = try_join_all(asked.into_iter().map(|asked| self.consents.call(&agent, asked))).await?;
         let (decision, redelivered) = (&delivery.record, delivery.redelivered());
         let job = Job { agent, decision, since: cursor, redelivered, calls };
         let known = self.known_at_first(&job).await?;
@@ -126,32 +126,22 @@ impl Runner {
     pub fn new(
         bus: &Bus,
         toolbox: Arc<Toolbox>,
-        offer: Arc<Offer>,
         invocations: Arc<Ledger>,
         results: Arc<Results>,
         liveness: Liveness,
+        consents: Consents,
         shutdown: CancellationToken,
     ) -> Self {
         Self {
             bus: bus.clone(),
             toolbox,
-            offer,
             invocations,
             results,
             liveness,
+            consents,
             at_work: KeyedLocks::new(AT_WORK),
             shutdown,
         }
-    }
-
-    async fn call(&self, asked: Asked) -> Result<Call, BusError> {
-        let known = self.offer.find(&asked.tool).await?;
-        Ok(Call {
-            idempotent: known.as_ref().is_some_and(|tool| tool.idempotent),
-            needs_approval: known.as_ref().is_some_and(|tool| tool.needs_approval),
-            handed_over: known.is_some_and(|tool| tool.executor == Executor::ProcessSupervisor),
-            asked,
-        })
     }
 
     /// Waits until a call could begin.
@@ -266,9 +256,12 @@ impl Runner {
             (Step::Leave | Step::Wait, _) | (Step::Begin | Step::Repeat, None) => return Ok(()),
             (Step::Begin | Step::Repeat, Some(Ok(room))) => self.run(job, &call.asked, room, stop).await,
             (Step::Begin | Step::Repeat, Some(Err(error))) => Err(error),
-            (Step::Refuse, _) => Err(ToolError::approval_required(
-                "a human must consent to a call of this tool, and this one carries no consent; nothing was begun",
-            )),
+            (Step::Refuse, _) => {
+                let why = call.unconsented.as_deref().unwrap_or_default();
+                Err(ToolError::approval_required(format!(
+                    "a human must consent to this call: {why}; nothing was begun"
+                )))
+            }
             (Step::Withdraw, _) => Err(ToolError::canceled("it was canceled before it began")),
             (Step::Doubt, _) => Err(ToolError::in_doubt(
                 "the runner that began this was lost before it could say how it ended; the effect may have happened or not: find out before doing it again",
@@ -286,6 +279,7 @@ impl Runner {
             begun: self.bus.now(),
             agent: job.agent.to_string(),
             thread_id: asked.thread_id.clone(),
+            user: asked.user.clone(),
             decision_sequence: job.decision.sequence,
             target: asked.target,
             target_after: asked.target_after,

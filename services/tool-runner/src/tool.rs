@@ -1,11 +1,13 @@
 //! What a tool is: a description that a model can read, and one call that ends in a value or a
 //! [`ToolError`]. Built-in tools and MCP tools differ only behind this trait.
 
+pub use kairo_proto::words::ToolErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use kairo_proto::v1::ToolArgument;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +49,8 @@ pub struct ToolSpec {
     pub executor: Executor,
     /// Whether a human must consent to each call.
     pub needs_approval: bool,
+    /// Where not to each: a human must consent to the calls with one of these arguments.
+    pub needs_approval_with: Vec<ToolArgument>,
 }
 
 /// What a call knows besides its arguments.
@@ -63,6 +67,8 @@ pub struct CallContext {
     pub agent: String,
     /// The thread it asked in; empty where that is not known.
     pub thread_id: String,
+    /// On whose behalf it asked; none where the decision does not say, empty for nobody's.
+    pub user: Option<String>,
     /// Where in the log the decision stands that asked for the call.
     pub decision_sequence: u64,
     /// The agent's action that the call is about, where it is about one.
@@ -104,46 +110,6 @@ impl ProgressReporter {
     pub fn report(&self, progress: Progress) {
         if let Some(newest) = &self.0 {
             newest.send_replace(Some(progress));
-        }
-    }
-}
-
-/// How a call that did not succeed ended. The kinds are those of `kairo.tool.result`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ToolErrorKind {
-    /// The arguments do not fit the tool's schema; nothing was begun.
-    InvalidArguments,
-    /// No such tool; nothing was begun.
-    NotFound,
-    /// The tool says that it failed.
-    Failed,
-    /// The time limit passed.
-    TimedOut,
-    /// It was stopped on request.
-    Canceled,
-    /// It was begun, and nobody knows whether its effect happened.
-    InDoubt,
-    /// The result exceeds the configured size.
-    TooLarge,
-    /// What it needs is away; nothing was done.
-    Unavailable,
-    /// A human must consent to it first; nothing was begun.
-    ApprovalRequired,
-}
-
-impl ToolErrorKind {
-    /// The name used in events.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidArguments => "invalid_arguments",
-            Self::NotFound => "not_found",
-            Self::Failed => "failed",
-            Self::TimedOut => "timed_out",
-            Self::Canceled => "canceled",
-            Self::InDoubt => "in_doubt",
-            Self::TooLarge => "too_large",
-            Self::Unavailable => "unavailable",
-            Self::ApprovalRequired => "approval_required",
         }
     }
 }

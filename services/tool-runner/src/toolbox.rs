@@ -10,7 +10,6 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::allow_list::AllowList;
 use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now, web_search::WebSearch, workspace};
 use crate::catalogue::Catalogue;
 use crate::config::ToolsConfig;
@@ -183,7 +182,7 @@ fn builtin_tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, ToolboxErro
     let timeout = config.call_timeout();
     let mut tools: Vec<Arc<dyn Tool>> =
         vec![Arc::new(Now::new(&config.time_zone, timeout)), Arc::new(DateCalc::new(&config.time_zone, timeout))];
-    let allowed = AllowList::parse(&config.http.allow_hosts).map_err(ToolboxError::Configuration)?;
+    let allowed = config.http.allowed().map_err(ToolboxError::Configuration)?;
     if !allowed.is_empty() {
         tools.push(Arc::new(HttpGet::new(&config.http, allowed)?));
     }
@@ -251,6 +250,7 @@ mod tests {
             timeout: Duration::from_secs(60),
             executor: Executor::ToolRunner,
             needs_approval: false,
+            needs_approval_with: Vec::new(),
         };
         Arc::new(Scripted(spec, behavior))
     }
@@ -264,6 +264,7 @@ mod tests {
 
     fn context() -> CallContext {
         CallContext {
+            user: Some("ann".to_owned()),
             action_id: "action".to_owned(),
             now: Timestamp::UNIX_EPOCH,
             begun: Timestamp::now(),

@@ -39,6 +39,7 @@ impl Office {
     /// An error is one too when it says that the call ran into a time limit.
     async fn call(&self, tool: &str, args: Value) -> Value {
         let context = CallContext {
+            user: None,
             action_id: "action".to_owned(),
             now: "2026-03-25T09:00:00Z".parse::<Timestamp>().unwrap(),
             begun: Timestamp::now(),
@@ -215,6 +216,7 @@ async fn content_that_was_made_to_be_slow() {
     let context = json!({"title": "t", "type": "page", "content": ">".repeat(400_000)});
     let refused = {
         let context_of = CallContext {
+            user: None,
             action_id: "action".to_owned(),
             now: Timestamp::UNIX_EPOCH,
             begun: Timestamp::now(),

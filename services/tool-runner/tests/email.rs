@@ -43,6 +43,7 @@ impl Office {
 
     async fn call_as(&self, action: &str, tool: &str, args: Value) -> Result<Value, ToolError> {
         let context = CallContext {
+            user: None,
             action_id: action.to_owned(),
             now: "2026-03-25T09:00:00Z".parse::<Timestamp>().unwrap(),
             begun: Timestamp::now(),

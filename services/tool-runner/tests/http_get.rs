@@ -1,27 +1,63 @@
-//! `http.get` against a real server on loopback.
+//! `http.get` against real servers on loopback, and with hosts that are where a test says.
 
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    net::IpAddr,
+    sync::{Arc, Mutex},
+};
+
+use futures::future::BoxFuture;
 use jiff::Timestamp;
+use kairo_tool_runner::builtin::http_get::{Hosts, HttpGet};
 use kairo_tool_runner::config::{HttpConfig, ToolsConfig};
 use kairo_tool_runner::tool::{CallContext, ProgressReporter, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use steered::Steered;
+
 #[cfg(test)]
 mod web {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
     use tokio::net::{TcpListener, TcpStream};
 
-    /// Serves a few fixed paths and returns its port. Ends with the runtime of the test.
+    /// A server that counts who comes. Ends with the runtime of the test.
+    pub struct Site {
+        pub port: u16,
+        connections: Arc<AtomicUsize>,
+    }
+
+    impl Site {
+        pub fn connections(&self) -> usize {
+            self.connections.load(Ordering::SeqCst)
+        }
+    }
+
+    /// Serves a few fixed paths on loopback and returns its port.
     pub async fn serve() -> u16 {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        serve_on("127.0.0.1:0").await.port
+    }
+
+    /// The same at this address.
+    pub async fn serve_on(address: &str) -> Site {
+        let listener = TcpListener::bind(address).await.unwrap();
         let port = listener.local_addr().unwrap().port();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&connections);
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(answer(connection, port));
             }
         });
-        port
+        Site { port, connections }
     }
 
     async fn answer(connection: TcpStream, port: u16) {
@@ -43,6 +79,7 @@ mod web {
             "/loop" => redirect("/loop"),
             "/elsewhere" => redirect(&format!("http://localhost:{port}/text")),
             "/file" => redirect("file:///etc/passwd"),
+            to if to.starts_with("/to?") => redirect(to.trim_start_matches("/to?")),
             // Longer than is ever read; the client hangs up in between.
             "/endless" => format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(1_000_000)),
             // No response at all.
@@ -73,12 +110,28 @@ mod calls {
     use super::*;
 
     pub async fn toolbox(allow_hosts: &[String]) -> Toolbox {
-        let http = HttpConfig { allow_hosts: allow_hosts.to_vec(), max_body_bytes: 100, ..HttpConfig::default() };
+        let http = config(allow_hosts, &["127.0.0.1"]);
         Toolbox::start(&ToolsConfig { http, ..ToolsConfig::default() }, Vec::new()).await.unwrap()
+    }
+
+    pub fn config(allow_hosts: &[String], allow_private: &[&str]) -> HttpConfig {
+        HttpConfig {
+            allow_hosts: allow_hosts.to_vec(),
+            allow_private: allow_private.iter().map(|&address| address.to_owned()).collect(),
+            max_body_bytes: 100,
+            ..HttpConfig::default()
+        }
+    }
+
+    /// Hosts are where `hosts` says.
+    pub async fn toolbox_finding(http: &HttpConfig, hosts: Arc<dyn Hosts>) -> Toolbox {
+        let tool = HttpGet::finding_hosts(http, http.allowed().unwrap(), hosts).unwrap();
+        Toolbox::start(&ToolsConfig::default(), vec![Arc::new(tool)]).await.unwrap()
     }
 
     pub fn context() -> CallContext {
         CallContext {
+            user: None,
             action_id: "action".to_owned(),
             now: Timestamp::UNIX_EPOCH,
             begun: Timestamp::now(),
@@ -95,6 +148,37 @@ mod calls {
     pub async fn get(toolbox: &Toolbox, url: String) -> Result<Value, (ToolErrorKind, String)> {
         let call = toolbox.call("http.get", json!({"url": url}), context());
         call.await.map_err(|error| (error.kind, error.message))
+    }
+}
+
+#[cfg(test)]
+mod steered {
+    use super::*;
+
+    /// Answers each question about a host with the next of its answers, and at last with the last one.
+    #[derive(Debug, Default)]
+    pub struct Steered(Mutex<BTreeMap<String, VecDeque<Vec<IpAddr>>>>);
+
+    impl Steered {
+        pub fn host(self, host: &str, answers: &[&[&str]]) -> Self {
+            let addresses = |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
+            self.0.lock().unwrap().insert(host.to_owned(), answers.iter().map(addresses).collect());
+            self
+        }
+
+        /// How many answers nobody has asked for.
+        pub fn left(&self, host: &str) -> usize {
+            self.0.lock().unwrap()[host].len()
+        }
+    }
+
+    impl Hosts for Steered {
+        fn find<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+            let mut hosts = self.0.lock().unwrap();
+            let answers = hosts.get_mut(host).expect("a host of the test");
+            let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+            Box::pin(async move { Ok(answer.expect("an answer")) })
+        }
     }
 }
 
@@ -157,14 +241,109 @@ async fn leaves_the_list_neither_directly_nor_by_redirect() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_inside_is_refused_unless_it_is_listed() {
-    let port = web::serve().await;
-    let url = format!("http://localhost:{port}/text");
-    let any = calls::toolbox(&["*".to_owned()]).await;
-    let (kind, message) = calls::get(&any, url.clone()).await.unwrap_err();
-    assert_eq!(kind, ToolErrorKind::Failed);
-    assert!(message.contains("not public"), "{message}");
-    let listed = calls::toolbox(&["localhost".to_owned()]).await;
+async fn a_listed_name_that_leads_inside_is_refused() {
+    let inside = web::serve_on("127.0.0.2:0").await;
+    let url = format!("http://listed.example:{}/text", inside.port);
+    let listed = ["listed.example".to_owned()];
+    let nothing_private = calls::config(&listed, &[]);
+    for address in [
+        "127.0.0.2",
+        "::1",
+        "::ffff:127.0.0.2",
+        "::ffff:7f00:2",
+        "64:ff9b::127.0.0.2",
+        "0.0.0.0",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.0.1",
+        "100.64.0.1",
+        "169.254.1.1",
+        "fe80::1",
+        "fd00::1",
+        "169.254.169.254",
+        "fd00:ec2::254",
+        "100.100.100.200",
+        "168.63.129.16",
+    ] {
+        let hosts = Arc::new(Steered::default().host("listed.example", &[&[address]]));
+        let toolbox = calls::toolbox_finding(&nothing_private, hosts).await;
+        let (kind, message) = calls::get(&toolbox, url.clone()).await.unwrap_err();
+        assert_eq!(kind, ToolErrorKind::Failed, "{address}");
+        assert!(message.contains("not public") && message.contains("allow_private"), "{address}: {message}");
+    }
+    assert_eq!(inside.connections(), 0);
+
+    // The exception is that address and no other.
+    let private = calls::config(&listed, &["127.0.0.2"]);
+    let hosts = Arc::new(Steered::default().host("listed.example", &[&["127.0.0.2"]]));
+    let toolbox = calls::toolbox_finding(&private, hosts).await;
+    assert_eq!(calls::get(&toolbox, url.clone()).await.unwrap()["body"], "hällo");
+    let hosts = Arc::new(Steered::default().host("listed.example", &[&["127.0.0.3"]]));
+    let toolbox = calls::toolbox_finding(&private, hosts).await;
+    assert!(calls::get(&toolbox, url).await.unwrap_err().1.contains("not public"));
+    assert_eq!(inside.connections(), 1);
+}
+
+#[tokio::test]
+async fn no_name_of_strangers_leads_to_what_is_an_exception_for_a_listed_one() {
+    let inside = web::serve_on("127.0.0.2:0").await;
+    let http = calls::config(&["*".to_owned(), "listed.example".to_owned()], &["127.0.0.2"]);
+    let hosts = Steered::default().host("listed.example", &[&["127.0.0.2"]]).host("evil.example", &[&["127.0.0.2"]]);
+    let toolbox = calls::toolbox_finding(&http, Arc::new(hosts)).await;
+    let url = |host: &str| format!("http://{host}:{}/text", inside.port);
+    assert!(calls::get(&toolbox, url("evil.example")).await.unwrap_err().1.contains("not public"));
+    assert!(calls::get(&toolbox, url("127.0.0.2")).await.unwrap_err().1.contains("not public"));
+    assert_eq!(inside.connections(), 0);
+    assert_eq!(calls::get(&toolbox, url("listed.example")).await.unwrap()["body"], "hällo");
+}
+
+#[tokio::test]
+async fn a_redirect_leads_no_further_inside_than_the_url_itself() {
+    let inside = web::serve_on("127.0.0.2:0").await;
+    let outside = web::serve_on("127.0.0.1:0").await;
+    let http = calls::config(&["site.example".to_owned(), "inside.example".to_owned()], &["127.0.0.1"]);
+    let hosts = Steered::default().host("site.example", &[&["127.0.0.1"]]).host("inside.example", &[&["127.0.0.2"]]);
+    let toolbox = calls::toolbox_finding(&http, Arc::new(hosts)).await;
+    for target in [format!("http://inside.example:{}/text", inside.port), format!("http://127.0.0.2:{}/", inside.port)]
+    {
+        let url = format!("http://site.example:{}/to?{target}", outside.port);
+        calls::get(&toolbox, url).await.unwrap_err();
+    }
+    assert_eq!((outside.connections() > 0, inside.connections()), (true, 0));
+}
+
+#[tokio::test]
+async fn a_name_that_changes_its_mind_after_the_check_is_still_where_it_was() {
+    let site = web::serve_on("127.0.0.1:0").await;
+    let http = calls::config(&["rebound.example".to_owned()], &["127.0.0.1"]);
+    let rebound: [&[&str]; 3] = [&["127.0.0.1"], &["127.0.0.2"], &["127.0.0.2"]];
+    let hosts = Arc::new(Steered::default().host("rebound.example", &rebound));
+    let toolbox = calls::toolbox_finding(&http, hosts.clone()).await;
+    let url = format!("http://rebound.example:{}/text", site.port);
+    assert_eq!(calls::get(&toolbox, url.clone()).await.unwrap()["body"], "hällo");
+    assert_eq!(hosts.left("rebound.example"), 2, "asked once: what was checked is what is connected to");
+    assert!(calls::get(&toolbox, url.clone()).await.unwrap_err().1.contains("not public"));
+
+    // Of two addresses the one that may be reached.
+    let hosts = Arc::new(Steered::default().host("rebound.example", &[&["127.0.0.2", "127.0.0.1"]]));
+    let toolbox = calls::toolbox_finding(&http, hosts).await;
+    assert_eq!(calls::get(&toolbox, url).await.unwrap()["body"], "hällo");
+}
+
+#[tokio::test]
+async fn what_the_machine_knows_of_a_host_is_checked_as_well() {
+    let site = web::serve_on("127.0.0.1:0").await;
+    let url = format!("http://localhost:{}/text", site.port);
+    let start = async |hosts: &str, private: &[&str]| {
+        let http = calls::config(&[hosts.to_owned()], private);
+        Toolbox::start(&ToolsConfig { http, ..ToolsConfig::default() }, Vec::new()).await.unwrap()
+    };
+    for toolbox in [start("*", &[]).await, start("localhost", &[]).await, start("*", &["127.0.0.1", "::1"]).await] {
+        let (_, message) = calls::get(&toolbox, url.clone()).await.unwrap_err();
+        assert!(message.contains("not public"), "{message}");
+    }
+    assert_eq!(site.connections(), 0);
+    let listed = start("localhost", &["127.0.0.1"]).await;
     assert_eq!(calls::get(&listed, url).await.unwrap()["body"], "hällo");
 }
 

@@ -25,33 +25,34 @@ use tokio_util::sync::CancellationToken;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// As projector would have written them.
-const ROWS: &str = "
-    INSERT INTO memories (agent, memory_id, event_id, sequence, position, updated_at, kind, subject, content, keywords,
-                          day, source_event_ids, secrets, named)
+const ROWS: &str = r#"
+    INSERT INTO memories (agent, memory_id, event_id, sequence, position, updated_at, kind, subject, content, day,
+                          definition, named)
     VALUES
         ('bob', gen_random_uuid(), gen_random_uuid(), 10, 0, now(), 'journal', '', 'Team meeting: Q1 results.',
-         '{meeting,q1}', '2026-11-17', '{e-1}', '[{\"name\": \"pin\", \"sealed\": \"AQID\"}]', 'meeting q1'),
+         '2026-11-17', '{"keywords": ["meeting", "q1"], "source_event_ids": ["e-1"],
+                         "secrets": [{"name": "pin", "sealed": "AQID"}]}', 'meeting q1'),
         ('bob', gen_random_uuid(), gen_random_uuid(), 11, 0, now(), 'person', 'Sarah', 'Leads marketing.',
-         '{sarah}', '2026-10-01', '{e-2}', '[]', 'Sarah sarah'),
+         '2026-10-01', '{"keywords": ["sarah"], "source_event_ids": ["e-2"]}', 'Sarah sarah'),
         ('bob', gen_random_uuid(), gen_random_uuid(), 12, 0, now(), 'project', 'Launch', repeat('long ', 10000),
-         '{launch}', '2026-11-20', '{}', '[]', 'Launch launch'),
+         '2026-11-20', '{"keywords": ["launch"]}', 'Launch launch'),
         ('eve', gen_random_uuid(), gen_random_uuid(), 13, 0, now(), 'journal', '', 'Another meeting.',
-         '{}', '2026-11-17', '{}', '[]', '');
+         '2026-11-17', '{}', '');
     INSERT INTO memories (agent, memory_id, event_id, sequence, position, updated_at, user_id, kind, subject, content,
-                          keywords, day, source_event_ids, secrets, named)
+                          day, definition, named)
     VALUES
         ('bob', gen_random_uuid(), gen_random_uuid(), 14, 0, now(), 'ann', 'preference', 'Tea', 'Ann drinks tea.',
-         '{tea}', '2026-11-01', '{}', '[]', 'Tea tea'),
+         '2026-11-01', '{"keywords": ["tea"]}', 'Tea tea'),
         ('bob', gen_random_uuid(), gen_random_uuid(), 15, 0, now(), 'zoe', 'fact', 'Salary', 'Zoe earns a lot.',
-         '{salary}', '2026-11-02', '{}', '[]', 'Salary salary'),
+         '2026-11-02', '{"keywords": ["salary"]}', 'Salary salary'),
         ('bob', gen_random_uuid(), gen_random_uuid(), 16, 0, now(), '', 'state', 'Odd', 'Of a user without a name.',
-         '{odd}', '2026-11-03', '{}', '[]', 'Odd odd');
+         '2026-11-03', '{"keywords": ["odd"]}', 'Odd odd');
     INSERT INTO threads (agent, thread_id, user_id, kind, status, title, created_at, updated_at, last_sequence)
     VALUES
         ('bob', 'of-ann', 'ann', '', 'active', '', now(), now(), 5),
         ('bob', 'of-zoe', 'zoe', '', 'active', '', now(), now(), 6),
         ('bob', 'of-nobody', '', '', 'active', '', now(), now(), 7),
-        ('eve', 'elsewhere', 'zoe', '', 'active', '', now(), now(), 8)";
+        ('eve', 'elsewhere', 'zoe', '', 'active', '', now(), now(), 8)"#;
 
 /// A live generation of the tables, at sequence 40.
 fn generation() -> String {
@@ -117,6 +118,7 @@ async fn call(toolbox: &Toolbox, tool: &str, args: Value, decision_sequence: u64
 
 async fn call_in(toolbox: &Toolbox, thread: &str, tool: &str, args: Value, decision_sequence: u64) -> CallResult {
     let context = CallContext {
+        user: None,
         action_id: "action".to_owned(),
         now: "2026-11-21T10:00:00Z".parse().unwrap(),
         begun: jiff::Timestamp::now(),

@@ -56,6 +56,7 @@ async fn toolbox(url: String) -> Toolbox {
 
 async fn search(toolbox: &Toolbox, args: Value, cancel: CancellationToken) -> Result<Value, ToolError> {
     let context = CallContext {
+        user: None,
         action_id: "action".to_owned(),
         now: Timestamp::UNIX_EPOCH,
         begun: Timestamp::now(),

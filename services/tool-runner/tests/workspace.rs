@@ -40,6 +40,7 @@ impl Office {
 
     async fn call_as(&self, agent: &str, action: &str, tool: &str, args: Value) -> Result<Value, ToolError> {
         let context = CallContext {
+            user: None,
             action_id: action.to_owned(),
             // A Wednesday.
             now: "2026-03-25T09:00:00Z".parse::<Timestamp>().unwrap(),
@@ -84,6 +85,7 @@ fn event(uid: &str, title: &str, start: &str, end: &str) -> String {
 async fn without_a_root_there_are_no_such_tools() {
     let toolbox = Toolbox::start(&ToolsConfig::default(), Vec::new()).await.unwrap();
     let context = CallContext {
+        user: None,
         action_id: "action".to_owned(),
         now: Timestamp::UNIX_EPOCH,
         begun: Timestamp::now(),

@@ -93,11 +93,9 @@ impl Site {
                 "It says: {{ last_result.body }}",
             ],
         }] });
-        Wanted::new(&scenario.to_string()).env(
-            Service::ToolRunner,
-            "KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS",
-            json!([host]).to_string(),
-        )
+        Wanted::new(&scenario.to_string())
+            .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", json!([host]).to_string())
+            .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__HTTP__ALLOW_PRIVATE", "127.0.0.1")
     }
 
     /// Waits until somebody asks.

@@ -36,6 +36,7 @@ pub const CASES: &[(&str, &str, &str)] = &[
         "messages_of_thread",
     ),
     ("message_id = $2", "'u8', 'm8'", "messages_sent"),
+    ("SELECT wanted.digest", "ARRAY['d7', 'd8']", "messages_by_part"),
     ("WITH RECURSIVE conversations", "'a7', NULL, {END}, 50", "messages_of_conversation"),
     ("WITH RECURSIVE conversations", "NULL, 'u7', {END}, 50", "messages_of_conversation"),
     ("FROM approvals WHERE ($1", "NULL, NULL, NULL, {END}, 50", "approvals_by_age"),

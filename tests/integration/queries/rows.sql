@@ -30,10 +30,12 @@ SELECT md5(i::text)::uuid, md5(i::text)::uuid, 'a' || i % 200, 's', false, i, no
        CASE WHEN i % 100 > 0 THEN 'exited' END
 FROM generate_series(1, 20000) AS i;
 
-INSERT INTO memories (agent, memory_id, event_id, sequence, position, updated_at, kind, subject, content, keywords, day,
-                      source_event_ids, secrets, named)
+INSERT INTO memories (agent, memory_id, event_id, sequence, position, updated_at, kind, subject, content, day, definition,
+                      named)
 SELECT 'a' || i % 200, md5(i::text)::uuid, gen_random_uuid(), i, 0, now(), 'fact', 'subject ' || md5(i::text),
-       'content ' || md5((i / 3)::text), '{}', '2026-01-01'::date + i % 300, '{}', '[]', 'subject ' || md5(i::text)
+       'content ' || md5((i / 3)::text), '2026-01-01'::date + i % 300,
+       jsonb_build_object('keywords', ARRAY['launch', 'spring'], 'source_event_ids', ARRAY[md5(i::text)::uuid]),
+       'subject ' || md5(i::text)
 FROM generate_series(1, 20000) AS i;
 
 INSERT INTO chains (chain_id, sequence, position, agent, thread_id, correlation_id, origin, task_id, plan, started_at)
@@ -59,9 +61,8 @@ SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, gen_random_uuid
        0, now(), CASE WHEN i % 50 > 0 THEN 'approved' END, CASE WHEN i % 50 > 0 THEN i + 1 END
 FROM generate_series(1, 20000) AS i;
 
-INSERT INTO offers (offer_id, sequence, position, agent, user_id, correlation_id, action, reason, summary, offered_at,
-                    choice)
-SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, md5(i::text)::uuid, 'suggest_new', '', '', now(),
+INSERT INTO offers (offer_id, sequence, position, agent, user_id, correlation_id, definition, offered_at, choice)
+SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, md5(i::text)::uuid, '{"action": "suggest_new"}', now(),
        CASE WHEN i % 50 > 0 THEN 'accept' END
 FROM generate_series(1, 20000) AS i;
 

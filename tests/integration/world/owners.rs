@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use futures::{StreamExt, future::join_all};
 use kairo_core::subjects::{EVENTS_STREAM, STATUS_PING, Service};
-use kairo_proto::{
-    Body, ContentType,
-    v1::{OwnedPartition, ServiceStatus},
-};
+use kairo_proto::v1::{OwnedPartition, ReplicaRow};
+use prost::Message as _;
 
 use super::{DEADLINE, World};
 
@@ -47,15 +45,12 @@ impl World {
     }
 
     /// What every replica that answers says of itself.
-    pub async fn replicas_there(&self) -> Vec<ServiceStatus> {
+    pub async fn replicas_there(&self) -> Vec<ReplicaRow> {
         let client = &self.bus.nats().unwrap().client;
         let inbox = client.new_inbox();
         let answers = client.subscribe(inbox.clone()).await.unwrap();
         client.publish_with_reply(STATUS_PING, inbox, "".into()).await.unwrap();
-        let answers = answers.filter_map(async |answer| {
-            let body = Body::decode(ServiceStatus::TYPE, ContentType::Protobuf, &answer.payload).ok()?;
-            ServiceStatus::try_from(body).ok()
-        });
+        let answers = answers.filter_map(async |answer| ReplicaRow::decode(answer.payload).ok());
         answers.take_until(tokio::time::sleep(ANSWER)).collect().await
     }
 
@@ -66,8 +61,8 @@ impl World {
 }
 
 /// Whether somebody owns the partition, has read up to there and has nothing waiting but for newer replicas.
-fn rests(replicas: &[ServiceStatus], service: Service, partition: u32, end: u64) -> bool {
-    let rests = |replica: &ServiceStatus| {
+fn rests(replicas: &[ReplicaRow], service: Service, partition: u32, end: u64) -> bool {
+    let rests = |replica: &ReplicaRow| {
         let parked: u64 = replica.parked.iter().map(|parked| parked.waiting).sum();
         let rests =
             |owned: &OwnedPartition| owned.partition == partition && owned.read >= end && owned.waiting <= parked;

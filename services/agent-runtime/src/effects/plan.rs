@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kairo_core::{hooks::State, ids::Name};
+use kairo_proto::words::{TaskKind, TaskStatus};
 use kairo_proto::{
     Decided, about,
     v1::{AgentDecision, Task, TaskChanged, TaskFired, decided_event::Event},
@@ -67,7 +68,7 @@ struct Plan {
 impl Plan {
     fn scheduled(&mut self, task: &Task) {
         let Ok(id) = Uuid::parse_str(&task.task_id) else { return };
-        if task.kind != "hook" {
+        if task.kind_word() != TaskKind::Hook {
             self.kinds.insert(id, Kind::Time);
             self.arm(id, task.occurrence, &task.next_at);
             return;
@@ -90,7 +91,7 @@ impl Plan {
 
     fn changed(&mut self, changed: &TaskChanged) {
         let Ok(id) = Uuid::parse_str(&changed.task_id) else { return };
-        let Some(state) = state(&changed.status) else { return };
+        let Some(state) = state(&changed.status_word()) else { return };
         if changed.occurrence > 0 {
             self.kinds.insert(id, Kind::Time);
         }
@@ -117,12 +118,12 @@ impl Plan {
     }
 }
 
-fn state(status: &str) -> Option<State> {
+fn state(status: &TaskStatus) -> Option<State> {
     match status {
-        "pending" | "active" => Some(State::Active),
-        "paused" => Some(State::Paused),
-        "completed" | "canceled" | "archived" | "failed" => Some(State::Ended),
-        _ => None,
+        TaskStatus::Pending | TaskStatus::Active => Some(State::Active),
+        TaskStatus::Paused => Some(State::Paused),
+        TaskStatus::Completed | TaskStatus::Canceled | TaskStatus::Archived | TaskStatus::Failed => Some(State::Ended),
+        TaskStatus::Unknown(_) => None,
     }
 }
 

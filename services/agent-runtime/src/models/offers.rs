@@ -59,7 +59,13 @@ mod tests {
     use super::*;
 
     fn tool(name: String, schema: &str) -> Tool {
-        Tool { name, description: "what it does".into(), schema: schema.into(), needs_approval: false }
+        Tool {
+            name,
+            description: "what it does".into(),
+            schema: schema.into(),
+            needs_approval: false,
+            needs_approval_with: Vec::new(),
+        }
     }
 
     #[test]

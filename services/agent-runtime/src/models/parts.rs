@@ -3,6 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kairo_core::media;
 use kairo_proto::v1::Part;
+use kairo_proto::words::Modality;
 
 use crate::config::ModelConfig;
 
@@ -29,9 +30,9 @@ pub fn chosen<'p>(
 ) -> Vec<(&'p Part, Option<&'static str>)> {
     let (mut count, mut bytes) = (0, 0_u64);
     let why_not = |part: &'p Part| {
-        let taken = match media::kind(part) {
-            "image" => config.images,
-            "audio" => config.audio,
+        let taken = match Modality::from(media::kind(part)) {
+            Modality::Image => config.images,
+            Modality::Audio => config.audio,
             _ => false,
         };
         if !taken {

@@ -309,6 +309,7 @@ mod tests {
                     description: "The time".into(),
                     schema: schema.into(),
                     needs_approval: false,
+                    needs_approval_with: Vec::new(),
                 })
                 .into(),
             analysis: false,
@@ -388,6 +389,7 @@ mod tests {
             description: String::new(),
             schema: "{}".into(),
             needs_approval: false,
+            needs_approval_with: Vec::new(),
         }))
     }
 

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use kairo_core::ids::Name;
 use kairo_proto::v1::{ActionRow, ListActionsResponse};
+use kairo_proto::words;
 
 use super::{
     Session,
@@ -104,14 +105,15 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         None => list(arguments.agent, arguments.in_doubt, session).await,
         Some(Command::Resolve(resolve)) => {
             let (agent, action_id) = find(&resolve.action, session).await?;
-            let verdict = if resolve.verdict.happened { "happened" } else { "did_not_happen" }.to_owned();
+            let verdict =
+                if resolve.verdict.happened { words::Verdict::Happened } else { words::Verdict::DidNotHappen }.text();
             let user = resolve.manner.user.to_string();
             let approval = NewApproval { user, agent, action_id, verdict, note: resolve.note };
             resolve.manner.give("v1/approvals", &approval, &approval.agent, Awaited::Words, session).await
         }
         Some(Command::Cancel(Cancel { action, manner })) => {
             let (agent, action_id) = find(&action, session).await?;
-            let (user, command) = (manner.user.to_string(), "cancel".to_owned());
+            let (user, command) = (manner.user.to_string(), words::OrderedCommand::Cancel.text());
             let action_id = Some(action_id);
             manner.command(&NewCommand { user, agent, command, action_id, ..NewCommand::default() }, session).await
         }
@@ -157,7 +159,9 @@ fn lines(actions: &[ActionRow], now: Timestamp) -> Vec<String> {
         ]
     });
     let mut lines = table(["agent", "tool", "status", "age", "progress", "action", "arguments"], rows);
-    let open = actions.iter().filter(|action| action.status == "in_doubt" && action.verdict.is_none());
+    let open = actions
+        .iter()
+        .filter(|action| action.status == words::ActionStatus::InDoubt.as_str() && action.verdict.is_none());
     let open: Vec<String> = open.map(|action| short(&action.action_id)).collect();
     if !open.is_empty() {
         let advice = ["", "Nobody knows whether an action in doubt happened: its runner is gone. Find out, and say:"];
@@ -172,15 +176,16 @@ fn lines(actions: &[ActionRow], now: Timestamp) -> Vec<String> {
 fn status(action: &ActionRow) -> &str {
     match (&action.verdict, action.cancel_requested_at) {
         (Some(verdict), _) => verdict,
-        (None, Some(_)) if action.status != "in_doubt" => "stopping",
+        (None, Some(_)) if action.status != words::ActionStatus::InDoubt.as_str() => "stopping",
         _ => &action.status,
     }
 }
 
 fn progress(action: &ActionRow) -> String {
     if let Some(by) = &action.resolved_by {
+        let entered = action.resolution_entered_by.as_ref().map(|who| format!(" ({who})")).unwrap_or_default();
         let note = action.resolution_note.as_deref().unwrap_or_default();
-        return printable(format!("said {by} {note}").trim_end());
+        return printable(format!("said {by}{entered} {note}").trim_end());
     }
     lapse::progress(action.fraction, action.progress_message.as_deref().unwrap_or_default())
 }
@@ -206,13 +211,16 @@ mod tests {
         let now = "2026-01-01T00:02:05Z".parse().unwrap();
         let running = action("running", json!({"fraction": 0.42, "progress_message": "two\u{1b}of five"}));
         let doubt = action("in_doubt", json!({"cancel_requested_at": "2026-01-01T00:01:00Z"}));
-        let resolved =
-            action("in_doubt", json!({"verdict": "happened", "resolved_by": "ann", "resolution_note": "seen"}));
+        let resolved = action(
+            "in_doubt",
+            json!({"verdict": "happened", "resolved_by": "ann", "resolution_note": "seen",
+                "resolution_entered_by": "api_key:k7"}),
+        );
         let text = lines(&[running, doubt, resolved], now).join("\n");
         for part in [
-            "mail.send  running   2m 5s  42% twoof five  1f0c2ab4  {\"to\":\"a\"}",
+            "mail.send  running   2m 5s  42% twoof five ",
             "mail.send  in_doubt  2m 5s",
-            "mail.send  happened  2m 5s  said ann seen",
+            "mail.send  happened  2m 5s  said ann (api_key:k7) seen",
             "  kairo actions resolve 1f0c2ab4 --happened|--did-not-happen [--note TEXT]",
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");

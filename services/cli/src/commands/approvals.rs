@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use kairo_core::ids::Name;
 use kairo_proto::v1::ListApprovalsResponse;
+use kairo_proto::words::ConsentStatus;
 
 use super::{Session, id::short, name};
 use crate::{Error, chain::printable, rows, steps::one_line, table::table, terminal};
@@ -48,10 +49,10 @@ enum Status {
 impl Status {
     fn as_str(self) -> &'static str {
         match self {
-            Self::Waiting => "waiting",
-            Self::Approved => "approved",
-            Self::Rejected => "rejected",
-            Self::Withdrawn => "withdrawn",
+            Self::Waiting => ConsentStatus::Waiting.known_word(),
+            Self::Approved => ConsentStatus::Approved.known_word(),
+            Self::Rejected => ConsentStatus::Rejected.known_word(),
+            Self::Withdrawn => ConsentStatus::Withdrawn.known_word(),
             Self::All => "all",
         }
     }
@@ -79,11 +80,13 @@ fn lines(answer: &ListApprovalsResponse) -> Vec<String> {
             printable(&approval.tool),
             approval.status.clone(),
             one_line(&said.into_iter().flatten().collect::<Vec<_>>().join(": ")),
+            printable(approval.entered_by.as_deref().unwrap_or_default()),
             short(&approval.action_id),
             one_line(rows::text(approval.arguments.as_ref())),
         ]
     });
-    let mut lines = table(["asked", "agent", "user", "tool", "status", "by", "action", "arguments"], rows);
+    let mut lines =
+        table(["asked", "agent", "user", "tool", "status", "by", "entered by", "action", "arguments"], rows);
     lines.extend(answer.next_before.map(|next| format!("more: --before {next}")));
     lines
 }
@@ -100,13 +103,13 @@ mod tests {
             "approvals": [{
                 "action_id": "1f0c2ab4-0000-0000-0000-000000000001", "agent": "ops", "user": "ann", "tool": "email.send",
                 "arguments": {"to": "x"}, "requested_at": "2026-01-01T00:00:00Z", "status": "rejected",
-                "decided_by": "ann", "note": "not\nnow",
+                "decided_by": "ann", "note": "not\nnow", "entered_by": "api_key:k7",
             }],
             "next_before": 7,
         }))
         .unwrap();
         let text = lines(&answer).join("\n");
-        for part in ["email.send  rejected  ann: not now  1f0c2ab4  {\"to\":\"x\"}", "more: --before 7"] {
+        for part in ["email.send  rejected  ann: not now  api_key:k7  1f0c2ab4  {\"to\":\"x\"}", "more: --before 7"] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
     }

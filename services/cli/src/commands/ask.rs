@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use kairo_core::ids::Name;
+use kairo_proto::words::{OfferAnswer, Verdict};
 use tokio::task::spawn_blocking;
 
 use crate::{
@@ -46,11 +47,11 @@ pub(super) async fn answer(client: &Client, user: &Name, question: &Question, ye
     let (user, agent) = (user.to_string(), question.agent.clone());
     Ok(match question.about {
         About::Thread { .. } => {
-            let option = if yes { "accept" } else { "decline" }.to_owned();
+            let option = if yes { OfferAnswer::Accept } else { OfferAnswer::Decline }.text();
             client.post("v1/choices", &NewChoice { user, agent, offer_id: question.id.clone(), option }).await?
         }
         About::Consent { .. } => {
-            let verdict = if yes { "approved" } else { "rejected" }.to_owned();
+            let verdict = if yes { Verdict::Approved } else { Verdict::Rejected }.text();
             let action_id = question.id.clone();
             client.post("v1/approvals", &NewApproval { user, agent, action_id, verdict, note: None }).await?
         }

@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::tz::TimeZone;
 use kairo_core::{ids::Name, media};
 use kairo_proto::v1::{GetConversationResponse, MessageRow, Part};
+use kairo_proto::words::MessageRole;
 use serde_json::Value;
 
 use super::{Session, name};
@@ -52,10 +53,10 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 fn line(said: &MessageRow) -> String {
-    let who = match said.role.as_str() {
-        "user" => said.user.as_deref(),
-        "agent" => said.agent.as_deref(),
-        role => Some(role),
+    let who = match said.role_word() {
+        MessageRole::User => said.user.as_deref(),
+        MessageRole::Agent => said.agent.as_deref(),
+        MessageRole::Failure | MessageRole::Unknown(_) => Some(said.role.as_str()),
     };
     let time = rows::at(said.ts, &TimeZone::system());
     let parts: Vec<Part> = said.parts.iter().cloned().map(Part::from).collect();

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde::Deserialize;
+use kairo_proto::v1::PromoteFleetResponse;
 use serde_json::{Value, json};
 
 use super::Session;
@@ -32,12 +32,6 @@ enum Command {
     Promote,
 }
 
-#[derive(Deserialize)]
-struct Promoted {
-    epoch: u32,
-    before: u32,
-}
-
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     match arguments.command {
         Command::Promote => promote(session).await,
@@ -50,7 +44,7 @@ async fn promote(session: &Session) -> Result<ExitCode, Error> {
         terminal::json(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Promoted { epoch, before } = session.read(answer)?;
+    let PromoteFleetResponse { epoch, before } = session.read(answer)?;
     terminal::line(match epoch == before {
         true => format!("epoch {epoch} is in force already"),
         false => format!("epoch {epoch} is in force; it was {before}"),

@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::Timestamp;
 use kairo_core::ids::Name;
 use kairo_proto::v1::{ApprovalRow, GetInboxResponse, OfferRow};
+use kairo_proto::words::OfferAction;
 
 use super::{Session, name};
 use crate::{
@@ -60,7 +61,7 @@ fn lines(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
 impl From<OfferRow> for Question {
     fn from(offer: OfferRow) -> Self {
         let about = About::Thread {
-            new: offer.action == "suggest_new",
+            new: offer.action_word() == OfferAction::SuggestNew,
             thread_id: offer.thread_id.unwrap_or_default(),
             current_thread_id: offer.current_thread_id.unwrap_or_default(),
             reason: offer.reason,

@@ -5,11 +5,15 @@ use std::{fs, path::Path, process::ExitCode, time::Duration};
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 use kairo_core::{config::Secret, ids::Name};
-use serde::{Deserialize, Serialize};
+use kairo_proto::{
+    time,
+    v1::{ListKeysResponse, MakeKeyRequest, MakeKeyResponse},
+    words,
+};
 use serde_json::Value;
 
 use super::{Session, duration, name};
-use crate::{Error, chain::printable, table::table, terminal};
+use crate::{Error, chain::printable, rows, table::table, terminal};
 
 /// The API key of whoever runs the command.
 const VARIABLE: &str = "KAIRO_API_KEY";
@@ -60,48 +64,21 @@ struct Create {
     expires: Option<Duration>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Scope {
     Read,
     Write,
     Admin,
 }
 
-/// What is asked for.
-#[derive(Serialize)]
-struct Wanted {
-    name: String,
-    scopes: Vec<Scope>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    agents: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<Timestamp>,
-}
-
-#[derive(Deserialize)]
-struct Keys {
-    keys: Vec<Key>,
-}
-
-#[derive(Deserialize)]
-struct Key {
-    key_id: String,
-    name: String,
-    scopes: Vec<String>,
-    #[serde(default)]
-    agents: Vec<String>,
-    user: Option<String>,
-    created: Timestamp,
-    expires_at: Option<Timestamp>,
-}
-
-#[derive(Deserialize)]
-struct Made {
-    key_id: String,
-    key: String,
+impl Scope {
+    fn word(self) -> words::Scope {
+        match self {
+            Self::Read => words::Scope::Read,
+            Self::Write => words::Scope::Write,
+            Self::Admin => words::Scope::Admin,
+        }
+    }
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
@@ -124,19 +101,19 @@ async fn create(wanted: Create, session: &Session) -> Result<(), Error> {
         let too_far = || Error::Advice("--expires: that is after the end of the calendar".to_owned());
         Timestamp::now().checked_add(within).map_err(|_| too_far())
     });
-    let wanted = Wanted {
+    let wanted = MakeKeyRequest {
         name: wanted.name,
-        scopes: wanted.scope,
+        scopes: wanted.scope.into_iter().map(|scope| scope.word().text()).collect(),
         agents: wanted.agent.iter().map(Name::to_string).collect(),
-        user: wanted.user.map(|user| user.to_string()),
-        expires_at: expires_at.transpose()?,
+        user: wanted.user.map(|user| user.to_string()).unwrap_or_default(),
+        expires_at: expires_at.transpose()?.map(time::message),
     };
     let answer: Value = session.client.post("v1/keys", &wanted).await?;
     if session.json {
         terminal::json(&answer)?;
         return Ok(());
     }
-    let Made { key_id, key } = session.read(answer)?;
+    let MakeKeyResponse { key_id, key, .. } = session.read(answer)?;
     // The key alone goes to standard output, for `> file`.
     eprintln!("Keep this key, it is not shown again. `kairo keys revoke {key_id}` makes it worthless.");
     terminal::line(&key)?;
@@ -144,8 +121,9 @@ async fn create(wanted: Create, session: &Session) -> Result<(), Error> {
 }
 
 async fn list(session: &Session) -> Result<(), Error> {
-    let Some(Keys { keys }) = session.ask("v1/keys", &[]).await? else { return Ok(()) };
+    let Some(ListKeysResponse { keys }) = session.ask("v1/keys", &[]).await? else { return Ok(()) };
     let or = |text: String, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { text };
+    let at = |time, never: &str| rows::time(time).map_or_else(|| never.to_owned(), |at| format!("{at:.0}"));
     let rows = keys.into_iter().map(|key| {
         [
             key.key_id,
@@ -153,8 +131,8 @@ async fn list(session: &Session) -> Result<(), Error> {
             key.scopes.join(","),
             or(key.agents.join(","), "all"),
             key.user.unwrap_or_else(|| "all".to_owned()),
-            format!("{:.0}", key.created),
-            key.expires_at.map_or_else(|| "never".to_owned(), |at| format!("{at:.0}")),
+            at(key.created, ""),
+            at(key.expires_at, "never"),
         ]
     });
     let heads = ["id", "name", "scopes", "agents", "user", "created", "expires"];

@@ -39,6 +39,7 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use clap::{Parser, Subcommand};
 use jiff::SignedDuration;
 use kairo_core::ids::Name;
+use kairo_proto::words::Verdict;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -154,8 +155,8 @@ impl Arguments {
             Command::Approvals(arguments) => approvals::run(arguments, &session).await,
             Command::Chains(arguments) => chains::run(arguments, &session).await,
             Command::Choose(arguments) => choose::run(arguments, &session).await,
-            Command::Approve(arguments) => approve::run(arguments, approve::Verdict::Approved, &session).await,
-            Command::Reject(arguments) => approve::run(arguments, approve::Verdict::Rejected, &session).await,
+            Command::Approve(arguments) => approve::run(arguments, Verdict::Approved, &session).await,
+            Command::Reject(arguments) => approve::run(arguments, Verdict::Rejected, &session).await,
             Command::Watch(arguments) => watch::run(arguments, &session).await,
             Command::Keys(arguments) => keys::run(arguments, &session).await,
             Command::Usage(arguments) => usage::run(arguments, &session).await,

@@ -4,6 +4,7 @@ use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
 use kairo_core::ids::Name;
+use kairo_proto::words::OrderedCommand;
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::timeout;
@@ -44,6 +45,8 @@ pub(super) enum TaskOrder {
     Resume,
     Run,
     Cancel,
+    Share,
+    Unshare,
 }
 
 impl Manner {
@@ -59,7 +62,7 @@ impl Manner {
         chain: String,
         session: &Session,
     ) -> Result<ExitCode, Error> {
-        let command = NewCommand { chain_id: Some(chain), ..self.order(agent, "cancel") };
+        let command = NewCommand { chain_id: Some(chain), ..self.order(agent, &OrderedCommand::Cancel) };
         self.give("v1/commands", &command, &command.agent, Awaited::Effect, session).await
     }
 
@@ -72,12 +75,14 @@ impl Manner {
         session: &Session,
     ) -> Result<ExitCode, Error> {
         let word = match order {
-            TaskOrder::Pause => "pause",
-            TaskOrder::Resume => "resume",
-            TaskOrder::Run => "run",
-            TaskOrder::Cancel => "cancel",
+            TaskOrder::Pause => OrderedCommand::Pause,
+            TaskOrder::Resume => OrderedCommand::Resume,
+            TaskOrder::Run => OrderedCommand::Run,
+            TaskOrder::Share => OrderedCommand::Share,
+            TaskOrder::Unshare => OrderedCommand::Unshare,
+            TaskOrder::Cancel => OrderedCommand::Cancel,
         };
-        let command = NewCommand { task_id: Some(task), ..self.order(agent, word) };
+        let command = NewCommand { task_id: Some(task), ..self.order(agent, &word) };
         self.give("v1/commands", &command, &command.agent, Awaited::Effect, session).await
     }
 
@@ -89,13 +94,13 @@ impl Manner {
         archived: bool,
         session: &Session,
     ) -> Result<ExitCode, Error> {
-        let word = if archived { "archive" } else { "unarchive" };
-        let command = NewCommand { thread_id: Some(thread.to_string()), ..self.order(agent, word) };
+        let word = if archived { OrderedCommand::Archive } else { OrderedCommand::Unarchive };
+        let command = NewCommand { thread_id: Some(thread.to_string()), ..self.order(agent, &word) };
         self.give("v1/commands", &command, &command.agent, Awaited::Effect, session).await
     }
 
-    fn order(&self, agent: String, word: &str) -> NewCommand {
-        NewCommand { user: self.user.to_string(), agent, command: word.to_owned(), ..NewCommand::default() }
+    fn order(&self, agent: String, word: &OrderedCommand) -> NewCommand {
+        NewCommand { user: self.user.to_string(), agent, command: word.text(), ..NewCommand::default() }
     }
 
     /// Posts the order to this agent and waits for what comes of it.

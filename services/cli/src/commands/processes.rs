@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use kairo_core::ids::Name;
 use kairo_proto::v1::{ListProcessesResponse, ProcessRow};
+use kairo_proto::words::{ActionStatus, OrderedCommand};
 
 use super::{
     Session,
@@ -62,7 +63,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         None => list(arguments.agent, arguments.all, session).await,
         Some(Command::Cancel(Cancel { id, agent, manner })) => {
             let (agent, process) = find(&id, agent, session).await?;
-            let (user, command) = (manner.user.to_string(), "cancel".to_owned());
+            let (user, command) = (manner.user.to_string(), OrderedCommand::Cancel.text());
             let process_id = Some(process);
             manner.command(&NewCommand { user, agent, command, process_id, ..NewCommand::default() }, session).await
         }
@@ -119,7 +120,7 @@ fn arguments(process: &ProcessRow) -> String {
 fn state(process: &ProcessRow) -> String {
     match (&process.outcome, process.code, process.signal) {
         (None, ..) if process.cancel_requested_at.is_some() => "stopping".to_owned(),
-        (None, ..) => "running".to_owned(),
+        (None, ..) => ActionStatus::Running.text(),
         (Some(outcome), Some(code), _) => format!("{outcome} {code}"),
         (Some(outcome), None, Some(signal)) => format!("{outcome} by {signal}"),
         (Some(outcome), None, None) => outcome.clone(),

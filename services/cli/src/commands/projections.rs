@@ -7,11 +7,12 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use kairo_proto::v1::{ListProjectionsResponse, SwapProjectionResponse};
 use serde_json::{Value, json};
 
 use super::Session;
 use crate::{Error, terminal};
-use answers::{Projections, table_of};
+use answers::{kept, one, table_of};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -90,7 +91,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         Some(Command::Verify { name }) => return verify::run(name.as_deref(), session).await,
         Some(Command::Swap { name }) => {
             let answer: Value = session.client.post(&format!("v1/projections/{name}/swap"), &json!({})).await?;
-            told(session, &answer, "becomes the live one")?;
+            told(session, answer, "becomes the live one")?;
         }
         Some(Command::Drop { name, generation }) => drop(&name, generation, session).await?,
     }
@@ -98,7 +99,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 async fn list(session: &Session) -> Result<(), Error> {
-    if let Some(projections) = session.ask::<Projections>("v1/projections", &[]).await? {
+    if let Some(projections) = session.ask::<ListProjectionsResponse>("v1/projections", &[]).await? {
         table_of(&projections).into_iter().try_for_each(terminal::row)?;
     }
     Ok(())
@@ -108,8 +109,8 @@ async fn drop(name: &str, generation: Option<i64>, session: &Session) -> Result<
     let generations = match generation {
         Some(generation) => vec![generation],
         None => {
-            let all: Projections = session.client.get("v1/projections", &[]).await?;
-            all.one(name)?.kept()
+            let all: ListProjectionsResponse = session.client.get("v1/projections", &[]).await?;
+            kept(one(&all, name)?)
         }
     };
     if generations.is_empty() {
@@ -119,17 +120,17 @@ async fn drop(name: &str, generation: Option<i64>, session: &Session) -> Result<
     for generation in generations {
         let path = format!("v1/projections/{name}/generations/{generation}");
         let answer: Value = session.client.delete(&path).await?;
-        told(session, &answer, "is removed")?;
+        told(session, answer, "is removed")?;
     }
     Ok(())
 }
 
 /// What was asked for, and of which generation.
-fn told(session: &Session, answer: &Value, what: &str) -> Result<(), Error> {
+fn told(session: &Session, answer: Value, what: &str) -> Result<(), Error> {
     if session.json {
-        return Ok(terminal::json(answer)?);
+        return Ok(terminal::json(&answer)?);
     }
-    let name = answer.get("projection").and_then(Value::as_str).unwrap_or_default();
-    let number = answer.get("generation").and_then(Value::as_i64).unwrap_or_default();
-    Ok(terminal::line(format!("{name}: generation {number} {what}"))?)
+    // A removal is answered in the same form.
+    let SwapProjectionResponse { projection, generation } = session.read(answer)?;
+    Ok(terminal::line(format!("{projection}: generation {generation} {what}"))?)
 }

@@ -8,9 +8,10 @@ use std::{
 };
 
 use clap::Args;
-use kairo_core::{ids::Name, log_message::LogMessage};
+use kairo_core::{ids::Name, log_message};
 use kairo_mind::replay::{Drift, Outcome, Replay, Replayed};
-use serde::{Deserialize, Serialize};
+use kairo_proto::v1::{GetAgentLogResponse, LogMessage};
+use serde::Serialize;
 use serde_json::json;
 
 use super::{Session, name};
@@ -42,12 +43,6 @@ pub(super) struct Arguments {
     /// Keep what was read in this file, one message a line
     #[arg(long, value_name = "FILE", requires = "agent")]
     save: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-struct Page {
-    messages: Vec<LogMessage>,
-    next_after: Option<u64>,
 }
 
 /// How many decisions came out how.
@@ -89,7 +84,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 
 fn replayed(replay: &mut Replay, message: &LogMessage) -> Result<Option<Replayed>, Error> {
     let at = |error| Error::Advice(format!("message {}: {error}", message.sequence));
-    Ok(match message.read().map_err(at)? {
+    Ok(match log_message::read(message).map_err(at)? {
         Ok(record) => replay.take(record),
         Err(_) => {
             replay.pass_over(message.sequence, &message.subject);
@@ -126,7 +121,7 @@ async fn read_agent(
     let mut after = Some(0_u64);
     while let Some(from) = after {
         let query = [("after", from.to_string())];
-        let page: Page = session.client.get(&format!("v1/agents/{agent}/log"), &query).await?;
+        let page: GetAgentLogResponse = session.client.get(&format!("v1/agents/{agent}/log"), &query).await?;
         for message in &page.messages {
             if let Some((path, file)) = &mut saved {
                 let line = serde_json::to_string(message).unwrap_or_default();

@@ -1,14 +1,12 @@
 //! `kairo search`
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    process::ExitCode,
-};
+use std::{collections::BTreeMap, process::ExitCode};
 
 use clap::Args;
 use jiff::civil::Date;
 use kairo_core::ids::Name;
 use kairo_proto::v1::{SearchFacets, SearchResponse};
+use kairo_proto::words::HitKind;
 
 use super::{Session, name};
 use crate::{Error, chain::printable, table::table, terminal};
@@ -57,7 +55,10 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let singular = |kind: &String| if kind == "memories" { "memory" } else { kind.trim_end_matches('s') }.to_owned();
+    let singular = |kind: &String| match kind.as_str() {
+        "memories" => HitKind::Memory.text(),
+        other => other.trim_end_matches('s').to_owned(),
+    };
     let kinds: Vec<String> = arguments.kinds.iter().map(singular).collect();
     let mut query = vec![("limit", arguments.limit.to_string())];
     query.extend((!arguments.words.is_empty()).then(|| ("q", arguments.words.join(" "))));
@@ -96,8 +97,7 @@ fn counts(facets: &SearchFacets) -> Vec<String> {
     let SearchFacets { agent, kind, status, r#type } = facets;
     let given = [("agent", agent), ("kind", kind), ("status", status), ("type", r#type)];
     let given = given.into_iter().filter(|(_, counts)| !counts.is_empty());
-    let line = |(facet, counts): (&str, &HashMap<String, u64>)| {
-        let counts: BTreeMap<_, _> = counts.iter().collect();
+    let line = |(facet, counts): (&str, &BTreeMap<String, u64>)| {
         let counts: Vec<String> = counts.iter().map(|(value, count)| format!("{} {count}", line(value))).collect();
         format!("{facet}: {}", counts.join(", "))
     };

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, process::ExitCode};
 
 use clap::Args;
 use kairo_core::subjects;
-use kairo_proto::v1::{GetStatusResponse, LogRow, ParkedAgent, ProjectionRow, ReplicaRow};
+use kairo_proto::v1::{GetStatusResponse, LagRow, LogRow, ParkedAgent, ReplicaRow};
 use serde_json::Value;
 
 use super::Session;
@@ -58,6 +58,8 @@ fn lines(status: &GetStatusResponse) -> Vec<String> {
     lines.extend(reasons.map(|replica| format!("{}: {}", replica.instance, replica.not_ready_because)));
     let refused = status.services.iter().filter(|replica| replica.violations > 0);
     lines.extend(refused.map(violations));
+    let notes = status.services.iter().flat_map(|replica| replica.notes.iter().map(move |note| (replica, note)));
+    lines.extend(notes.map(|(replica, note)| format!("{}: {note}", replica.instance)));
     lines.extend(missing(status).into_iter().map(|name| format!("{name}: no replica is ready")));
     lines.push(String::new());
     lines.extend(table(OWNERS, status.services.iter().filter(|replica| shares(&replica.service)).map(owner)));
@@ -75,7 +77,7 @@ fn lines(status: &GetStatusResponse) -> Vec<String> {
         format!("log           {messages} messages, {kilobytes} kB, up to {last_sequence}, epoch {epoch}")
     }));
     lines.push(match &status.projection {
-        Some(ProjectionRow { position, lag }) => format!("projection    at {position}, {lag} behind"),
+        Some(LagRow { position, lag }) => format!("projection    at {position}, {lag} behind"),
         None => "projection    the read model does not answer".to_owned(),
     });
     lines.push(match status.dead_letters {
@@ -130,6 +132,7 @@ mod tests {
                  "not_ready_because": "the log does not take what is written: full", "takeovers": 1, "handovers": 2,
                  "partitions": [{"partition": 3, "read": 9, "waiting": 4}], "decisions": 4, "model_requests": 5,
                  "violations": 2, "last_violation": "Permissions Violation for Publish to \"kairo.x\"",
+                 "notes": ["programs may use the network"],
                  "parked": [{"agent": "ann", "sequence": 7, "reader": 9, "reason": "too new", "waiting": 2}]},
             ],
             "consumers": [{"name": "router", "pending": 3, "ack_pending": 1, "redelivered": 0, "delivered": 9}],
@@ -156,6 +159,7 @@ mod tests {
             "router    3",
             "router-1: the log does not take what is written: full",
             "router-1  1           4        1          2          4          1.25",
+            "router-1: programs may use the network",
             "ann is parked at 7, with 2 waiting: too new",
             "12 messages, 4 kB, up to 12, epoch 2",
             "does not answer",

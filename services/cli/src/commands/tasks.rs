@@ -72,6 +72,12 @@ enum Command {
     /// Run a task now, whenever it is due
     #[command(after_help = STATUS)]
     Run(Order),
+    /// Let a hook fire for whatever happens to the agent, whomever it concerns (administrators)
+    #[command(after_help = STATUS)]
+    Share(Order),
+    /// Let a hook fire for what concerns its own user only, as it did (administrators)
+    #[command(after_help = STATUS)]
+    Unshare(Order),
 }
 
 #[derive(Debug, Args)]
@@ -100,6 +106,8 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         Some(Command::Resume(order)) => order.give(TaskOrder::Resume, session).await,
         Some(Command::Cancel(order)) => order.give(TaskOrder::Cancel, session).await,
         Some(Command::Run(order)) => order.give(TaskOrder::Run, session).await,
+        Some(Command::Share(order)) => order.give(TaskOrder::Share, session).await,
+        Some(Command::Unshare(order)) => order.give(TaskOrder::Unshare, session).await,
     }
 }
 

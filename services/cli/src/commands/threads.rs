@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use jiff::{Timestamp, tz::TimeZone};
 use kairo_core::{ids::Name, media};
 use kairo_proto::v1::{GetThreadResponse, ListThreadsResponse, Part, ThreadEventRow, ThreadRow};
+use kairo_proto::words::{ActionStatus, ThreadStatus};
 use serde_json::Value;
 
 use super::{
@@ -104,16 +105,16 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let Arguments { agent, user, archived, all, limit, .. } = arguments;
     let status = match (archived, all) {
-        (true, _) => "archived",
+        (true, _) => ThreadStatus::Archived.known_word(),
         (false, true) => "all",
-        (false, false) => "active",
+        (false, false) => ThreadStatus::Active.known_word(),
     };
     let mut query = vec![("status", status.to_owned()), ("limit", limit.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend(user.map(|user| ("user", user.to_string())));
     if let Some(ListThreadsResponse { threads, .. }) = session.ask("v1/threads", &query).await? {
         if threads.is_empty() {
-            let hint = if status == "active" { "; see kairo threads --all for those that were put away" } else { "" };
+            let hint = if !all { "; see kairo threads --all for those that were put away" } else { "" };
             terminal::line(format!("no thread{hint}"))?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -229,7 +230,11 @@ fn says(event: &ThreadEventRow) -> String {
         Value::String(text) => Some(text),
         _ => event.result.as_ref().map(|result| result.text.clone()),
     };
-    let unfinished = event.status.as_deref().filter(|status| *status != "done").map(|status| format!("[{status}]"));
+    let unfinished = event
+        .status
+        .as_deref()
+        .filter(|status| *status != ActionStatus::Done.as_str())
+        .map(|status| format!("[{status}]"));
     let params = event.params.as_ref().map(|params| format!("{} ->", params.text));
     let parts = [params, unfinished, result];
     one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(" "))

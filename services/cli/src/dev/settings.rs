@@ -11,8 +11,17 @@ use serde_json::json;
 
 use super::model::Model;
 
-/// What agents may run as processes, as far as it is installed: harmless enough for one's own machine.
-const PROGRAMS: [&str; 6] = ["echo", "sleep", "date", "ls", "cat", "python3"];
+/// What agents may run as processes, as far as it is installed: these can do no harm.
+const PROGRAMS: [&str; 2] = ["echo", "sleep"];
+
+/// The user is asked before these run: they show files of the agent's choosing, or do whatever it says. (`date` shows
+/// files with its option `--file`.)
+const PROGRAMS_WITH_CONSENT: [&str; 4] = ["date", "ls", "cat", "python3"];
+
+/// A job of a minute that says how far it is, for `start a long job`. The script is ours, whatever arguments an agent
+/// adds.
+const COUNTDOWN: &str = "i=0; while [ $i -lt 60 ]; do i=$((i+1)); echo \"::progress $i/60 step $i of 60\"; \
+                         echo \"working on step $i\"; sleep 1; done";
 
 /// Partitions of the log: a machine of one's own has few replicas to share them.
 const PARTITIONS: u32 = 16;
@@ -134,8 +143,11 @@ fn programs(environment: &BTreeMap<String, String>, is_program: impl Fn(&Path) -
         let dirs = path.split(':').map(Path::new).filter(|dir| dir.is_absolute());
         dirs.map(|dir| dir.join(name)).find(|program| is_program(program))
     };
-    let found = PROGRAMS.into_iter().filter_map(|name| Some((name, find(name)?)));
-    json!(found.collect::<BTreeMap<_, _>>()).to_string()
+    let free = PROGRAMS.into_iter().filter_map(|name| Some((name, json!(find(name)?))));
+    let asking = PROGRAMS_WITH_CONSENT.into_iter();
+    let asking = asking.filter_map(|name| Some((name, json!({ "path": find(name)?, "consent": true }))));
+    let countdown = find("sh").map(|shell| ("countdown", json!({ "path": shell, "args": ["-c", COUNTDOWN] })));
+    json!(free.chain(asking).chain(countdown).collect::<BTreeMap<_, _>>()).to_string()
 }
 
 #[cfg(test)]
@@ -196,6 +208,18 @@ mod tests {
         let environment = BTreeMap::from([("PATH".to_owned(), ".:/a:/b".to_owned())]);
         let installed = ["./date", "/b/echo", "/a/cat", "/b/cat"].map(PathBuf::from);
         let programs = programs(&environment, |path| installed.iter().any(|program| program == path));
-        assert_eq!(programs, r#"{"cat":"/a/cat","echo":"/b/echo"}"#);
+        assert_eq!(programs, r#"{"cat":{"consent":true,"path":"/a/cat"},"echo":"/b/echo"}"#);
+    }
+
+    #[test]
+    fn nothing_runs_unasked_that_does_what_an_agent_says_or_shows_what_it_wants() {
+        let environment = BTreeMap::from([("PATH".to_owned(), "/bin".to_owned())]);
+        let programs: serde_json::Value = serde_json::from_str(&programs(&environment, |_| true)).unwrap();
+        let free = |program: &serde_json::Value| program.get("consent") != Some(&json!(true));
+        let unasked: Vec<&str> =
+            programs.as_object().unwrap().iter().filter(|(_, it)| free(it)).map(|(name, _)| name.as_str()).collect();
+        assert_eq!(unasked, ["countdown", "echo", "sleep"]);
+        assert_eq!(programs["countdown"]["args"][0], "-c", "an agent's arguments come behind the script");
+        assert_eq!(programs["python3"], json!({ "path": "/bin/python3", "consent": true }));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
+use kairo_proto::words::StepState;
 use serde_json::Value;
 
 use super::{
@@ -55,7 +56,7 @@ fn other_steps(wanted: &[Group], chain: Option<&Chain>) -> Vec<String> {
     if wanted != found {
         unmet.push(format!("steps: expected {}, found {}", wanted.join(", "), found.join(", ")));
     }
-    let not_done = chain.steps.iter().filter(|step| step.outcome != "done");
+    let not_done = chain.steps.iter().filter(|step| step.outcome != StepState::Done.as_str());
     unmet.extend(not_done.map(|step| match step.outcome.as_str() {
         "" => format!("{}: it was never run", step.event),
         outcome => format!("{}: {outcome}: {}", step.event, step.reason),

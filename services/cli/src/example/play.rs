@@ -8,6 +8,7 @@ use std::{
 
 use kairo_core::{event_json::EventJson, ids::Name};
 use kairo_proto::v1;
+use kairo_proto::words::OfferAnswer;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -176,7 +177,7 @@ impl<'a> Player<'a> {
         let asked = event.type_name == v1::ThreadSuggested::TYPE;
         let chosen = match self.running.get(at).filter(|_| asked) {
             Some(running) => {
-                let option = running.scene.choose.clone().unwrap_or_else(|| "decline".to_owned());
+                let option = running.scene.choose.clone().unwrap_or_else(|| OfferAnswer::Decline.text());
                 Some((self.choose(&event, &option).await?, option))
             }
             None => None,

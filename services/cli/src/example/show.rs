@@ -3,6 +3,7 @@
 use console::{style, truncate_str};
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
+use kairo_proto::words::StepState;
 use serde_json::Value;
 
 use super::{
@@ -101,10 +102,10 @@ fn chain(chain: &Chain) -> std::io::Result<()> {
 
 /// A step, what it was given, and what came of it.
 fn line(step: &Step) -> String {
-    let mark = match step.outcome.as_str() {
-        "done" => "✔",
-        "skipped" => "–",
-        "" => "…",
+    let mark = match StepState::from(step.outcome.as_str()) {
+        StepState::Done => "✔",
+        StepState::Skipped => "–",
+        _ if step.outcome.is_empty() => "…",
         _ => "✘",
     };
     let given = match step.params.as_object() {

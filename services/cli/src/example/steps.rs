@@ -2,6 +2,7 @@
 
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
+use kairo_proto::words::StepState;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -93,7 +94,7 @@ impl Chain {
 impl Step {
     fn end(&mut self, payload: &Value) {
         let ok = payload.get("ok").and_then(Value::as_bool).unwrap_or_default();
-        self.outcome = if ok { "done" } else { "failed" }.to_owned();
+        self.outcome = if ok { StepState::Done } else { StepState::Failed }.text();
         self.result = payload.get("result").cloned().unwrap_or_default();
         self.reason = if ok { String::new() } else { text(payload, "text") };
     }

@@ -185,7 +185,7 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         Type::UserMessageUndelivered | Type::AgentDefined | Type::AgentDecision => return None,
         Type::ToolInvoke | Type::TaskDue | Type::LiveToken | Type::LiveOutput => return None,
         Type::ToolCatalogue | Type::ProcessCapabilities | Type::DecisionBasis | Type::Epoch => return None,
-        Type::ServiceStatus | Type::DeadLetter => return None,
+        Type::DeadLetter => return None,
     })
 }
 

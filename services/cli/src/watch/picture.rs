@@ -7,6 +7,7 @@ use std::collections::{HashSet, VecDeque};
 
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
+use kairo_proto::words::{ToolErrorKind, Verdict};
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -195,14 +196,14 @@ impl Picture {
     }
 
     fn resolved(&mut self, payload: &Value) {
-        if matches!(field(payload, "verdict"), "happened" | "did_not_happen") {
+        if matches!(Verdict::from(field(payload, "verdict")), Verdict::Happened | Verdict::DidNotHappen) {
             let action = id(payload, "action_id");
             self.actions.retain(|known| known.in_doubt.is_none() || Some(known.action_id) != action);
         }
     }
 
     fn result(&mut self, payload: &Value) {
-        if field(payload, "error") == "in_doubt" {
+        if field(payload, "error") == ToolErrorKind::InDoubt.as_str() {
             let why = field(payload, "message").to_owned();
             return self.with_action(payload, |action| action.in_doubt = Some(why));
         }

@@ -8,6 +8,7 @@ use super::{Bus, BusError, append::Outgoing, follow::Newest};
 use crate::{
     envelope::{Envelope, Origin},
     ids::Name,
+    principal::Principal,
     record::Record,
     subjects::{EPOCH, Service},
     vocabulary::READER,
@@ -23,8 +24,8 @@ impl Bus {
         Ok(self.announced().await?.1)
     }
 
-    /// Raises the epoch; what it was before. One that is as high already stays.
-    pub async fn raise_epoch(&self, epoch: u32) -> Result<u32, BusError> {
+    /// Raises the epoch at somebody's word; what it was before. One that is as high already stays.
+    pub async fn raise_epoch(&self, epoch: u32, by: Principal) -> Result<u32, BusError> {
         let Ok(owner) = Name::parse(Service::Gateway.name()) else { return self.epoch().await };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let mut conflict = None;
@@ -34,6 +35,7 @@ impl Bus {
                 return Ok(before);
             }
             let envelope = Envelope::entering(self.new_id(), Service::Gateway, Origin::System, self.now());
+            let envelope = Envelope { entered_by: Some(by.clone()), ..envelope };
             let raised = Outgoing::new(&EPOCH, &owner, envelope, Epoch { epoch, version: version.clone() });
             match self.append(&raised, last).await {
                 Ok(_) => return Ok(before),

@@ -1,17 +1,18 @@
 //! Images and audio of messages, in JetStream's object store: each kept once, under the digest of its bytes, and named in
 //! events by it.
 //!
-//! Nothing is taken away again: the log is for ever, and so is what it names. What was stored and never named stays as
-//! well, and so do the pieces of what a gateway was storing when it was killed. `nats.objects_max_bytes` bounds it all;
-//! when that is reached, nothing more is taken.
+//! The log is for ever, and so is what it names. What no event names is removed when it has been there for a while
+//! ([`keeping`]); who looks for that is the gateway. `nats.objects_max_bytes` bounds it all; when that is reached, nothing
+//! more is taken.
 
-use std::{collections::HashMap, sync::Arc};
+mod keeping;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_nats::jetstream::{
     object_store::{GetErrorKind, InfoErrorKind, ObjectInfo, ObjectMetadata, ObjectStore},
-    stream::LastRawMessageErrorKind,
+    stream::Stream,
 };
-use base64::{Engine, engine::general_purpose::URL_SAFE};
 use kairo_proto::v1::Part;
 use tokio::{io::AsyncReadExt, sync::OnceCell, time::timeout};
 
@@ -30,19 +31,13 @@ const OVERHEAD_PART: u64 = 100;
 /// Times an object is looked up again that was replaced while it was read, by the same bytes.
 const LOOKS: u32 = 2;
 
+pub use keeping::{Kept, StoredFor};
+
 /// The object store. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Objects {
     bus: Bus,
     store: Arc<OnceCell<ObjectStore>>,
-}
-
-/// What was stored, and whether it had not been there before.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Stored {
-    /// Without a name.
-    pub part: Part,
-    pub new: bool,
 }
 
 /// Why bytes were not stored.
@@ -60,27 +55,36 @@ impl Objects {
         Self { bus: bus.clone(), store: Arc::default() }
     }
 
-    /// Keeps bytes under their digest, which is also the answer. What is there already is not written again.
-    pub async fn put(&self, media_type: &str, bytes: &[u8]) -> Result<Stored, PutError> {
-        let digest = media::digest(bytes);
-        if let Some(part) = self.info(&digest).await? {
-            return Ok(Stored { part, new: false });
+    /// Whether these bytes are there, which then are as young as if they had just been stored, if they are older than
+    /// this; otherwise see [`Objects::put`].
+    pub async fn again(&self, digest: &str, young: Duration) -> Result<Option<Part>, BusError> {
+        match self.info(digest).await? {
+            Some(part) => Ok(self.touch(digest, young).await?.then_some(part)),
+            None => Ok(None),
         }
+    }
+
+    /// Keeps bytes under their digest, whether they are there or not.
+    pub async fn put(
+        &self,
+        digest: &str,
+        media_type: &str,
+        bytes: &[u8],
+        stored_for: &StoredFor,
+    ) -> Result<Part, PutError> {
         if !self.has_room(bytes.len() as u64).await? {
             return Err(PutError::Full);
         }
         let store = self.store().await?;
-        let meta = ObjectMetadata {
-            name: digest,
-            metadata: HashMap::from([(MEDIA_TYPE.to_owned(), media_type.to_owned())]),
-            ..Default::default()
-        };
+        let mut metadata = HashMap::from([(MEDIA_TYPE.to_owned(), media_type.to_owned())]);
+        metadata.extend(stored_for.metadata());
+        let meta = ObjectMetadata { name: digest.to_owned(), metadata, ..Default::default() };
         let mut source = bytes;
         let written = store.put(meta, &mut source).await.map_err(|error| match error.to_string() {
             reason if reason.contains("maximum bytes exceeded") => PutError::Full,
             _ => PutError::Bus(unavailable("storing an object", error)),
         })?;
-        Ok(Stored { part: part(&written), new: true })
+        Ok(part(&written))
     }
 
     /// What is known of an object; none if there is none of this digest.
@@ -133,26 +137,15 @@ impl Objects {
     /// Whether so many bytes more may be kept. Asked first, since pieces of what is refused half-way would stay.
     async fn has_room(&self, bytes: u64) -> Result<bool, BusError> {
         const LOOKING: &str = "looking for room";
-        let stream = self.bus.nats()?.jetstream.get_stream(stream_name()).await;
-        let stream = stream.map_err(|error| unavailable(LOOKING, error))?;
-        let info = stream.cached_info();
+        let info = self.stream().await?.get_info().await.map_err(|error| unavailable(LOOKING, error))?;
         let most = u64::try_from(info.config.max_bytes).ok().filter(|most| *most > 0).unwrap_or(u64::MAX);
         Ok(info.state.bytes.saturating_add(bytes).saturating_add(bytes / OVERHEAD_PART + OVERHEAD) <= most)
     }
 
-    async fn info_of_leader(&self, digest: &str) -> Result<Option<ObjectInfo>, BusError> {
-        const LOOKING: &str = "looking an object up";
-        let stream = self.bus.nats()?.jetstream.get_stream_no_info(stream_name()).await;
-        let stream = stream.map_err(|error| unavailable(LOOKING, error))?;
-        let subject = format!("$O.{OBJECTS_BUCKET}.M.{}", URL_SAFE.encode(digest));
-        match stream.get_last_raw_message_by_subject(&subject).await {
-            Ok(message) => {
-                let info = serde_json::from_slice(&message.payload);
-                info.map(Some).map_err(|error| unavailable(LOOKING, error))
-            }
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-            Err(error) => Err(unavailable(LOOKING, error)),
-        }
+    /// The stream that the bucket is. Asks nothing of the server.
+    async fn stream(&self) -> Result<Stream<()>, BusError> {
+        let stream = self.bus.nats()?.jetstream.get_stream_no_info(format!("OBJ_{OBJECTS_BUCKET}")).await;
+        stream.map_err(|error| unavailable("looking for the object store", error))
     }
 
     async fn store(&self) -> Result<&ObjectStore, BusError> {
@@ -161,11 +154,6 @@ impl Objects {
         let open = || nats.jetstream.get_object_store(OBJECTS_BUCKET);
         self.store.get_or_try_init(open).await.map_err(|error| unavailable(OPENING, error))
     }
-}
-
-/// The stream that the bucket is.
-fn stream_name() -> String {
-    format!("OBJ_{OBJECTS_BUCKET}")
 }
 
 fn part(info: &ObjectInfo) -> Part {

@@ -50,6 +50,23 @@ impl Bus {
         }
     }
 
+    /// The same, as the leader has them: one round trip for each.
+    pub async fn read_all_at_leader(
+        &self,
+        filter: &str,
+        mut after: u64,
+        mut each: impl FnMut(Raw),
+    ) -> Result<(), BusError> {
+        let filter = self.stored(filter);
+        while let Some(raw) =
+            self.port.next_at_leader(EVENTS_STREAM, &filter, after).await.map_err(BusError::unavailable(READING))?
+        {
+            after = raw.sequence;
+            each(raw);
+        }
+        Ok(())
+    }
+
     /// The last message of a subject.
     pub async fn last(&self, subject: &str) -> Result<Option<Raw>, BusError> {
         let last = self.port.last(EVENTS_STREAM, &self.stored(subject), Asked::Any).await;

@@ -2,7 +2,7 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use axum::{Router, http::StatusCode, routing::get};
@@ -44,6 +44,7 @@ pub struct Readiness {
     waits: Arc<watch::Sender<Option<String>>>,
     url: Arc<OnceLock<String>>,
     bus: Arc<OnceLock<Bus>>,
+    notes: Arc<Mutex<Vec<String>>>,
 }
 
 impl Readiness {
@@ -69,6 +70,17 @@ impl Readiness {
 
     pub(super) fn waits_for(&self, what: Option<String>) {
         self.waits.send_replace(what);
+    }
+
+    /// Has the status say what operators should know of this replica, though it takes work. For what is found out at the
+    /// start: nothing takes it back.
+    pub fn note(&self, text: &str) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+    }
+
+    /// What was noted, in that order.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn depend_on(&self, bus: &Bus) {

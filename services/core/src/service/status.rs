@@ -1,10 +1,8 @@
 //! Answering who is there: every replica replies to a request on [`STATUS_PING`].
 
 use futures::StreamExt;
-use kairo_proto::{
-    Body,
-    v1::{OwnedPartition, ServiceStatus},
-};
+use kairo_proto::v1::{OwnedPartition, ReplicaRow};
+use prost::Message;
 use tokio::time::Instant;
 
 use super::Readiness;
@@ -24,7 +22,7 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
     while let Some(ping) = pings.next().await {
         let Some(reply) = ping.reply else { continue };
         let violations = bus.violations();
-        let status = ServiceStatus {
+        let status = ReplicaRow {
             service: bus.service.name().to_owned(),
             instance: bus.instance.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -41,9 +39,9 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
             parked: bus.standing.parked().into_iter().take(PARKED).collect(),
             violations: violations.count,
             last_violation: violations.last,
+            notes: readiness.notes(),
         };
-        let answer = Body::from(status).encode();
-        if let Err(error) = bus.say(&reply, answer).await {
+        if let Err(error) = bus.say(&reply, status.encode_to_vec()).await {
             tracing::debug!(%error, "a status answer went nowhere");
         }
     }

@@ -1,5 +1,6 @@
 //! What events say to people, in a line.
 
+use kairo_proto::words::OfferAction;
 use kairo_proto::{
     About, Body, Decided,
     about::{self, Agent, Outside, Process, System, Tool, Turn, User},
@@ -82,8 +83,8 @@ fn of_thread(thread: about::Thread<'_>) -> String {
             because(format!("{action} {thread_id}"), reason)
         }
         about::Thread::Suggested(ThreadSuggested { action, thread_id, reason, summary, .. }) => {
-            let (verb, what) = match action.as_str() {
-                "suggest_new" => ("begin a new thread", String::new()),
+            let (verb, what) = match OfferAction::from(action.as_str()) {
+                OfferAction::SuggestNew => ("begin a new thread", String::new()),
                 _ if summary.is_empty() => ("switch to thread", format!(" {thread_id}")),
                 _ => ("switch to", format!(" \"{summary}\"")),
             };
@@ -180,7 +181,7 @@ fn of_system(system: System<'_>) -> String {
         }
         System::DeadLetter(letter) => letter.reason.clone(),
         System::Epoch(epoch) => epoch.epoch.to_string(),
-        System::Basis(_) | System::Status(_) => String::new(),
+        System::Basis(_) => String::new(),
     }
 }
 
@@ -194,10 +195,12 @@ fn made(task: &Task) -> String {
     because(title.clone(), &when)
 }
 
-fn of_memory(memory: &MemoryAppended) -> String {
-    let what =
-        if memory.subject.is_empty() { memory.kind.clone() } else { format!("{} {}", memory.kind, memory.subject) };
-    because(what, &memory.content)
+fn of_memory(memory: about::Memory<'_>) -> String {
+    match memory {
+        about::Memory::Appended(MemoryAppended { kind, subject, content, .. }) => {
+            because(if subject.is_empty() { kind.clone() } else { format!("{kind} {subject}") }, content)
+        }
+    }
 }
 
 /// `what: why`, or what there is of both.

@@ -17,8 +17,12 @@ const MANY: usize = 10_000;
 pub enum Whose {
     Administrator,
     Key(String),
+    /// Whoever an issuer knows as this.
+    Bearer(String),
     /// Of whoever brings no key that is in force; of IPv6 the network, of which one machine has all.
     Peer(IpAddr),
+    /// Of whoever asks for what is open to everybody: what somebody there does with keys does not count.
+    Visitor(IpAddr),
 }
 
 impl Whose {
@@ -28,17 +32,26 @@ impl Whose {
             Caller::Anyone => None,
             Caller::Administrator => Some(Self::Administrator),
             Caller::Holder(held) => Some(Self::Key(held.key.key_id.clone())),
+            Caller::Bearer(token) => Some(Self::Bearer(token.principal().id)),
         }
     }
 
     pub fn peer(address: IpAddr) -> Self {
-        Self::Peer(match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let [a, b, c, d, ..] = address.segments();
-                [a, b, c, d, 0, 0, 0, 0].into()
-            }
-            address => address,
-        })
+        Self::Peer(machine(address))
+    }
+
+    pub fn visitor(address: IpAddr) -> Self {
+        Self::Visitor(machine(address))
+    }
+}
+
+fn machine(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            [a, b, c, d, 0, 0, 0, 0].into()
+        }
+        address => address,
     }
 }
 

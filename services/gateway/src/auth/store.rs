@@ -18,7 +18,7 @@ use kairo_core::{
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::{Caller, Held, Key, secret, secret::Hash, tickets::StandsFor};
+use super::{Caller, Held, Key, oidc::Oidc, secret, secret::Hash, tickets::StandsFor};
 use crate::{config::GatewayConfig, problem::Problem};
 
 /// Keys there may be at once.
@@ -64,7 +64,7 @@ impl Keys {
         let required = config.requires_key();
         let keys = Self { bus: bus.clone(), known: Arc::default(), admin, required, nobodys: Hash::of("") };
         let watch = keys.load().await.map_err(unavailable("reading the API keys"))?;
-        if required && keys.admin.is_none() && keys.list().is_empty() {
+        if required && keys.admin.is_none() && keys.list().is_empty() && config.oidc.is_empty() {
             tracing::warn!("a key is required and there is none: set gateway.admin_key, and make keys with it");
         }
         let following = keys.clone();
@@ -89,17 +89,19 @@ impl Keys {
             Caller::Anyone => StandsFor::Anyone,
             Caller::Administrator => StandsFor::Administrator(self.fingerprint()),
             Caller::Holder(held) => StandsFor::Key(held.key.key_id.clone()),
+            Caller::Bearer(token) => StandsFor::Bearer(token.as_ref().clone()),
         }
     }
 
     /// Who comes with a ticket that stands for this; none when it no longer stands for anybody.
-    pub fn caller_for(&self, stands_for: &StandsFor, now: Timestamp) -> Option<Caller> {
+    pub fn caller_for(&self, stands_for: &StandsFor, oidc: &Oidc, now: Timestamp) -> Option<Caller> {
         match stands_for {
             StandsFor::Anyone => (!self.required).then_some(Caller::Anyone),
             StandsFor::Administrator(of) => {
                 (self.admin.is_some() && *of == self.fingerprint()).then_some(Caller::Administrator)
             }
             StandsFor::Key(id) => self.read().get(id).filter(|held| held.is_in_force(now)).cloned().map(Caller::Holder),
+            StandsFor::Bearer(token) => oidc.again(token, now),
         }
     }
 

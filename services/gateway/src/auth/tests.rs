@@ -4,9 +4,11 @@ fn holder(scopes: &[Scope], agents: &[&str], user: Option<&str>) -> Caller {
     let key = Key {
         key_id: "a".repeat(16),
         name: "test".to_owned(),
-        scopes: scopes.to_vec(),
-        agents: agents.iter().map(|agent| (*agent).to_owned()).collect(),
-        user: user.map(str::to_owned),
+        rights: Rights {
+            scopes: scopes.to_vec(),
+            agents: agents.iter().map(|agent| (*agent).to_owned()).collect(),
+            user: user.map(str::to_owned),
+        },
         created: Timestamp::UNIX_EPOCH,
         expires_at: None,
     };

@@ -20,7 +20,10 @@ use kairo_core::{
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-use super::secret::{self, Hash};
+use super::{
+    oidc::claims::Token,
+    secret::{self, Hash},
+};
 use crate::{config::GatewayConfig, problem::Problem};
 
 /// How many times, within the time it has to come back, a stream says that it is there.
@@ -37,6 +40,8 @@ pub enum StandsFor {
     Administrator(String),
     /// Whoever has the key of this id.
     Key(String),
+    /// Whoever had this token, until it expires.
+    Bearer(Token),
 }
 
 /// What a ticket is shown for.

@@ -20,7 +20,6 @@ use super::{
 use crate::{
     auth::Caller,
     http::{Gateway, access, endpoints::STREAM, stream as http},
-    place::Place,
     problem::Problem,
     watch::{Shown, Wish},
 };
@@ -34,7 +33,7 @@ impl Events for Endpoints {
     type StreamStream = BoxStream<'static, Told>;
 
     async fn stream(&self, request: tonic::Request<StreamRequest>) -> Result<Response<Self::StreamStream>, Status> {
-        let shown = match begun(&self.gateway, request) {
+        let shown = match begun(&self.gateway, request).await {
             Ok((caller, wish)) => http::open(&self.gateway, caller, wish, message).await,
             Err(problem) => Err(problem),
         };
@@ -43,11 +42,12 @@ impl Events for Endpoints {
 }
 
 /// Who asks, if they may, and what they wish.
-fn begun(gateway: &Gateway, request: tonic::Request<StreamRequest>) -> Result<(Caller, Wish), Problem> {
+async fn begun(gateway: &Gateway, request: tonic::Request<StreamRequest>) -> Result<(Caller, Wish), Problem> {
     let request = translated(Method::GET, STREAM, request)?;
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)), |peer| peer.0);
-    let caller = access::admitted(gateway, peer, Some(STREAM), &request)?;
+    let brought = access::brought(gateway, request.headers(), Some(STREAM)).await;
+    let caller = access::admitted(gateway, peer, Some(STREAM), &request, brought)?;
     Ok((caller, http::read(request.uri().query(), None)?))
 }
 
@@ -78,11 +78,8 @@ fn response(shown: stream_response::Shown) -> StreamResponse {
 
 fn message(shown: Shown<'_>) -> Told {
     let shown = match shown {
-        Shown::Start(place) => stream_response::Shown::Start(written(place)),
-        Shown::Event(event) => {
-            let event = serde_json::to_value(event).and_then(serde_json::from_value::<v1::Event>);
-            stream_response::Shown::Event(event.map_err(|error| status(&Problem::internal(&error)))?)
-        }
+        Shown::Start(place) => stream_response::Shown::Start(place.into()),
+        Shown::Event(event) => stream_response::Shown::Event(event.clone().into()),
         Shown::Live(name, data) => stream_response::Shown::Live(live(name, &data)),
     };
     Ok(response(shown))
@@ -90,8 +87,4 @@ fn message(shown: Shown<'_>) -> Told {
 
 fn live(name: &str, data: &Value) -> Live {
     Live { name: name.to_owned(), data: Some(v1::Json { text: data.to_string() }) }
-}
-
-fn written(place: Place) -> v1::Place {
-    v1::Place { sequence: place.sequence, position: (!place.is_whole()).then_some(place.position) }
 }

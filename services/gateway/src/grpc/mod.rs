@@ -4,6 +4,7 @@
 //! An rpc is answered by the endpoint of the HTTP interface that says the same ([`endpoints`], [`rpcs`]), in its own form
 //! ([`transcode`], [`status`]); the stream comes from where the endpoint's does ([`events`]).
 
+mod conversation;
 mod endpoints;
 mod events;
 mod health;
@@ -17,42 +18,27 @@ mod generated {
     include!("generated/kairo.v1.services.rs");
 }
 
-use axum::{
-    Router,
-    body::Body,
-    extract::{Request, State},
-    middleware::{self, Next},
-    response::{IntoResponse, Response},
-};
-use futures::StreamExt;
+use axum::{Router, extract::Request, middleware, response::IntoResponse};
 use kairo_core::service::Readiness;
 use tonic::server::NamedService;
 use tower::Service;
 
-use crate::http::Gateway;
+use crate::http::{Gateway, body_timeout};
 use endpoints::Endpoints;
-use generated::{commands_server::CommandsServer, events_server::EventsServer, queries_server::QueriesServer};
 
 /// Every service. `http` is the endpoints, with all that says who may use them.
 pub fn routes(gateway: &Gateway, http: Router, readiness: &Readiness) -> Router {
     let largest = gateway.config.max_body_bytes;
     let endpoints = Endpoints::new(gateway.clone(), http);
-    let router = with(Router::new(), CommandsServer::new(endpoints.clone()).max_decoding_message_size(largest));
-    let router = with(router, QueriesServer::new(endpoints.clone()).max_decoding_message_size(largest));
-    let router = with(router, EventsServer::new(endpoints).max_decoding_message_size(largest));
-    router.merge(about(gateway, readiness))
+    let bound = middleware::from_fn_with_state(gateway.clone(), body_timeout::bound);
+    rpcs::routes(&endpoints, largest).layer(bound).merge(about(gateway, readiness))
 }
 
 /// What anybody may ask: whether it takes work, and what there is.
 fn about(gateway: &Gateway, readiness: &Readiness) -> Router {
     let largest = gateway.config.max_body_bytes;
     let (reporter, health) = tonic_health::server::health_reporter();
-    let services = vec![
-        "",
-        <CommandsServer<Endpoints> as NamedService>::NAME,
-        <QueriesServer<Endpoints> as NamedService>::NAME,
-        <EventsServer<Endpoints> as NamedService>::NAME,
-    ];
+    let services = [""].into_iter().chain(rpcs::NAMES.iter().copied()).collect();
     tokio::spawn(health::report(reporter, services, readiness.clone(), gateway.shutdown.clone()));
     let mut router = with(Router::new(), health.max_decoding_message_size(largest));
     let reflection = || {
@@ -71,22 +57,7 @@ fn about(gateway: &Gateway, readiness: &Readiness) -> Router {
         }
         (Err(error), _) | (_, Err(error)) => tracing::error!(%error, "the services cannot be described"),
     }
-    router.layer(middleware::from_fn_with_state(gateway.clone(), ending))
-}
-
-/// These conversations last as long as the client likes, so they count as streams do, and end with the gateway.
-async fn ending(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
-    let permit = match gateway.stream_permit() {
-        Ok(permit) => permit,
-        Err(problem) => return status::status(&problem).into_http::<Body>().into_response(),
-    };
-    let (parts, said) = request.into_parts();
-    let said = said.into_data_stream().take_until(gateway.shutdown.clone().cancelled_owned()).map(move |piece| {
-        // Held for as long as the client is listened to.
-        let _ = &permit;
-        piece
-    });
-    next.run(Request::from_parts(parts, Body::from_stream(said))).await
+    router.layer(middleware::from_fn_with_state(gateway.clone(), conversation::bounded))
 }
 
 fn with<S>(router: Router, service: S) -> Router

@@ -1,23 +1,34 @@
-//! The rpcs that are asked and answered once, each with the endpoint that answers it.
+//! The rpcs that are asked and answered once, each with the endpoint that answers it; and every service.
 
-use axum::http::Method;
+use axum::{Router, http::Method};
 use kairo_proto::v1::*;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, server::NamedService};
 
-use super::{
-    endpoints::Endpoints,
-    generated::{commands_server::Commands, queries_server::Queries},
-};
+use super::{endpoints::Endpoints, generated, with};
 use crate::http::endpoints::*;
 
 /// The service, its rpcs and their endpoints; what stands in braces is the field that fills the place.
 macro_rules! rpcs {
-    ($service:ident: $($rpc:ident($asked:ty) -> $answer:ty = $method:ident $route:ident,)+) => {
+    ($service:path: $($rpc:ident($asked:ty) -> $answer:ty = $method:ident $route:ident,)+) => {
         #[tonic::async_trait]
         impl $service for Endpoints {
             $(async fn $rpc(&self, request: Request<$asked>) -> Result<Response<$answer>, Status> {
                 self.answer(Method::$method, $route, request).await
             })+
+        }
+    };
+}
+
+macro_rules! services {
+    ($($server:ty,)+) => {
+        /// What the services are called.
+        pub const NAMES: &[&str] = &[$(<$server as NamedService>::NAME),+];
+
+        /// Every service; messages of clients are at most so many bytes long.
+        pub fn routes(endpoints: &Endpoints, largest: usize) -> Router {
+            let router = Router::new();
+            $(let router = with(router, <$server>::new(endpoints.clone()).max_decoding_message_size(largest));)+
+            router
         }
     };
 }

@@ -61,6 +61,7 @@ pub enum Limited {
 pub use Limited::{Asked, Closed, Free, Named};
 
 const NOTHING: Needs = Needs::Nothing;
+pub const KEY: Needs = Needs::Key;
 pub const READ: Needs = Needs::Scope(Scope::Read);
 pub const WRITE: Needs = Needs::Scope(Scope::Write);
 pub const BOTH: Needs = Needs::Both(Scope::Read, Scope::Write);
@@ -85,19 +86,7 @@ const TABLE: &[Access] = &[
     row("POST", "/v1/chat/completions", BOTH, Asked, Asked),
     row("GET", "/v1/models", READ, Asked, Free),
     row("GET", "/v1/models/{model}", READ, Asked, Free),
-    row("GET", "/v1/agents/{agent}/log", ADMIN, Closed, Closed),
-    row("GET", "/v1/ws", Needs::Key, Asked, Asked),
-    row("GET", "/v1/dead-letters", ADMIN, Closed, Closed),
-    row("POST", "/v1/fleet/promote", ADMIN, Closed, Closed),
-    row("GET", "/v1/projections", READ, Free, Free),
-    row("POST", "/v1/projections/{projection}/rebuild", ADMIN, Closed, Closed),
-    row("POST", "/v1/projections/{projection}/swap", ADMIN, Closed, Closed),
-    row("GET", "/v1/projections/{projection}/digests", ADMIN, Closed, Closed),
-    row("DELETE", "/v1/projections/{projection}/generations/{generation}", ADMIN, Closed, Closed),
-    row("POST", "/v1/tickets", Needs::Key, Free, Free),
-    row("GET", "/v1/keys", ADMIN, Closed, Closed),
-    row("POST", "/v1/keys", ADMIN, Closed, Closed),
-    row("DELETE", "/v1/keys/{key}", ADMIN, Closed, Closed),
+    row("GET", "/v1/ws", KEY, Asked, Asked),
 ];
 
 /// What applies to an endpoint that nobody has thought of.
@@ -120,10 +109,20 @@ pub async fn check(
             Ok((caller, stay)) => may(&caller, route, &request).map(|()| (caller, stay)),
             Err(problem) => Err(problem),
         },
-        None => admitted(&gateway, peer, route, &request).map(|caller| (caller, None)),
+        None => {
+            let brought = brought(&gateway, request.headers(), route).await;
+            admitted(&gateway, peer, route, &request, brought).map(|caller| (caller, None))
+        }
     };
-    match admitted {
-        Ok((caller, stay)) => {
+    let permitted = admitted.and_then(|(caller, stay)| {
+        let permit = match is_open(route, &request) {
+            true => gateway.open_permit(peer.ip())?,
+            false => gateway.request_permit(&caller)?,
+        };
+        Ok((caller, stay, permit))
+    });
+    match permitted {
+        Ok((caller, stay, _permit)) => {
             request.extensions_mut().insert(caller);
             request.extensions_mut().insert(stay);
             next.run(request).await
@@ -132,34 +131,55 @@ pub async fn check(
     }
 }
 
-/// Who asks this of the endpoint of that route, if they may; none is a path that nothing is at.
+/// Who brings what a request has in these headers; none where that is not in force.
+///
+/// # Errors
+/// When it cannot be found out: the keys of a token's issuer cannot be had.
+pub async fn brought(gateway: &Gateway, headers: &HeaderMap, route: Option<&str>) -> Result<Option<Caller>, Problem> {
+    let nobody = || gateway.keys.caller(None, Timestamp::now());
+    match presented(headers, route == Some(WEBSOCKET)) {
+        Presented::Nothing => Ok(nobody()),
+        Presented::Key(token) if gateway.oidc.is_token(token) => gateway.oidc.caller(token, Timestamp::now()).await,
+        Presented::Key(key) => {
+            let placeholder = || secret::id(key).is_none() && route.is_some_and(openai::is_theirs);
+            let known = gateway.keys.caller(Some(key), Timestamp::now());
+            // Chat clients must have a key to send, whether one is required or not.
+            Ok(known.or_else(|| nobody().filter(|_| placeholder())))
+        }
+        Presented::SomethingElse => Ok(None),
+    }
+}
+
+/// Who asks this of the endpoint of that route, if they may, seeing what was brought; none is a path that nothing is at.
 pub fn admitted(
     gateway: &Gateway,
     peer: SocketAddr,
     route: Option<&str>,
     request: &Request,
+    brought: Result<Option<Caller>, Problem>,
 ) -> Result<Caller, Problem> {
-    let access = route.map(|route| access(request.method(), route));
-    if access.is_some_and(|access| access.needs == Needs::Nothing) || is_nowhere(gateway, route) {
+    if is_open(route, request) {
+        if gateway.config.requires_key() {
+            gateway.limits.count(Whose::visitor(peer.ip())).map_err(Problem::too_many_requests)?;
+        }
         return Ok(Caller::Anyone);
     }
-    let caller = match presented(request.headers(), route == Some(WEBSOCKET)) {
-        Presented::Nothing => gateway.keys.caller(None, Timestamp::now()),
-        Presented::Key(key) => {
-            let placeholder = || secret::id(key).is_none() && route.is_some_and(openai::is_theirs);
-            let known = gateway.keys.caller(Some(key), Timestamp::now());
-            // Chat clients must have a key to send, whether one is required or not.
-            known.or_else(|| gateway.keys.caller(None, Timestamp::now()).filter(|_| placeholder()))
-        }
-        Presented::SomethingElse => None,
-    };
-    let whose = caller.as_ref().map_or_else(|| Some(Whose::peer(peer.ip())), Whose::of);
+    if is_nowhere(gateway, route) {
+        return Ok(Caller::Anyone);
+    }
+    let caller = brought.as_ref().ok().and_then(Option::as_ref);
+    let whose = caller.map_or_else(|| Some(Whose::peer(peer.ip())), Whose::of);
     if let Some(whose) = whose {
         gateway.limits.count(whose).map_err(Problem::too_many_requests)?;
     }
-    let caller = caller.ok_or_else(Problem::unauthorized)?;
+    let caller = brought?.ok_or_else(Problem::unauthorized)?;
     may(&caller, route, request)?;
     Ok(caller)
+}
+
+/// Whether it is open to everybody.
+fn is_open(route: Option<&str>, request: &Request) -> bool {
+    route.is_some_and(|route| access(request.method(), route).needs == Needs::Nothing)
 }
 
 /// Whether nothing is there, and anybody may know. Where a key is required, who has none is not told what there is not;
@@ -266,7 +286,7 @@ mod tests {
     #[test]
     fn every_endpoint_says_who_may_use_it() {
         let routed = routed();
-        assert!(routed.len() > 10 && routed.contains(&("POST", "/v1/keys")), "{routed:?}");
+        assert!(routed.len() > 5 && routed.contains(&("POST", "/v1/objects")), "{routed:?}");
         for (method, path) in routed {
             let known = all().filter(|row| (row.method, row.path) == (method, path)).count();
             assert_eq!(known, 1, "{method} {path} needs a row in http/access.rs");

@@ -5,11 +5,16 @@ use axum::{
     Extension,
     extract::{Path, State, rejection::PathRejection},
 };
+use kairo_proto::{
+    v1::{GetActionResponse, ListActionsResponse},
+    words::ActionStatus,
+};
 use kairo_read_model::{ActionState, ActionsQuery, Kind};
-use serde_json::{Value, json};
 
 use super::{
-    Gateway, query,
+    Gateway,
+    answer::Told,
+    query,
     read_consistency::{Answer, Asked},
 };
 use crate::{
@@ -27,7 +32,7 @@ pub async fn get(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<ListActionsResponse>>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut actions = query::answered(&gateway, snapshot.recent_actions(&wanted)).await?;
@@ -35,7 +40,7 @@ pub async fn get(
     // Of the page, so that going on by its end misses nothing.
     let actions =
         ownership::things(&gateway, &snapshot, caller.user(), Kind::Action, actions, |row| &row.action_id).await?;
-    Ok(Answer::of(&snapshot, json!({ "actions": actions, "next_before": next_before })))
+    Ok(Answer::of(&snapshot, Told(ListActionsResponse { actions, next_before, ..Default::default() })))
 }
 
 fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ActionsQuery, Problem> {
@@ -64,16 +69,16 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ActionsQuery,
 }
 
 fn status(text: &str) -> Option<ActionState> {
-    match text {
-        "open" => Some(ActionState::Open),
-        "asked" => Some(ActionState::Asked),
-        "running" => Some(ActionState::Running),
-        "in_doubt" => Some(ActionState::InDoubt),
-        "done" => Some(ActionState::Done),
-        "failed" => Some(ActionState::Failed),
-        "all" => Some(ActionState::All),
-        _ => None,
-    }
+    Some(match ActionStatus::from(text) {
+        ActionStatus::Asked => ActionState::Asked,
+        ActionStatus::Running => ActionState::Running,
+        ActionStatus::InDoubt => ActionState::InDoubt,
+        ActionStatus::Done => ActionState::Done,
+        ActionStatus::Failed => ActionState::Failed,
+        ActionStatus::Unknown(_) if text == "open" => ActionState::Open,
+        ActionStatus::Unknown(_) if text == "all" => ActionState::All,
+        ActionStatus::Unknown(_) => return None,
+    })
 }
 
 pub async fn one(
@@ -81,7 +86,7 @@ pub async fn one(
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<GetActionResponse>>, Problem> {
     let id = query::id("action_id", path)?;
     asked.nothing_else()?;
     let snapshot = asked.snapshot(&gateway).await?;
@@ -92,7 +97,10 @@ pub async fn one(
         let detail = format!("no action {id} is known; GET /v1/actions?status=all lists those there are");
         Problem::not_found(detail).at(snapshot.position())
     };
-    Ok(Answer::of(&snapshot, json!({ "action": action.ok_or_else(unknown)? })))
+    Ok(Answer::of(
+        &snapshot,
+        Told(GetActionResponse { action: Some(action.ok_or_else(unknown)?), ..Default::default() }),
+    ))
 }
 
 #[cfg(test)]

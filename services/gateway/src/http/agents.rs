@@ -13,12 +13,14 @@ use kairo_core::{
     record::Raw,
     subjects::{AGENT_DEFINED, Service},
 };
-use kairo_proto::v1::{AgentDefined, AgentProfile};
-use serde::Serialize;
-use serde_json::{Value, json};
+use kairo_proto::v1::{
+    AgentDefined, AgentProfile, AgentRow, DefineAgentResponse, GetAgentResponse, ListAgentsResponse,
+};
+use serde_json::Value;
 
 use super::{
     Gateway,
+    answer::Told,
     body::JsonBody,
     query,
     read_consistency::{Answer, Asked},
@@ -34,21 +36,13 @@ use crate::{
 /// Definitions of the same agent that may come in between before a request is given back to its client.
 const TRIES: usize = 8;
 
-/// The answer: this profile is in force.
-#[derive(Debug, Serialize)]
-pub struct Defined {
-    agent: String,
-    /// Where the definition stands in the log.
-    sequence: u64,
-}
-
 /// Creates an agent (201) or changes it (200). The definition it has already is not written again.
 pub async fn post(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
-) -> Result<(StatusCode, Json<Defined>), Problem> {
+) -> Result<(StatusCode, Json<DefineAgentResponse>), Problem> {
     let (agent, profile) = read(&body, &gateway.config)?;
     caller.act_on_agent(Some(agent.as_str()))?;
     let subject = AGENT_DEFINED.of(&agent);
@@ -59,13 +53,16 @@ pub async fn post(
         let expected = last.as_ref().map_or(0, |last| last.sequence);
         let status = if last.is_some() { StatusCode::OK } else { StatusCode::CREATED };
         if last.and_then(|last| in_force(&gateway, &last)).as_ref() == Some(&profile) {
-            return Ok((status, Json(Defined { agent: profile.agent, sequence: expected })));
+            return Ok((status, Json(DefineAgentResponse { agent: profile.agent, sequence: expected })));
         }
         let envelope = Envelope::entering(id, Service::Gateway, Origin::User, Timestamp::now());
-        let envelope = Envelope { traceparent: traceparent(&headers), ..envelope };
+        let (traceparent, entered_by) = (traceparent(&headers), Some(caller.principal()));
+        let envelope = Envelope { traceparent, entered_by, ..envelope };
         let body = AgentDefined { profile: Some(profile.clone()) };
         match gateway.bus.append(&Outgoing::new(&AGENT_DEFINED, &agent, envelope, body), expected).await {
-            Ok(written) => return Ok((status, Json(Defined { agent: profile.agent, sequence: written.sequence }))),
+            Ok(written) => {
+                return Ok((status, Json(DefineAgentResponse { agent: profile.agent, sequence: written.sequence })));
+            }
             Err(BusError::Conflict { .. }) if tries > 0 => tries -= 1,
             Err(error) => return Err(error.into()),
         }
@@ -83,7 +80,7 @@ pub async fn get(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<ListAgentsResponse>>, Problem> {
     let (after, limit) = asked.read(|query| read_page(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut agents = query::answered(&gateway, snapshot.agents()).await?;
@@ -93,8 +90,9 @@ pub async fn get(
     let page = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let more = agents.len() > page;
     agents.truncate(page);
+    agents.iter_mut().for_each(|agent| withhold(agent, &caller));
     let next_after = agents.last().filter(|_| more).map(|agent| agent.agent.clone());
-    Ok(Answer::of(&snapshot, json!({ "agents": agents, "next_after": next_after })))
+    Ok(Answer::of(&snapshot, Told(ListAgentsResponse { agents, next_after, ..Default::default() })))
 }
 
 fn read_page(url_query: Option<&str>, config: &GatewayConfig) -> Result<(Option<Name>, Option<u32>), Problem> {
@@ -107,9 +105,10 @@ fn read_page(url_query: Option<&str>, config: &GatewayConfig) -> Result<(Option<
 /// One agent.
 pub async fn one(
     State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<GetAgentResponse>>, Problem> {
     let name = query::agent(path)?;
     asked.nothing_else()?;
     let snapshot = asked.snapshot(&gateway).await?;
@@ -118,7 +117,16 @@ pub async fn one(
         let detail = format!("no agent {name} is known; GET /v1/agents lists those there are");
         Problem::not_found(detail).at(snapshot.position())
     };
-    Ok(Answer::of(&snapshot, json!({ "agent": agent.ok_or_else(unknown)? })))
+    let mut agent = agent.ok_or_else(unknown)?;
+    withhold(&mut agent, &caller);
+    Ok(Answer::of(&snapshot, Told(GetAgentResponse { agent: Some(agent), ..Default::default() })))
+}
+
+/// Users need not read how an agent is instructed, which may be what keeps it from telling them.
+fn withhold(agent: &mut AgentRow, caller: &Caller) {
+    if let (Some(profile), Some(_)) = (&mut agent.profile, caller.user()) {
+        profile.prompt.clear();
+    }
 }
 
 /// Longest description, in bytes.

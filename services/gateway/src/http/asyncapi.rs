@@ -1,47 +1,74 @@
 //! `GET /asyncapi.yaml`: what goes over the WebSocket and through NATS, for machines and for those who generate clients.
 //!
-//! The WebSocket's part is written by hand and held to [`super::ws`] by tests; that of NATS is made from the table of
-//! subjects.
+//! What clients say in frames is what they say to endpoints, so it is taken from the contract, as are the messages that
+//! they are shown. The rest of the WebSocket's part is written by hand and held to [`super::ws`] by tests; that of NATS is
+//! made from the table of subjects.
 
-use std::{fmt::Write, sync::LazyLock};
+use std::fmt::Write;
 
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::routing::MethodRouter;
 use kairo_core::subjects::{DLQ_STREAM, EVENTS_STREAM, Emitter, Route, Store, TABLE};
 
-use super::etag;
+use super::{Gateway, openapi};
+use crate::config::GatewayConfig;
 
 const TEMPLATE: &str = include_str!("../asyncapi.yaml");
 
 /// As AsyncAPI registers it.
-const TYPE: HeaderValue = HeaderValue::from_static("application/vnd.aai.asyncapi+yaml;version=3.0.0");
+const TYPE: &str = "application/vnd.aai.asyncapi+yaml;version=3.0.0";
 
-pub async fn get() -> ([(HeaderName, HeaderValue); 2], &'static str) {
-    static DOCUMENT: LazyLock<(String, HeaderValue)> = LazyLock::new(|| {
-        let document = document();
-        let tag = etag::strong(document.as_bytes());
-        (document, tag)
-    });
-    let (document, tag) = &*DOCUMENT;
-    ([(header::CONTENT_TYPE, TYPE), (header::ETAG, tag.clone())], document)
+/// The messages of the contract that frames hold.
+const MESSAGES: [&str; 3] = ["GivenPart", "Event", "EventMeta"];
+
+/// A line in the place of what a client says in a frame; the message of the contract that has it follows.
+const FIELDS: &str = "        # fields of ";
+/// What every such frame has besides.
+const REFERENCE: &str = "          ref: { $ref: '#/components/schemas/Ref' }\n";
+
+pub fn yaml(config: &GatewayConfig) -> MethodRouter<Gateway> {
+    openapi::serve(TYPE, document(config))
 }
 
-fn document() -> String {
-    TEMPLATE
-        .replacen("VERSION", env!("CARGO_PKG_VERSION"), 1)
+fn document(config: &GatewayConfig) -> String {
+    let messages: String = MESSAGES.into_iter().filter_map(openapi::schema).collect();
+    let document = with_frames()
         .replacen("  # channels of NATS\n", &each(channel), 1)
         .replacen("  # operations of NATS\n", &each(operation), 1)
-        .replacen("    # messages of NATS\n", &each(messages), 1)
+        .replacen("    # messages of NATS\n", &each(self::messages), 1)
+        .replacen("    # messages of the contract\n", &messages, 1);
+    openapi::with_limits(document, config)
 }
 
-/// A schema of the document, as it is written there, with its name.
+/// The document with what clients say.
+fn with_frames() -> String {
+    let (mut text, mut frame) = (String::new(), "");
+    for line in TEMPLATE.split_inclusive('\n') {
+        frame = line.strip_prefix("      name: ").map_or(frame, str::trim_end);
+        match line.strip_prefix(FIELDS) {
+            Some(message) => said(&mut text, frame, openapi::schema(message.trim_end()).unwrap_or_default()),
+            None => text.push_str(line),
+        }
+    }
+    text
+}
+
+/// What a client says in a frame: the fields of a message, and which frame it is.
+fn said(text: &mut String, frame: &str, schema: &str) {
+    for line in schema.split_inclusive('\n').skip(1) {
+        match line.strip_prefix("      required: [") {
+            Some(required) => text.push_str(&format!("        required: [type, {required}")),
+            None => text.push_str(&format!("  {line}")),
+        }
+        if line == "      properties:\n" {
+            text.push_str(&format!("          type: {{ const: {frame} }}\n{REFERENCE}"));
+        }
+    }
+}
+
+/// A schema of the document that the other one has, too, as it is written, with its name.
 pub fn schema(name: &str) -> Option<&'static str> {
     let (_, schemas) = TEMPLATE.split_once("\n  schemas:\n")?;
-    let start = schemas.find(&format!("    {name}:\n"))?;
-    let schema = schemas.get(start..)?;
-    // The next name stands as far to the left.
-    let lines = schema.split_inclusive('\n');
-    let length = lines.clone().take(1).chain(lines.skip(1).take_while(|line| line.starts_with("     "))).map(str::len);
-    schema.get(..length.sum())
+    openapi::block(schemas, name)
 }
 
 fn each(part: impl Fn(&Route) -> String) -> String {

@@ -4,11 +4,13 @@ use axum::{
     Extension,
     extract::{Path, State, rejection::PathRejection},
 };
+use kairo_proto::v1::GetChainResponse;
 use kairo_read_model::Kind;
-use serde_json::{Value, json};
 
 use super::{
-    Gateway, query,
+    Gateway,
+    answer::Told,
+    query,
     read_consistency::{Answer, Asked},
 };
 use crate::{auth::Caller, ownership, problem::Problem};
@@ -18,7 +20,7 @@ pub async fn one(
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<GetChainResponse>>, Problem> {
     let id = query::id("chain_id", path)?;
     asked.nothing_else()?;
     let snapshot = asked.snapshot(&gateway).await?;
@@ -29,5 +31,5 @@ pub async fn one(
         let detail = format!("no chain {id} is known; GET /v1/threads/<id> lists those of a thread");
         Problem::not_found(detail).at(snapshot.position())
     };
-    Ok(Answer::of(&snapshot, json!({ "chain": chain.ok_or_else(unknown)? })))
+    Ok(Answer::of(&snapshot, Told(GetChainResponse { chain: Some(chain.ok_or_else(unknown)?), ..Default::default() })))
 }

@@ -3,14 +3,16 @@
 use kairo_core::{
     ids::Name,
     subjects::{Route, USER_COMMAND},
+    vocabulary::SHARED_HOOKS,
 };
-use kairo_proto::{Body, v1::UserCommand};
+use kairo_proto::{Body, v1::UserCommand, words::OrderedCommand};
 use kairo_read_model::Kind;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::ingest::Ingest;
+use super::{Gateway, ingest::Ingest};
 use crate::{
+    auth::{Caller, Scope},
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, UUID, client_id, name, parsed, text},
     ownership::About,
@@ -18,11 +20,13 @@ use crate::{
 };
 
 /// The orders, and the fields that can name what each is about.
-pub const COMMANDS: [(&str, &[&str]); 6] = [
+pub const COMMANDS: [(&str, &[&str]); 8] = [
     ("cancel", &["action_id", "process_id", "chain_id", "task_id"]),
     ("pause", &["task_id"]),
     ("resume", &["task_id"]),
     ("run", &["task_id"]),
+    ("share", &["task_id"]),
+    ("unshare", &["task_id"]),
     ("archive", &["thread_id"]),
     ("unarchive", &["thread_id"]),
 ];
@@ -110,6 +114,22 @@ impl Ingest for Command {
 
     fn id(&self) -> Option<&str> {
         self.command_id.as_deref()
+    }
+
+    /// A shared hook sees what concerns other users.
+    fn demands(&self) -> Scope {
+        match OrderedCommand::from(self.command) {
+            OrderedCommand::Share | OrderedCommand::Unshare => Scope::Admin,
+            _ => Scope::Write,
+        }
+    }
+
+    async fn prepare(&mut self, gateway: &Gateway, _caller: &Caller) -> Result<(), Problem> {
+        if self.demands() == Scope::Admin && gateway.bus.epoch().await? < SHARED_HOOKS {
+            let detail = format!("hooks are shared from epoch {SHARED_HOOKS} on: see kairo fleet promote");
+            return Err(Problem::conflict(detail));
+        }
+        Ok(())
     }
 
     fn about(&self) -> Option<About> {

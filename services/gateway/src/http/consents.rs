@@ -4,12 +4,16 @@ use axum::{
     Extension,
     extract::{Path, State, rejection::PathRejection},
 };
-use kairo_proto::words::ConsentStatus;
+use kairo_proto::{
+    v1::{GetApprovalResponse, ListApprovalsResponse},
+    words::ConsentStatus,
+};
 use kairo_read_model::ApprovalsQuery;
-use serde_json::{Value, json};
 
 use super::{
-    Gateway, query,
+    Gateway,
+    answer::Told,
+    query,
     read_consistency::{Answer, Asked},
 };
 use crate::{
@@ -19,13 +23,13 @@ use crate::{
     problem::Problem,
 };
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
+pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Told<ListApprovalsResponse>>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut approvals = query::answered(&gateway, snapshot.approvals(&wanted)).await?;
     let next_before =
         query::newest_first(&mut approvals, wanted.limit, |row| row.sequence, |row| row.action_id.clone());
-    Ok(Answer::of(&snapshot, json!({ "approvals": approvals, "next_before": next_before })))
+    Ok(Answer::of(&snapshot, Told(ListApprovalsResponse { approvals, next_before, ..Default::default() })))
 }
 
 fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ApprovalsQuery, Problem> {
@@ -50,7 +54,7 @@ pub async fn one(
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<GetApprovalResponse>>, Problem> {
     let id = query::id("action_id", path)?;
     asked.nothing_else()?;
     let snapshot = asked.snapshot(&gateway).await?;
@@ -60,7 +64,10 @@ pub async fn one(
         let detail = format!("no human was asked about an action {id}; GET /v1/approvals lists those there are");
         Problem::not_found(detail).at(snapshot.position())
     };
-    Ok(Answer::of(&snapshot, json!({ "approval": approval.ok_or_else(unknown)? })))
+    Ok(Answer::of(
+        &snapshot,
+        Told(GetApprovalResponse { approval: Some(approval.ok_or_else(unknown)?), ..Default::default() }),
+    ))
 }
 
 #[cfg(test)]

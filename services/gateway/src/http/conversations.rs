@@ -2,12 +2,13 @@
 //! `GET /v1/conversations/{agent}`: what an agent and its users said to each other.
 
 use axum::extract::{Path, State, rejection::PathRejection};
-use kairo_proto::v1::{ConversationRow, MessageRow};
+use kairo_proto::v1::{ConversationRow, GetConversationResponse, ListConversationsResponse, MessageRow};
 use kairo_read_model::{ConversationQuery, ConversationsQuery};
-use serde_json::{Value, json};
 
 use super::{
-    Gateway, query,
+    Gateway,
+    answer::Told,
+    query,
     read_consistency::{Answer, Asked},
 };
 use crate::{
@@ -17,13 +18,16 @@ use crate::{
     problem::Problem,
 };
 
-pub async fn list(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
+pub async fn list(
+    State(gateway): State<Gateway>,
+    asked: Asked,
+) -> Result<Answer<Told<ListConversationsResponse>>, Problem> {
     let wanted = asked.read(|query| read_list(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut conversations = query::answered(&gateway, snapshot.conversations(&wanted)).await?;
     let id = |row: &ConversationRow| (row.agent.clone(), row.user.clone());
     let next_before = query::newest_first(&mut conversations, wanted.limit, |row| row.last_sequence, id);
-    Ok(Answer::of(&snapshot, json!({ "conversations": conversations, "next_before": next_before })))
+    Ok(Answer::of(&snapshot, Told(ListConversationsResponse { conversations, next_before, ..Default::default() })))
 }
 
 fn read_list(url_query: Option<&str>, config: &GatewayConfig) -> Result<ConversationsQuery, Problem> {
@@ -39,7 +43,7 @@ pub async fn get(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<GetConversationResponse>>, Problem> {
     let wanted = asked.read(|query| read(path, query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let ask = |wanted: ConversationQuery| {
@@ -53,7 +57,8 @@ pub async fn get(
     if query::is_full(&messages, wanted.limit) && wanted.latest.is_none() {
         next_after = query::complete(&mut messages, place, behind).await?;
     }
-    Ok(Answer::of(&snapshot, json!({ "messages": messages, "next_after": next_after })))
+    let next_after = next_after.map(|sequence| Place::whole(sequence).into());
+    Ok(Answer::of(&snapshot, Told(GetConversationResponse { messages, next_after, ..Default::default() })))
 }
 
 fn read(

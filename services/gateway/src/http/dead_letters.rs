@@ -4,36 +4,32 @@ use async_nats::jetstream::{
     message::StreamMessage,
     stream::{DirectGetErrorKind, Stream},
 };
-use axum::{
-    Json,
-    extract::{RawQuery, State},
-};
+use axum::extract::{RawQuery, State};
 use futures::future::try_join_all;
 use jiff::Timestamp;
-use kairo_core::{
-    bus::BusError,
-    event_json::{self, EventJson},
-    record::Raw,
-    subjects::DLQ_STREAM,
-};
-use serde_json::{Value, json};
+use kairo_core::{bus::BusError, event_json, record::Raw, subjects::DLQ_STREAM};
+use kairo_proto::v1::{Event, ListDeadLettersResponse};
 
-use super::{Gateway, query};
+use super::{Gateway, answer::Told, query};
 use crate::{fields::Fields, problem::Problem};
 
 /// Letters asked for at once.
 const AT_ONCE: u64 = 16;
 
-pub async fn get(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> Result<Json<Value>, Problem> {
+pub async fn get(
+    State(gateway): State<Gateway>,
+    RawQuery(query): RawQuery,
+) -> Result<Told<ListDeadLettersResponse>, Problem> {
     let mut fields = Fields::from_query(query.as_deref());
     let limit = query::limit(&mut fields, &gateway.config);
     let limit = fields.complete(|| usize::try_from(limit).ok())?;
-    let letters = newest(&gateway, limit).await;
-    let letters = letters.map_err(|source| BusError::Unavailable { doing: "reading the dead letters", source })?;
-    Ok(Json(json!({ "dead_letters": letters })))
+    let dead_letters = newest(&gateway, limit).await;
+    let dead_letters =
+        dead_letters.map_err(|source| BusError::Unavailable { doing: "reading the dead letters", source })?;
+    Ok(Told(ListDeadLettersResponse { dead_letters }))
 }
 
-async fn newest(gateway: &Gateway, limit: usize) -> Result<Vec<EventJson>, async_nats::Error> {
+async fn newest(gateway: &Gateway, limit: usize) -> Result<Vec<Event>, async_nats::Error> {
     let stream = gateway.bus.nats()?.jetstream.get_stream_no_info(DLQ_STREAM).await?;
     let state = stream.get_info().await?.state;
     let mut newest = Vec::new();
@@ -59,7 +55,7 @@ async fn letter(stream: &Stream<()>, sequence: u64) -> Result<Option<StreamMessa
     }
 }
 
-fn read(letter: StreamMessage, max_body: usize) -> Option<EventJson> {
+fn read(letter: StreamMessage, max_body: usize) -> Option<Event> {
     let raw = Raw {
         sequence: letter.sequence,
         subject: letter.subject.to_string(),
@@ -68,5 +64,5 @@ fn read(letter: StreamMessage, max_body: usize) -> Option<EventJson> {
         payload: letter.payload,
         stored: Timestamp::UNIX_EPOCH,
     };
-    event_json::events(&raw.read(max_body).ok()?).pop()
+    event_json::events(&raw.read(max_body).ok()?).pop().map(Event::from)
 }

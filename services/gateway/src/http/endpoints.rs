@@ -4,7 +4,7 @@ use axum::{Router, routing::MethodRouter};
 
 use super::{
     Gateway,
-    access::{ADMIN, Access, Asked, Closed, Free, Named, READ, WRITE, row},
+    access::{ADMIN, Access, Asked, Closed, Free, KEY, Named, READ, WRITE, row},
 };
 
 include!("generated/endpoints.rs");

@@ -1,9 +1,8 @@
 //! `GET /v1/events`: the history, from the read model.
 
 use axum::{Extension, extract::State};
-use kairo_core::event_json::EventJson;
+use kairo_proto::v1::{Event, ListEventsResponse};
 use kairo_read_model::EventsQuery;
-use serde::Serialize;
 
 use super::{
     Gateway, query,
@@ -22,7 +21,7 @@ pub async fn get(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     asked: Asked,
-) -> Result<Answer<Page>, Problem> {
+) -> Result<Answer<ListEventsResponse>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let ask = |wanted: EventsQuery| {
@@ -37,16 +36,9 @@ pub async fn get(
     }
     // Of the page, so that going on by its end misses nothing.
     let events = ownership::events(&gateway, &snapshot, caller.user(), events).await?;
-    Ok(Answer::of(&snapshot, Page { events, next_after }))
-}
-
-/// A stretch of the history.
-#[derive(Debug, Serialize)]
-pub struct Page {
-    /// In the order of the log. Whole messages, so there may be more events than were asked for.
-    events: Vec<EventJson>,
-    /// What to ask for as `after` to go on; none where nothing more is known.
-    next_after: Option<u64>,
+    let events = events.into_iter().map(Event::from).collect();
+    let next_after = next_after.map(|sequence| Place::whole(sequence).into());
+    Ok(Answer::of(&snapshot, ListEventsResponse { events, next_after, ..Default::default() }))
 }
 
 fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<EventsQuery, Problem> {

@@ -1,13 +1,16 @@
 //! `POST /v1/fleet/promote`: from here on what this version writes may be written, if everybody who is there reads it.
 
-use axum::{Json, extract::State};
+use axum::{Extension, extract::State};
 use kairo_core::vocabulary::{self, READER};
-use serde_json::{Value, json};
+use kairo_proto::v1::PromoteFleetResponse;
 
-use super::{Gateway, status};
-use crate::problem::Problem;
+use super::{Gateway, answer::Told, status};
+use crate::{auth::Caller, problem::Problem};
 
-pub async fn promote(State(gateway): State<Gateway>) -> Result<Json<Value>, Problem> {
+pub async fn promote(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Told<PromoteFleetResponse>, Problem> {
     let replicas = status::services(&gateway).await?;
     let behind = vocabulary::behind(READER, replicas.iter().map(|replica| (replica.instance.as_str(), replica.reader)));
     if !behind.is_empty() {
@@ -17,8 +20,8 @@ pub async fn promote(State(gateway): State<Gateway>) -> Result<Json<Value>, Prob
         );
         return Err(Problem::conflict(detail));
     }
-    let before = gateway.bus.raise_epoch(READER).await?;
+    let before = gateway.bus.raise_epoch(READER, caller.principal()).await?;
     let epoch = before.max(READER);
     tracing::info!(epoch, before, "the epoch was raised");
-    Ok(Json(json!({ "epoch": epoch, "before": before })))
+    Ok(Told(PromoteFleetResponse { epoch, before }))
 }

@@ -1,11 +1,13 @@
 //! `GET /v1/inbox`: what waits for a user's answer.
 
 use axum::{Extension, extract::State};
+use kairo_proto::v1::GetInboxResponse;
 use kairo_read_model::Inbox;
-use serde_json::{Value, json};
 
 use super::{
-    Gateway, query,
+    Gateway,
+    answer::Told,
+    query,
     read_consistency::{Answer, Asked},
 };
 use crate::{
@@ -18,7 +20,7 @@ pub async fn get(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<GetInboxResponse>>, Problem> {
     let user = asked.read(|query| {
         let mut fields = Fields::from_query(query);
         let user = fields.required("user", NAME, value(name));
@@ -28,5 +30,5 @@ pub async fn get(
     let Inbox { mut offers, mut approvals } = query::answered(&gateway, snapshot.inbox(user.as_str())).await?;
     offers.retain(|offer| caller.act_on_agent(Some(&offer.agent)).is_ok());
     approvals.retain(|approval| caller.act_on_agent(Some(&approval.agent)).is_ok());
-    Ok(Answer::of(&snapshot, json!({ "offers": offers, "approvals": approvals })))
+    Ok(Answer::of(&snapshot, Told(GetInboxResponse { offers, approvals, ..Default::default() })))
 }

@@ -64,13 +64,18 @@ pub trait Ingest: Sized + Send + Sync {
         None
     }
 
+    /// What a key needs that says it.
+    fn demands(&self) -> Scope {
+        Scope::Write
+    }
+
     /// What it is, beside words.
     fn modality(&self) -> Modality {
         Modality::Text
     }
 
     /// Before it is written, and only then: what it brings along is put where it belongs.
-    fn prepare(&mut self, _gateway: &Gateway) -> impl Future<Output = Result<(), Problem>> + Send {
+    fn prepare(&mut self, _gateway: &Gateway, _caller: &Caller) -> impl Future<Output = Result<(), Problem>> + Send {
         std::future::ready(Ok(()))
     }
 
@@ -132,7 +137,7 @@ pub async fn enter<E: Ingest>(
     traceparent: Option<String>,
     said: E,
 ) -> Result<Accepted, Problem> {
-    caller.require(Scope::Write)?;
+    caller.require(said.demands())?;
     caller.act_as_user(Some(said.user().as_str()))?;
     caller.act_on_agent(said.agent().map(Name::as_str))?;
     if let (Some(user), Some(agent), Some(about)) = (caller.user(), said.agent(), said.about()) {
@@ -144,7 +149,7 @@ pub async fn enter<E: Ingest>(
     };
     let (event_id, Written { sequence, duplicate: is_known }) = match known {
         Some((event_id, sequence)) => (event_id, Written { sequence, duplicate: true }),
-        None => publish(gateway, traceparent, said, &id).await?,
+        None => publish(gateway, caller, traceparent, said, &id).await?,
     };
     Ok(Accepted { id_field: E::ID, id, event_id, sequence, is_known })
 }
@@ -156,6 +161,7 @@ pub fn event_id<E: Ingest>(user: &Name, id: &str) -> Uuid {
 
 async fn publish<E: Ingest>(
     gateway: &Gateway,
+    caller: &Caller,
     traceparent: Option<String>,
     mut said: E,
     id: &str,
@@ -166,11 +172,12 @@ async fn publish<E: Ingest>(
     {
         return Err(Problem::congested(&queue, congestion));
     }
-    said.prepare(gateway).await?;
+    said.prepare(gateway, caller).await?;
     let user = said.user().clone();
     let event_id = event_id::<E>(&user, id);
     let envelope = Envelope::entering(event_id, Service::Gateway, Origin::User, Timestamp::now());
-    let envelope = Envelope { traceparent, modality: said.modality(), ..envelope.in_thread(said.thread()) };
+    let (modality, entered_by) = (said.modality(), Some(caller.principal()));
+    let envelope = Envelope { traceparent, modality, entered_by, ..envelope.in_thread(said.thread()) };
     match gateway.bus.publish(&Outgoing::new(&E::ROUTE, &user, envelope, said.body(id))).await {
         Ok(written) => Ok((event_id, written)),
         // It may have been written all the same, or may yet be.

@@ -10,13 +10,16 @@ use axum::{
 };
 use jiff::Timestamp;
 use kairo_core::ids::Name;
-use serde::Serialize;
-use serde_json::{Value, json};
+use kairo_proto::{
+    time,
+    v1::{KeyRow, ListKeysResponse, MakeKeyResponse, RevokeKeyResponse},
+};
+use serde_json::Value;
 
-use super::{Gateway, body::JsonBody};
+use super::{Gateway, answer::Told, body::JsonBody};
 use crate::{
     auth::{
-        Key, Scope,
+        Key, Rights, Scope,
         secret::{self, is_id},
     },
     fields::{Fields, NAME, TIME, at_most, name, parsed, text},
@@ -32,15 +35,6 @@ const SCOPES: &str = "a list of at least one of read, write, admin";
 const AGENTS: &str = "a list of at most 256 names of agents";
 const KEY_ID: &str = "the key_id of a key, which is the part between its underscores";
 
-/// The answer: this key is in force.
-#[derive(Serialize)]
-struct Made {
-    #[serde(flatten)]
-    described: Key,
-    /// Its text, which nobody can be told again.
-    key: String,
-}
-
 /// Makes a key.
 pub async fn post(State(gateway): State<Gateway>, JsonBody(body): JsonBody) -> Result<Response, Problem> {
     let now = Timestamp::now();
@@ -49,9 +43,23 @@ pub async fn post(State(gateway): State<Gateway>, JsonBody(body): JsonBody) -> R
     let described = Key { key_id, ..wanted };
     gateway.keys.create(described.clone(), &key).await?;
     tracing::info!(key_id = described.key_id, name = described.name, "made an API key");
-    let mut response = (StatusCode::CREATED, Json(Made { described, key })).into_response();
+    let mut response = (StatusCode::CREATED, Json(made(row(described), key))).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
+}
+
+/// The answer, with the key's text, which nobody can be told again.
+fn made(row: KeyRow, key: String) -> MakeKeyResponse {
+    let KeyRow { key_id, name, scopes, agents, user, created, expires_at } = row;
+    MakeKeyResponse { key_id, name, scopes, agents, user, created, expires_at, key }
+}
+
+fn row(key: Key) -> KeyRow {
+    let Key { key_id, name, rights, created, expires_at } = key;
+    let Rights { scopes, agents, user } = rights;
+    let scopes = scopes.into_iter().map(|scope| scope.name().to_owned()).collect();
+    let (created, expires_at) = (Some(time::message(created)), expires_at.map(time::message));
+    KeyRow { key_id, name, scopes, agents, user, created, expires_at }
 }
 
 pub fn read(body: &[u8], now: Timestamp) -> Result<Key, Problem> {
@@ -67,9 +75,11 @@ pub fn read(body: &[u8], now: Timestamp) -> Result<Key, Problem> {
         Some(Key {
             key_id: String::new(),
             name: called?,
-            scopes: scopes?,
-            agents: agents.unwrap_or_default(),
-            user: user.map(|user| user.to_string()),
+            rights: Rights {
+                scopes: scopes?,
+                agents: agents.unwrap_or_default(),
+                user: user.map(|user| user.to_string()),
+            },
             created: now,
             expires_at,
         })
@@ -90,15 +100,15 @@ fn agents(value: &Value) -> Option<Vec<String>> {
 }
 
 /// Every key, the newest first.
-pub async fn get(State(gateway): State<Gateway>) -> Json<Value> {
-    Json(json!({ "keys": gateway.keys.list() }))
+pub async fn get(State(gateway): State<Gateway>) -> Told<ListKeysResponse> {
+    Told(ListKeysResponse { keys: gateway.keys.list().into_iter().map(row).collect() })
 }
 
 /// Revokes a key.
 pub async fn delete(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Told<RevokeKeyResponse>, Problem> {
     let given = path.map(|Path(given)| given).unwrap_or_default();
     if !is_id(&given) {
         // What was given is not sent back: it may be a whole key.
@@ -109,11 +119,13 @@ pub async fn delete(
         return Err(Problem::not_found(format!("there is no key {given}; GET /v1/keys lists those there are")));
     }
     tracing::info!(key_id = given, "revoked an API key");
-    Ok(Json(json!({ "key_id": given, "revoked": true })))
+    Ok(Told(RevokeKeyResponse { key_id: given, revoked: true }))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn ask(body: &Value) -> Result<Key, Problem> {
@@ -128,10 +140,10 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(
-            (key.scopes, key.agents),
+            (key.rights.scopes, key.rights.agents),
             (vec![Scope::Read, Scope::Write], vec!["bob".to_owned(), "eve".to_owned()])
         );
-        assert_eq!((key.name.as_str(), key.user.as_deref()), ("the shop", Some("ann")));
+        assert_eq!((key.name.as_str(), key.rights.user.as_deref()), ("the shop", Some("ann")));
         assert!(key.expires_at.is_some());
     }
 

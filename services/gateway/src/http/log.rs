@@ -8,11 +8,10 @@ use axum::{
 };
 use kairo_core::{
     ids::Name,
-    log_message::LogMessage,
     record::Raw,
     subjects::{BASIS, CATALOGUE, Service, subjects_of},
 };
-use serde::Serialize;
+use kairo_proto::v1::GetAgentLogResponse;
 
 use super::{Gateway, query};
 use crate::{
@@ -20,29 +19,22 @@ use crate::{
     problem::Problem,
 };
 
-/// Messages of a page, and bytes after which it ends, as they are stored.
+/// Messages of a page, and bytes after which it ends, as they are stored. With the last message and all headers it is less
+/// than the 4 MiB that clients of gRPC take unless they are told otherwise.
 const MESSAGES: usize = 1_000;
-const BYTES: usize = 4 * 1024 * 1024;
-
-/// A stretch of the log.
-#[derive(Debug, Serialize)]
-pub struct Page {
-    messages: Vec<LogMessage>,
-    /// What to ask for as `after` to go on; none where the log ends.
-    next_after: Option<u64>,
-}
+const BYTES: usize = 2 * 1024 * 1024;
 
 /// Asked of the log itself: a copy of it may lag behind, and has no place for a decision that decided nothing.
 pub async fn get(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
-) -> Result<Json<Page>, Problem> {
+) -> Result<Json<GetAgentLogResponse>, Problem> {
     let agent = query::agent(path)?;
     let mut fields = Fields::from_query(query.as_deref());
     let after: Option<u64> = fields.optional("after", "a sequence", value(parsed));
     let after = fields.complete(|| Some(after.unwrap_or(0)))?;
-    let mut page = Page { messages: Vec::new(), next_after: None };
+    let mut page = GetAgentLogResponse::default();
     let mut bytes = 0;
     let each = |raw: Raw| {
         if page.messages.len() == MESSAGES || bytes >= BYTES {

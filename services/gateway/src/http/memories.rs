@@ -6,11 +6,16 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
 };
 use jiff::{Span, Timestamp, civil::Date, tz::TimeZone};
+use kairo_proto::{
+    v1::{GetMemoryResponse, ListMemoriesResponse},
+    words::MemoryKind,
+};
 use kairo_read_model::MemoriesQuery;
-use serde_json::{Value, json};
 
 use super::{
-    Gateway, query,
+    Gateway,
+    answer::Told,
+    query,
     read_consistency::{Answer, Asked},
 };
 use crate::{
@@ -29,11 +34,11 @@ const TYPES: &[&str] =
     &["any", "journal", "person", "people", "project", "preference", "decision", "insight", "fact", "state", "secret"];
 const DAY: &str = "a day such as 2026-11-21";
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
+pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Told<ListMemoriesResponse>>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config, Timestamp::now()))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let memories = query::answered(&gateway, snapshot.memories(&wanted)).await?;
-    Ok(Answer::of(&snapshot, json!({ "memories": memories })))
+    Ok(Answer::of(&snapshot, Told(ListMemoriesResponse { memories, ..Default::default() })))
 }
 
 pub async fn one(
@@ -41,7 +46,7 @@ pub async fn one(
     Extension(caller): Extension<Caller>,
     path: Result<Path<(String, String)>, PathRejection>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<GetMemoryResponse>>, Problem> {
     let (agent, memory_id) = query::agent_and_id("memory_id", path)?;
     asked.nothing_else()?;
     let snapshot = asked.snapshot(&gateway).await?;
@@ -54,7 +59,10 @@ pub async fn one(
         let detail = format!("no memory {memory_id} of {agent} is known; GET /v1/memories lists those there are");
         Problem::not_found(detail).at(snapshot.position())
     };
-    Ok(Answer::of(&snapshot, json!({ "memory": found.ok_or_else(unknown)? })))
+    Ok(Answer::of(
+        &snapshot,
+        Told(GetMemoryResponse { memory: Some(found.ok_or_else(unknown)?), ..Default::default() }),
+    ))
 }
 
 fn read(url_query: Option<&str>, config: &GatewayConfig, now: Timestamp) -> Result<MemoriesQuery, Problem> {
@@ -78,7 +86,7 @@ fn read(url_query: Option<&str>, config: &GatewayConfig, now: Timestamp) -> Resu
             thread: None,
             kinds: match kind {
                 None | Some("any") => Vec::new(),
-                Some("people") => vec!["person".to_owned()],
+                Some("people") => vec![MemoryKind::Person.text()],
                 Some(kind) => vec![kind.to_owned()],
             },
             memory_id,
@@ -104,7 +112,7 @@ mod tests {
         let wanted =
             ask("q=budget+review&agent=bob&type=people&scope=recent&from=2026-01-01&to=2026-11-20&limit=5").unwrap();
         assert_eq!((wanted.words.as_str(), wanted.agent.as_deref()), ("budget review", Some("bob")));
-        assert_eq!((wanted.kinds, wanted.limit), (vec!["person".to_owned()], 5));
+        assert_eq!((wanted.kinds, wanted.limit), (vec![MemoryKind::Person.text()], 5));
         assert_eq!((wanted.from, wanted.to), (Some(date(2026, 11, 7)), Some(date(2026, 11, 20))));
         assert_eq!(ask("").unwrap().from, None);
     }

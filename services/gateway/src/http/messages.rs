@@ -23,6 +23,7 @@ use super::{
     query,
 };
 use crate::{
+    auth::Caller,
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, at_most, client_id, name, text},
     problem::Problem,
@@ -115,8 +116,8 @@ impl Ingest for Message {
         media::modality(&self.parts)
     }
 
-    async fn prepare(&mut self, gateway: &Gateway) -> Result<(), Problem> {
-        self.parts = parts::stored(gateway, std::mem::take(&mut self.given)).await?;
+    async fn prepare(&mut self, gateway: &Gateway, caller: &Caller) -> Result<(), Problem> {
+        self.parts = parts::stored(gateway, caller, self.user.as_str(), std::mem::take(&mut self.given)).await?;
         Ok(())
     }
 

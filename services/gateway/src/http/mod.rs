@@ -3,9 +3,11 @@
 pub mod access;
 mod actions;
 mod agents;
+mod answer;
 mod approvals;
 mod asyncapi;
 mod body;
+pub mod body_timeout;
 mod chains;
 mod choices;
 mod commands;
@@ -60,7 +62,8 @@ pub use read_consistency::{POSITION, at_least};
 pub fn routes(gateway: Gateway, readiness: &Readiness) -> Router {
     let router = routed(&gateway, readiness.routes());
     // Answered by the endpoints, behind the same doors.
-    let router = router.clone().merge(grpc::routes(&gateway, router, readiness));
+    let bound = middleware::from_fn_with_state(gateway.clone(), body_timeout::bound);
+    let router = router.clone().layer(bound).merge(grpc::routes(&gateway, router, readiness));
     // A browser asks whether a page may send a key before it sends it.
     let router = match gateway.config.cors_origins.as_slice() {
         [] => router,
@@ -118,6 +121,18 @@ fn rpcs() -> Router<Gateway> {
         list_events: get(events::get),
         get_usage: get(usage::get),
         get_status: get(status::get),
+        make_ticket: post(tickets::post),
+        list_keys: get(keys::get),
+        make_key: post(keys::post),
+        revoke_key: delete(keys::delete),
+        list_projections: get(projections::get),
+        rebuild_projection: post(projections::rebuild),
+        swap_projection: post(projections::swap),
+        digest_projection: get(projections::digests),
+        drop_generation: delete(projections::drop),
+        promote_fleet: post(fleet::promote),
+        list_dead_letters: get(dead_letters::get),
+        get_agent_log: get(log::get),
     };
     handlers.router()
 }
@@ -126,21 +141,10 @@ fn rpcs() -> Router<Gateway> {
 fn others(gateway: &Gateway) -> Router<Gateway> {
     Router::new()
         .route("/", get(home::get))
-        .route("/asyncapi.yaml", get(asyncapi::get))
+        .route("/asyncapi.yaml", asyncapi::yaml(&gateway.config))
         .route("/openapi.json", openapi::json(&gateway.config))
         .route("/openapi.yaml", openapi::yaml(&gateway.config))
         .route("/v1/objects", post(objects::post))
         .route("/v1/objects/{digest}", get(objects::get))
-        .route("/v1/agents/{agent}/log", get(log::get))
         .route("/v1/ws", get(ws::get))
-        .route("/v1/dead-letters", get(dead_letters::get))
-        .route("/v1/fleet/promote", post(fleet::promote))
-        .route("/v1/projections", get(projections::get))
-        .route("/v1/projections/{projection}/rebuild", post(projections::rebuild))
-        .route("/v1/projections/{projection}/swap", post(projections::swap))
-        .route("/v1/projections/{projection}/digests", get(projections::digests))
-        .route("/v1/projections/{projection}/generations/{generation}", delete(projections::drop))
-        .route("/v1/tickets", post(tickets::post))
-        .route("/v1/keys", get(keys::get).post(keys::post))
-        .route("/v1/keys/{key}", delete(keys::delete))
 }

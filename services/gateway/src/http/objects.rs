@@ -4,18 +4,21 @@
 //! a message, or had the bytes before. So a key that is limited to a user or to agents needs no list of objects.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use kairo_core::{bus::objects::PutError, media};
+use kairo_core::media;
 use kairo_proto::v1::Part;
 use serde::Serialize;
 
 use super::{Gateway, body};
-use crate::problem::{FieldError, Problem};
+use crate::{
+    auth::Caller,
+    problem::{FieldError, Problem},
+};
 
 /// What was stored, as clients are told.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -32,11 +35,15 @@ impl From<Part> for Stored {
 }
 
 /// 201, or 200 when the same bytes were there already.
-pub async fn post(State(gateway): State<Gateway>, request: Request) -> Result<(StatusCode, Json<Stored>), Problem> {
+pub async fn post(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<(StatusCode, Json<Stored>), Problem> {
     let media_type = media_type(request.headers()).ok_or_else(Problem::unsupported_part_type)?;
-    let _permit = gateway.transfer_permit()?;
+    let _permit = gateway.transfer_permit(&caller)?;
     let bytes = body::read(request.into_body(), gateway.config.max_part_bytes, "gateway.max_part_bytes").await?;
-    let (part, new) = store(&gateway, media_type, &bytes, "body").await?;
+    let (part, new) = store(&gateway, &caller, caller.user(), media_type, &bytes, "body").await?;
     let status = if new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(part.into())))
 }
@@ -44,17 +51,15 @@ pub async fn post(State(gateway): State<Gateway>, request: Request) -> Result<(S
 /// Keeps bytes that `field` of a request brings, if they are what they are said to be. Whether they are new, too.
 pub async fn store(
     gateway: &Gateway,
+    caller: &Caller,
+    user: Option<&str>,
     media_type: &'static str,
     bytes: &[u8],
     field: &str,
 ) -> Result<(Part, bool), Problem> {
-    if let Some(error) = unlike(media_type, bytes, field) {
-        return Err(Problem::invalid(vec![error]));
-    }
-    match gateway.objects.put(media_type, bytes).await {
-        Ok(stored) => Ok((stored.part, stored.new)),
-        Err(PutError::Full) => Err(Problem::full()),
-        Err(PutError::Bus(error)) => Err(error.into()),
+    match unlike(media_type, bytes, field) {
+        Some(error) => Err(Problem::invalid(vec![error])),
+        None => gateway.store_object(caller, user, media_type, bytes).await,
     }
 }
 
@@ -69,8 +74,12 @@ pub fn unlike(media_type: &'static str, bytes: &[u8], field: &str) -> Option<Fie
 }
 
 /// The bytes, as a file to be kept: no browser shows as a page what a user sent.
-pub async fn get(State(gateway): State<Gateway>, Path(digest): Path<String>) -> Result<Response, Problem> {
-    let _permit = gateway.transfer_permit()?;
+pub async fn get(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    Path(digest): Path<String>,
+) -> Result<Response, Problem> {
+    let _permit = gateway.transfer_permit(&caller)?;
     // It may have been stored when more was taken.
     let found = gateway.objects.get(&digest, u64::MAX).await?;
     let (part, bytes) = found.ok_or_else(|| Problem::not_found("there is no object of this digest"))?;

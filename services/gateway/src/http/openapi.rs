@@ -1,7 +1,7 @@
 //! `GET /openapi.json` and `/openapi.yaml`: the HTTP interface, for machines and for those who generate clients.
 //!
-//! What rpcs answer, too, is generated from the protos (`src/openapi/generated`); the other endpoints are described by hand
-//! (`src/openapi/`). Tests hold both to the routes and the readers. Put in by code are the limits of this gateway's
+//! The rpcs are described by what is generated from the protos (`src/openapi/generated`); the few other endpoints are
+//! described by hand (`src/openapi/`). Tests hold both to the routes and the readers. Put in by code are the limits of this gateway's
 //! configuration, who may use what ([`super::access`]), the answers that many endpoints have in common, and the schemas
 //! that [`super::asyncapi`] has too.
 
@@ -21,22 +21,22 @@ use super::{
 use crate::config::GatewayConfig;
 
 /// The parts, in their order; [`SHARED_SCHEMAS`] come last.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 8] = [
     include_str!("../openapi/head.yaml"),
     include_str!("../openapi/generated/paths.yaml"),
     include_str!("../openapi/objects.yaml"),
-    include_str!("../openapi/keys.yaml"),
     include_str!("../openapi/openai.yaml"),
-    include_str!("../openapi/projections.yaml"),
     include_str!("../openapi/service.yaml"),
     include_str!("../openapi/shared.yaml"),
-    include_str!("../openapi/requests.yaml"),
-    include_str!("../openapi/rows.yaml"),
-    include_str!("../openapi/generated/schemas.yaml"),
+    include_str!("../openapi/schemas.yaml"),
+    MESSAGES,
 ];
 
-/// What both documents describe.
-const SHARED_SCHEMAS: [&str; 7] = ["GivenPart", "Name", "ClientId", "Uuid", "Place", "Event", "Problem"];
+/// The messages of the contract.
+const MESSAGES: &str = include_str!("../openapi/generated/schemas.yaml");
+
+/// What is written by hand and both documents have.
+const SHARED_SCHEMAS: [&str; 6] = ["Name", "ClientId", "Uuid", "Place", "Json", "Problem"];
 
 type Answers = &'static [(u16, &'static str)];
 
@@ -74,10 +74,27 @@ pub fn json(config: &GatewayConfig) -> MethodRouter<Gateway> {
     serve("application/json", as_json(&document(config)))
 }
 
-fn serve(content_type: &'static str, document: String) -> MethodRouter<Gateway> {
+pub fn serve(content_type: &'static str, document: String) -> MethodRouter<Gateway> {
     let (document, content_type) = (Bytes::from(document), HeaderValue::from_static(content_type));
     let head = [(header::CONTENT_TYPE, content_type), (header::ETAG, etag::strong(&document))];
     get(move || async move { (head, document) })
+}
+
+/// The schema of a message of the contract, as it is written, with its name.
+pub fn schema(message: &str) -> Option<&'static str> {
+    block(MESSAGES, message)
+}
+
+/// One of some schemas, with its name.
+pub fn block(schemas: &'static str, name: &str) -> Option<&'static str> {
+    let head = format!("    {name}:");
+    let begins = |at: &usize| schemas.get(..*at).is_some_and(|before| before.is_empty() || before.ends_with('\n'));
+    let start = schemas.match_indices(&head).map(|(at, _)| at).find(begins)?;
+    let schema = schemas.get(start..)?;
+    // The next name stands as far to the left.
+    let lines = schema.split_inclusive('\n');
+    let length = lines.clone().take(1).chain(lines.skip(1).take_while(|line| line.starts_with("     "))).map(str::len);
+    schema.get(..length.sum())
 }
 
 pub fn as_json(document: &str) -> String {
@@ -146,7 +163,7 @@ fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 /// Limits are those of this gateway.
-fn with_limits(mut text: String, config: &GatewayConfig) -> String {
+pub fn with_limits(mut text: String, config: &GatewayConfig) -> String {
     let values = [
         ("<version>", env!("CARGO_PKG_VERSION").to_owned()),
         ("<max_text_bytes>", config.max_text_bytes.to_string()),
@@ -172,7 +189,5 @@ fn with_limits(mut text: String, config: &GatewayConfig) -> String {
     text
 }
 
-#[cfg(test)]
-mod rows;
 #[cfg(test)]
 mod tests;

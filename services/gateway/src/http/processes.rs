@@ -4,11 +4,13 @@ use axum::{
     Extension,
     extract::{Path, State, rejection::PathRejection},
 };
+use kairo_proto::v1::{GetProcessResponse, ListProcessesResponse};
 use kairo_read_model::{Kind, ProcessesQuery};
-use serde_json::{Value, json};
 
 use super::{
-    Gateway, query,
+    Gateway,
+    answer::Told,
+    query,
     read_consistency::{Answer, Asked},
 };
 use crate::{
@@ -26,7 +28,7 @@ pub async fn get(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<ListProcessesResponse>>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut processes = query::answered(&gateway, snapshot.recent_processes(&wanted)).await?;
@@ -35,7 +37,7 @@ pub async fn get(
     // Of the page, so that going on by its end misses nothing.
     let processes =
         ownership::things(&gateway, &snapshot, caller.user(), Kind::Process, processes, |row| &row.process_id).await?;
-    Ok(Answer::of(&snapshot, json!({ "processes": processes, "next_before": next_before })))
+    Ok(Answer::of(&snapshot, Told(ListProcessesResponse { processes, next_before, ..Default::default() })))
 }
 
 fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ProcessesQuery, Problem> {
@@ -54,7 +56,7 @@ pub async fn one(
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<GetProcessResponse>>, Problem> {
     let id = query::id("process_id", path)?;
     asked.nothing_else()?;
     let snapshot = asked.snapshot(&gateway).await?;
@@ -65,7 +67,10 @@ pub async fn one(
         let detail = format!("no process {id} is known; GET /v1/processes lists those there are");
         Problem::not_found(detail).at(snapshot.position())
     };
-    Ok(Answer::of(&snapshot, json!({ "process": process.ok_or_else(unknown)? })))
+    Ok(Answer::of(
+        &snapshot,
+        Told(GetProcessResponse { process: Some(process.ok_or_else(unknown)?), ..Default::default() }),
+    ))
 }
 
 #[cfg(test)]

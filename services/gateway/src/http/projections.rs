@@ -3,15 +3,20 @@
 mod digests;
 
 use axum::{
-    Json,
     extract::{Path, State, rejection::PathRejection},
     http::StatusCode,
 };
 use kairo_core::{bus::BusError, subjects::EVENTS_STREAM};
-use kairo_read_model::{Generation, PROJECTIONS, Projection, READ_MODEL, SEARCH, Standing, UnknownType};
-use serde_json::{Value, json};
+use kairo_proto::{
+    v1::{
+        DropGenerationResponse, GenerationRow, ListProjectionsResponse, ProjectionRow, RebuildProjectionResponse,
+        RebuildRow, SwapProjectionResponse, UnknownTypeRow,
+    },
+    words::GenerationState,
+};
+use kairo_read_model::{Generation, PROJECTIONS, Projection, READ_MODEL, SEARCH, Standing};
 
-use super::{Gateway, query};
+use super::{Gateway, answer::Told, query};
 use crate::problem::{FieldError, Problem};
 pub use digests::digests;
 
@@ -20,7 +25,7 @@ const ALL: &str = "all";
 const NUMBER: &str = "the number of a generation";
 
 /// Every projection, and every generation of each.
-pub async fn get(State(gateway): State<Gateway>) -> Result<Json<Value>, Problem> {
+pub async fn get(State(gateway): State<Gateway>) -> Result<Told<ListProjectionsResponse>, Problem> {
     let end = end_of_log(&gateway).await?;
     let asked = async {
         let generations = gateway.read_model.generations().await?;
@@ -34,45 +39,46 @@ pub async fn get(State(gateway): State<Gateway>) -> Result<Json<Value>, Problem>
     let (generations, unknown, standing) = query::answered(&gateway, asked).await?;
     let offered = offered(&gateway);
     let described = offered.iter().map(|projection| described(*projection, end, &generations, &unknown, &standing));
-    Ok(Json(json!({
-        "last_sequence": end,
-        "set_aside": standing.set_aside,
-        "projections": described.collect::<Vec<_>>(),
-    })))
+    let projections = described.collect();
+    Ok(Told(ListProjectionsResponse { last_sequence: end, set_aside: standing.set_aside, projections }))
 }
 
 /// Has projections built anew, beside those that are live.
 pub async fn rebuild(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+) -> Result<(StatusCode, Told<RebuildProjectionResponse>), Problem> {
     let name = path.map(|Path(name)| name).unwrap_or_default();
     let wanted = match name.as_str() {
         ALL => offered(&gateway),
         name => vec![named(&gateway, name, &[ALL])?],
     };
-    let mut begun = Vec::new();
+    let mut rebuilding = Vec::new();
     for projection in wanted {
         let generation = query::answered(&gateway, gateway.read_model.rebuild(projection)).await?;
-        begun.extend(generation.map(|generation| json!({ "projection": projection.name, "generation": generation })));
+        let row = |generation| RebuildRow { projection: projection.name.to_owned(), generation };
+        rebuilding.extend(generation.map(row));
     }
-    if begun.is_empty() {
+    if rebuilding.is_empty() {
         let detail = format!("another generation of {name} is being built; GET /v1/projections says how far it is");
         return Err(Problem::conflict(detail));
     }
     tracing::info!(projection = name, "a rebuild was asked for");
-    Ok((StatusCode::ACCEPTED, Json(json!({ "rebuilding": begun }))))
+    Ok((StatusCode::ACCEPTED, Told(RebuildProjectionResponse { rebuilding })))
 }
 
 /// Has a generation that differs from the live one become the live one.
 pub async fn swap(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+) -> Result<(StatusCode, Told<SwapProjectionResponse>), Problem> {
     let name = path.map(|Path(name)| name).unwrap_or_default();
     let projection = named(&gateway, &name, &[])?;
     match query::answered(&gateway, gateway.read_model.request_swap(projection)).await? {
-        Some(generation) => Ok(requested(projection, generation, "a swap")),
+        Some(generation) => {
+            tracing::info!(projection = name, generation, "a swap was asked for");
+            Ok((StatusCode::ACCEPTED, Told(SwapProjectionResponse { projection: name, generation })))
+        }
         None => Err(Problem::conflict(format!(
             "no generation of {name} differs from the live one and waits; GET /v1/projections says how each stands"
         ))),
@@ -83,7 +89,7 @@ pub async fn swap(
 pub async fn drop(
     State(gateway): State<Gateway>,
     path: Result<Path<(String, String)>, PathRejection>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+) -> Result<(StatusCode, Told<DropGenerationResponse>), Problem> {
     let (name, number) = path.map(|Path(path)| path).unwrap_or_default();
     let projection = named(&gateway, &name, &[])?;
     let number = generation(&number)?;
@@ -93,7 +99,10 @@ pub async fn drop(
         Ok((known, known && gateway.read_model.request_drop(number).await?))
     };
     match query::answered(&gateway, asked).await? {
-        (_, true) => Ok(requested(projection, number, "a removal")),
+        (_, true) => {
+            tracing::info!(projection = name, generation = number, "a removal was asked for");
+            Ok((StatusCode::ACCEPTED, Told(DropGenerationResponse { projection: name, generation: number })))
+        }
         (true, false) => {
             Err(Problem::conflict(format!("generation {number} answers queries, or is being removed already")))
         }
@@ -102,11 +111,6 @@ pub async fn drop(
             Err(Problem::not_found(detail))
         }
     }
-}
-
-fn requested(projection: Projection, generation: i64, what: &str) -> (StatusCode, Json<Value>) {
-    tracing::info!(projection = projection.name, generation, "{what} was asked for");
-    (StatusCode::ACCEPTED, Json(json!({ "projection": projection.name, "generation": generation })))
 }
 
 fn generation(given: &str) -> Result<i64, Problem> {
@@ -120,46 +124,50 @@ fn described(
     projection: Projection,
     end: u64,
     generations: &[Generation],
-    unknown: &[UnknownType],
+    unknown: &[UnknownTypeRow],
     standing: &Standing,
-) -> Value {
-    let rate = |generation: &Generation| standing.rates.get(&generation.generation).copied().unwrap_or_default();
-    let lag = |generation: &Generation| end.saturating_sub(generation.position);
-    let live = generations.iter().find(|generation| is_live(generation, projection));
+) -> ProjectionRow {
+    let row = |generation: &Generation| {
+        let rate = standing.rates.get(&generation.generation).copied().unwrap_or_default();
+        row(generation.clone(), end.saturating_sub(generation.position), rate)
+    };
+    let live = generations.iter().find(|generation| is_live(generation, projection)).map(row);
     let own = generations.iter().filter(|generation| generation.projection == projection.name);
-    let own = own.map(|generation| {
-        json!({
-            "generation": generation.generation,
-            "version": generation.version,
-            "place": generation.place,
-            "state": generation.state,
-            "position": generation.position,
-            "lag": lag(generation),
-            "rate": rate(generation),
-            "partitions": generation.partitions,
-            "target": generation.target,
-            "reason": generation.reason,
-            "source": generation.source,
-            "asked_at": generation.asked_at,
-            "since": generation.since,
-        })
-    });
-    json!({
-        "name": projection.name,
-        "version": projection.version,
-        "live": live.map(|live| live.generation),
-        "position": live.map(|live| live.position),
-        "lag": live.map(lag),
-        "rate": live.map(rate),
-        "partitions": live.map(|live| live.partitions),
-        "generations": own.collect::<Vec<_>>(),
-        "unknown_types": if projection == READ_MODEL { unknown } else { &[] },
-    })
+    ProjectionRow {
+        name: projection.name.to_owned(),
+        version: projection.version,
+        live: live.as_ref().map(|live| live.generation),
+        position: live.as_ref().map(|live| live.position),
+        lag: live.as_ref().map(|live| live.lag),
+        rate: live.as_ref().map(|live| live.rate),
+        partitions: live.as_ref().map(|live| live.partitions),
+        generations: own.map(row).collect(),
+        unknown_types: if projection == READ_MODEL { unknown.to_vec() } else { Vec::new() },
+    }
+}
+
+fn row(generation: Generation, lag: u64, rate: f64) -> GenerationRow {
+    GenerationRow {
+        generation: generation.generation,
+        version: generation.version,
+        place: generation.place,
+        state: generation.state,
+        position: generation.position,
+        lag,
+        rate,
+        partitions: generation.partitions,
+        target: generation.target,
+        reason: generation.reason,
+        source: generation.source,
+        asked_at: Some(generation.asked_at.into()),
+        since: Some(generation.since.into()),
+    }
 }
 
 /// Whether it answers the queries of this version.
 fn is_live(generation: &Generation, projection: Projection) -> bool {
-    generation.projection == projection.name && generation.version == projection.version && generation.state == "live"
+    let is_live = GenerationState::from(generation.state.as_str()) == GenerationState::Live;
+    generation.projection == projection.name && generation.version == projection.version && is_live
 }
 
 async fn end_of_log(gateway: &Gateway) -> Result<u64, Problem> {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use axum::extract::State;
 use jiff::civil::Date;
-use kairo_read_model::search::{Kind, MAX_HITS, MAX_PAGES, SearchAnswer, SearchQuery};
+use kairo_proto::v1::SearchResponse;
+use kairo_read_model::search::{Kind, MAX_HITS, MAX_PAGES, SearchQuery};
 
 use super::{
     Gateway,
@@ -23,12 +24,12 @@ const HITS: u32 = 20;
 const DAY: &str = "a day such as 2026-11-21";
 const KINDS: &str = "thread, task or memory, or several of them with commas between";
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<SearchAnswer>, Problem> {
+pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<SearchResponse>, Problem> {
     let query = asked.read(read)?;
     let (sequence, wait) = asked.wanted();
     let limit = wait + Duration::from_millis(gateway.config.query_timeout_ms);
-    let (answer, position) = within(limit, gateway.search.search(&query, sequence, wait)).await?;
-    Ok(Answer::at(position, answer))
+    let answer = within(limit, gateway.search.search(&query, sequence, wait)).await?;
+    Ok(Answer::at(answer.position, answer))
 }
 
 fn read(url_query: Option<&str>) -> Result<SearchQuery, Problem> {

@@ -3,46 +3,35 @@
 use std::time::Duration;
 
 use async_nats::jetstream::{consumer::Info, context::ConsumerInfoErrorKind};
-use axum::{Json, extract::State};
+use axum::extract::State;
 use futures::{StreamExt, future::try_join_all};
 use kairo_core::{
     bus::BusError,
     subjects::{Consumer, DLQ_STREAM, EVENTS_STREAM, STATUS_PING},
 };
-use kairo_proto::{
-    Body, ContentType,
-    v1::{OwnedPartition, ParkedAgent, ServiceStatus},
-};
-use serde_json::{Value, json};
+use kairo_proto::v1::{ConsumerRow, GetStatusResponse, LagRow, LogRow, ReplicaRow};
+use prost::Message as _;
 
-use super::{Gateway, query};
+use super::{Gateway, answer::Told, query};
 use crate::problem::Problem;
 
 /// Replicas that are listed at most.
 const MAX_REPLICAS: usize = 10_000;
 
-pub async fn get(State(gateway): State<Gateway>) -> Result<Json<Value>, Problem> {
+pub async fn get(State(gateway): State<Gateway>) -> Result<Told<GetStatusResponse>, Problem> {
     let log =
         async { log(&gateway).await.map_err(|source| BusError::Unavailable { doing: "asking for the state", source }) };
     let position = query::at_once(&gateway, gateway.read_model.position());
     let (services, log, position, epoch) = tokio::join!(services(&gateway), log, position, gateway.bus.epoch());
-    let (services, log, epoch) = (services?, log?, epoch?);
+    let (services, Log { stream, consumers, dead_letters, drift }, epoch) = (services?, log?, epoch?);
     // A status is wanted most when something is away: then the rest is still told.
-    let projection =
-        position.map(|position| json!({ "position": position, "lag": log.last_sequence.saturating_sub(position) }));
-    Ok(Json(json!({
-        "services": services.iter().map(service).collect::<Vec<_>>(),
-        "consumers": log.consumers.iter().map(consumer).collect::<Vec<_>>(),
-        "stream": { "messages": log.messages, "bytes": log.bytes, "last_sequence": log.last_sequence },
-        "projection": projection,
-        "dead_letters": log.dead_letters,
-        "epoch": epoch,
-        "drift": log.drift,
-    })))
+    let lag = |position| LagRow { position, lag: stream.last_sequence.saturating_sub(position) };
+    let projection = position.map(lag);
+    Ok(Told(GetStatusResponse { services, consumers, stream: Some(stream), projection, dead_letters, epoch, drift }))
 }
 
 /// Every replica that answers, by name.
-pub(super) async fn services(gateway: &Gateway) -> Result<Vec<ServiceStatus>, BusError> {
+pub(super) async fn services(gateway: &Gateway) -> Result<Vec<ReplicaRow>, BusError> {
     let client = &gateway.bus.nats()?.client;
     let wait = Duration::from_millis(gateway.config.status_wait_ms);
     let asked = async {
@@ -54,10 +43,7 @@ pub(super) async fn services(gateway: &Gateway) -> Result<Vec<ServiceStatus>, Bu
     let mut answers = asked.await.map_err(|source| BusError::Unavailable { doing: "asking who is there", source })?;
     let mut replicas = Vec::new();
     while let Ok(Some(answer)) = tokio::time::timeout(wait, answers.next()).await {
-        let status = Body::decode(ServiceStatus::TYPE, ContentType::Protobuf, &answer.payload);
-        if let Ok(Body::ServiceStatus(status)) = status {
-            replicas.push(status);
-        }
+        replicas.extend(ReplicaRow::decode(answer.payload).ok());
         if replicas.len() >= MAX_REPLICAS {
             break;
         }
@@ -68,10 +54,8 @@ pub(super) async fn services(gateway: &Gateway) -> Result<Vec<ServiceStatus>, Bu
 
 /// What JetStream knows.
 struct Log {
-    messages: u64,
-    bytes: u64,
-    last_sequence: u64,
-    consumers: Vec<Info>,
+    stream: LogRow,
+    consumers: Vec<ConsumerRow>,
     dead_letters: u64,
     /// How streams and consumers differ from what is wanted.
     drift: Vec<String>,
@@ -85,7 +69,7 @@ async fn log(gateway: &Gateway) -> Result<Log, async_nats::Error> {
     let consumers = try_join_all(Consumer::DURABLE.map(async |consumer| {
         let stream = jetstream.get_stream_no_info(consumer.stream()).await?;
         match stream.consumer_info(consumer.name()).await {
-            Ok(info) => Ok::<_, async_nats::Error>(Some(info)),
+            Ok(info) => Ok::<_, async_nats::Error>(Some(shown(info))),
             // That it is missing is told with the drift.
             Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
@@ -94,53 +78,21 @@ async fn log(gateway: &Gateway) -> Result<Log, async_nats::Error> {
     let (events, letters, consumers, drift) =
         tokio::join!(stream.get_info(), letters.get_info(), consumers, nats.drift());
     let events = events?.state;
+    let stream = LogRow { messages: events.messages, bytes: events.bytes, last_sequence: events.last_sequence };
     Ok(Log {
-        messages: events.messages,
-        bytes: events.bytes,
-        last_sequence: events.last_sequence,
+        stream,
         consumers: consumers?.into_iter().flatten().collect(),
         dead_letters: letters?.state.messages,
         drift: drift?.iter().map(ToString::to_string).collect(),
     })
 }
 
-// Written out: proto3's JSON would make texts of the numbers.
-fn service(replica: &ServiceStatus) -> Value {
-    json!({
-        "service": replica.service,
-        "instance": replica.instance,
-        "version": replica.version,
-        "uptime_s": replica.uptime_s,
-        "ready": replica.ready,
-        "health_url": replica.health_url,
-        "not_ready_because": replica.not_ready_because,
-        "partitions": replica.partitions.iter().map(partition).collect::<Vec<_>>(),
-        "takeovers": replica.takeovers,
-        "handovers": replica.handovers,
-        "decisions": replica.decisions,
-        "model_requests": replica.model_requests,
-        "reader": replica.reader,
-        "parked": replica.parked.iter().map(parked).collect::<Vec<_>>(),
-        "violations": replica.violations,
-        "last_violation": replica.last_violation,
-    })
-}
-
-fn partition(owned: &OwnedPartition) -> Value {
-    json!({ "partition": owned.partition, "read": owned.read, "waiting": owned.waiting })
-}
-
-fn parked(agent: &ParkedAgent) -> Value {
-    let ParkedAgent { agent, sequence, reader, reason, waiting } = agent;
-    json!({ "agent": agent, "sequence": sequence, "reader": reader, "reason": reason, "waiting": waiting })
-}
-
-fn consumer(info: &Info) -> Value {
-    json!({
-        "name": info.name,
-        "pending": info.num_pending,
-        "ack_pending": info.num_ack_pending,
-        "redelivered": info.num_redelivered,
-        "delivered": info.delivered.stream_sequence,
-    })
+fn shown(info: Info) -> ConsumerRow {
+    ConsumerRow {
+        name: info.name,
+        pending: info.num_pending,
+        ack_pending: u64::try_from(info.num_ack_pending).unwrap_or(u64::MAX),
+        redelivered: u64::try_from(info.num_redelivered).unwrap_or(u64::MAX),
+        delivered: info.delivered.stream_sequence,
+    }
 }

@@ -50,7 +50,7 @@ pub async fn open<T: Send + 'static>(
     wish: Wish,
     frame: impl Fn(Shown<'_>) -> T + Clone + Send + 'static,
 ) -> Result<mpsc::Receiver<T>, Problem> {
-    let permit = gateway.stream_permit()?;
+    let permit = gateway.stream_permit(&caller)?;
     let watch = Watch::begin(gateway, &caller, wish, frame).await?;
     let (client, shown) = mpsc::channel(gateway.config.stream_buffer);
     let shutdown = gateway.shutdown.clone();

@@ -4,12 +4,16 @@ use axum::{
     Extension,
     extract::{Path, State, rejection::PathRejection},
 };
-use kairo_proto::words::{TaskKind, TaskStatus};
+use kairo_proto::{
+    v1::{GetTaskResponse, ListTasksResponse},
+    words::{TaskKind, TaskStatus},
+};
 use kairo_read_model::{TaskState, TasksQuery};
-use serde_json::{Value, json};
 
 use super::{
-    Gateway, query,
+    Gateway,
+    answer::Told,
+    query,
     read_consistency::{Answer, Asked},
 };
 use crate::{
@@ -22,12 +26,12 @@ use crate::{
 /// Times a task fired that are shown, and chains of them: its newest.
 const FIRINGS: u32 = 20;
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
+pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Told<ListTasksResponse>>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut tasks = query::answered(&gateway, snapshot.tasks(&wanted)).await?;
     let next_before = query::newest_first(&mut tasks, wanted.limit, |task| task.sequence, |task| task.task_id.clone());
-    Ok(Answer::of(&snapshot, json!({ "tasks": tasks, "next_before": next_before })))
+    Ok(Answer::of(&snapshot, Told(ListTasksResponse { tasks, next_before, ..Default::default() })))
 }
 
 fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<TasksQuery, Problem> {
@@ -57,7 +61,7 @@ pub async fn one(
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<GetTaskResponse>>, Problem> {
     let id = query::id("task_id", path)?;
     asked.nothing_else()?;
     let snapshot = asked.snapshot(&gateway).await?;
@@ -70,7 +74,7 @@ pub async fn one(
     let task = task.ok_or_else(unknown)?;
     let rest = async { Ok((snapshot.firings(id, FIRINGS).await?, snapshot.chains_of_task(id, FIRINGS).await?)) };
     let (firings, chains) = query::answered(&gateway, rest).await?;
-    Ok(Answer::of(&snapshot, json!({ "task": task, "firings": firings, "chains": chains })))
+    Ok(Answer::of(&snapshot, Told(GetTaskResponse { task: Some(task), firings, chains, ..Default::default() })))
 }
 
 #[cfg(test)]

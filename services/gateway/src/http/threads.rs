@@ -4,12 +4,16 @@ use axum::{
     Extension,
     extract::{Path, State, rejection::PathRejection},
 };
-use kairo_proto::{v1::ThreadRow, words::ThreadStatus};
+use kairo_proto::{
+    v1::{self, GetThreadResponse, ListThreadsResponse, ThreadRow},
+    words::ThreadStatus,
+};
 use kairo_read_model::ThreadsQuery;
-use serde_json::{Value, json};
 
 use super::{
-    Gateway, query,
+    Gateway,
+    answer::Told,
+    query,
     read_consistency::{Answer, Asked},
 };
 use crate::{
@@ -23,13 +27,13 @@ use crate::{
 /// Chains shown of a thread: its newest.
 const CHAINS: u32 = 50;
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
+pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Told<ListThreadsResponse>>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut threads = query::answered(&gateway, snapshot.threads(&wanted)).await?;
     let id = |thread: &ThreadRow| (thread.agent.clone(), thread.thread_id.clone());
     let next_before = query::newest_first(&mut threads, wanted.limit, |thread| thread.last_sequence, id);
-    Ok(Answer::of(&snapshot, json!({ "threads": threads, "next_before": next_before })))
+    Ok(Answer::of(&snapshot, Told(ListThreadsResponse { threads, next_before, ..Default::default() })))
 }
 
 fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ThreadsQuery, Problem> {
@@ -65,7 +69,7 @@ pub async fn one(
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     asked: Asked,
-) -> Result<Answer<Value>, Problem> {
+) -> Result<Answer<Told<GetThreadResponse>>, Problem> {
     let wanted = asked.read(|query| read_one(path, query, &gateway.config))?;
     let Wanted { thread, agent, before, limit } = wanted;
     let snapshot = asked.snapshot(&gateway).await?;
@@ -80,14 +84,10 @@ pub async fn one(
     };
     let (history, chains) = query::answered(&gateway, rest).await?;
     let first = history.events.first().filter(|_| history.more);
-    let next_before = first.map(|event| Place { sequence: event.sequence, position: event.position }.to_string());
-    let answer = json!({
-        "thread": found,
-        "events": history.events,
-        "next_before": next_before,
-        "chains": chains,
-    });
-    Ok(Answer::of(&snapshot, answer))
+    let next_before = first.map(|event| v1::Place { sequence: event.sequence, position: Some(event.position) });
+    let (thread, events) = (Some(found), history.events);
+    let answer = GetThreadResponse { thread, events, next_before, chains, ..Default::default() };
+    Ok(Answer::of(&snapshot, Told(answer)))
 }
 
 fn read_one(

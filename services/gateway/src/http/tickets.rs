@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use jiff::Timestamp;
-use serde::Serialize;
+use kairo_proto::{time, v1::MakeTicketResponse};
 use url::form_urlencoded;
 
 use super::{Gateway, endpoints::STREAM};
@@ -28,16 +28,10 @@ pub const WEBSOCKET: &str = "/v1/ws";
 /// The field of the query in which they come.
 const FIELD: &str = "ticket";
 
-/// The answer.
-#[derive(Serialize)]
-struct Issued {
-    ticket: String,
-    expires_at: Timestamp,
-}
-
 pub async fn post(State(gateway): State<Gateway>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
     let (ticket, expires_at) = gateway.tickets.issue(gateway.keys.stands_for(&caller)).await?;
-    let mut response = (StatusCode::CREATED, Json(Issued { ticket, expires_at })).into_response();
+    let made = MakeTicketResponse { ticket, expires_at: Some(time::message(expires_at)) };
+    let mut response = (StatusCode::CREATED, Json(made)).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
@@ -72,7 +66,8 @@ impl Shown {
         gateway.limits.count(Whose::peer(peer.ip())).map_err(Problem::too_many_requests)?;
         let now = Timestamp::now();
         let taken = gateway.tickets.take(&self.ticket, &self.used, now).await?.ok_or_else(Problem::unauthorized)?;
-        let caller = gateway.keys.caller_for(&taken.stands_for, now).ok_or_else(Problem::unauthorized)?;
+        let caller =
+            gateway.keys.caller_for(&taken.stands_for, &gateway.oidc, now).ok_or_else(Problem::unauthorized)?;
         Ok((caller, taken.stay))
     }
 }

@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use data_encoding::BASE64URL_NOPAD;
 use jiff::civil::Date;
-use kairo_proto::v1::{UsageRow, UsageSum};
+use kairo_proto::v1::{GetUsageResponse, UsageRow, UsageSum};
 use kairo_read_model::{ModelUsage, UsageBy, UsageKey, UsageQuery};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    Gateway, query,
+    Gateway,
+    answer::Told,
+    query,
     read_consistency::{Answer, Asked},
 };
 use crate::{
@@ -68,7 +70,7 @@ fn cost(calls: &ModelUsage, prices: &Prices) -> Option<Cost> {
     }
 }
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Value>, Problem> {
+pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Told<GetUsageResponse>>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     // Of all that is selected, whatever the page is.
@@ -80,14 +82,15 @@ pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<
     let next_after = last.filter(|_| query::is_full(&usage, wanted.limit)).map(|last| cursor(&last));
     let mut total = Sum::default();
     all.iter().for_each(|calls| total.add(calls, prices));
-    let answer = json!({
-        "usage": usage,
-        "total": total.shown(),
-        "currency": gateway.config.currency,
-        "unpriced": unpriced(&all, prices),
-        "next_after": next_after,
-    });
-    Ok(Answer::of(&snapshot, answer))
+    let answer = GetUsageResponse {
+        usage,
+        total: Some(total.shown()),
+        currency: gateway.config.currency.clone(),
+        unpriced: unpriced(&all, prices).into_iter().map(str::to_owned).collect(),
+        next_after,
+        ..Default::default()
+    };
+    Ok(Answer::of(&snapshot, Told(answer)))
 }
 
 /// A row for each key, and the last key.

@@ -22,8 +22,8 @@ fn chain(steps: &str) -> Chain {
         let state = match marks.next().unwrap() {
             '.' => StepState::Pending,
             'r' => StepState::Running { action: Uuid::nil() },
-            'a' => StepState::Asked { request: Uuid::nil(), arguments: String::new() },
-            'y' => StepState::Approved { request: Uuid::nil(), arguments: String::new() },
+            'a' => StepState::Asked { request: Uuid::nil(), at: 0, arguments: String::new() },
+            'y' => StepState::Approved { request: Uuid::nil(), at: 0, arguments: String::new() },
             'd' => StepState::Done { result: json!({"of": mark.to_string()}) },
             'f' => StepState::Failed { reason: reason() },
             's' => StepState::Skipped { reason: reason() },
@@ -116,6 +116,6 @@ fn a_step_sees_results_of_earlier_groups() {
 #[test]
 fn an_origin_is_read_as_it_is_written() {
     for origin in [Origin::Plan, Origin::Calls, Origin::Task, Origin::Hook] {
-        assert_eq!(Origin::parse(origin.as_str()), origin);
+        assert_eq!(Origin::of(&origin.word()), origin);
     }
 }

@@ -1,5 +1,6 @@
 //! What an agent may have open at once, and what becomes of more.
 
+use kairo_proto::words::{ChainOutcome, MatchedBy, ThreadMatch};
 use std::cmp::Reverse;
 
 use uuid::Uuid;
@@ -55,7 +56,7 @@ impl Deliberation<'_> {
         self.fail(turn_id, "too_many_chains", reason, 1, false);
         if self.turn(turn_id).and_then(Turn::task).is_some() {
             self.tell_undone(turn_id, reason);
-            return self.end_chain(turn_id, Uuid::nil(), "failed", reason);
+            return self.end_chain(turn_id, Uuid::nil(), &ChainOutcome::Failed, reason);
         }
         let text = format!("I cannot do this now: {reason}. Please cancel something, or try again later.");
         self.say(turn_id, &text, true);
@@ -89,7 +90,13 @@ impl Deliberation<'_> {
             () => None,
         };
         if let Some((_, turn_id, _, current)) = oldest {
-            self.go_to(turn_id, &current, "continue", "too many messages waited for a choice", "only");
+            self.go_to(
+                turn_id,
+                &current,
+                &ThreadMatch::Continue,
+                "too many messages waited for a choice",
+                &MatchedBy::Only,
+            );
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kairo_proto::words::{ChainOutcome, StepState as Ended};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -82,10 +83,10 @@ impl Deliberation<'_> {
                 let ready = Ready { step: deciding.step, event: deciding.event.clone(), params: complete };
                 self.run_guarded(turn_id, ready, &BTreeMap::new());
             }
-            "skip" => self.end_step(turn_id, deciding.step, "skipped", Value::Null, "agent.decide said skip"),
+            "skip" => self.end_step(turn_id, deciding.step, &Ended::Skipped, Value::Null, "agent.decide said skip"),
             "break" => {
-                self.end_step(turn_id, deciding.step, "skipped", Value::Null, "agent.decide said break");
-                self.close_chain(turn_id, "broken", "agent.decide said break");
+                self.end_step(turn_id, deciding.step, &Ended::Skipped, Value::Null, "agent.decide said break");
+                self.close_chain(turn_id, &ChainOutcome::Broken, "agent.decide said break");
             }
             other => {
                 return Err(Failure::malformed(format!("the action {other:?} is none: continue, skip or break")));

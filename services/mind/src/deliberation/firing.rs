@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use kairo_events::ids;
 use kairo_proto::v1::{TaskChanged, TaskFired, TaskScheduled, decided_event::Event};
+use kairo_proto::words::{ChainOutcome, StepState as Ended, TaskStatus};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -70,7 +71,7 @@ impl Deliberation<'_> {
             let turn = ids::derived(self.decision_id, &format!("task/{}", task.id));
             self.add_to(turn, &task.thread_id, trigger.correlation, Event::TaskFired(fired));
             self.settle();
-            self.end_chain(turn, Uuid::nil(), "failed", "what it came to is too large");
+            self.end_chain(turn, Uuid::nil(), &ChainOutcome::Failed, "what it came to is too large");
         }
     }
 
@@ -109,7 +110,7 @@ impl Deliberation<'_> {
                 let reason = mistakes.join("; ");
                 self.fail(turn, "invalid_chain", &reason, 1, false);
                 self.tell_undone(turn, &reason);
-                self.end_chain(turn, Uuid::nil(), "failed", &reason);
+                self.end_chain(turn, Uuid::nil(), &ChainOutcome::Failed, &reason);
             }
         }
     }
@@ -153,7 +154,8 @@ impl Deliberation<'_> {
         }
         let (thread, correlation) = (self.thread_id(), self.input.envelope.correlation_id);
         if let Some((before, false)) = kept {
-            let changed = TaskChanged { task_id: before.to_string(), status: "canceled".into(), ..Default::default() };
+            let changed =
+                TaskChanged { task_id: before.to_string(), status: TaskStatus::Canceled.text(), ..Default::default() };
             self.add_to(correlation, &thread, correlation, Event::TaskChanged(changed));
         }
         if let Some(task) = task {
@@ -170,9 +172,9 @@ impl Deliberation<'_> {
         judged: &BTreeMap<Uuid, bool>,
     ) -> Option<Ready> {
         let turn = self.turn(turn_id)?;
-        let (lineage, correlation) = (turn.lineage.clone(), turn.correlation);
+        let (lineage, correlation, user) = (turn.lineage.clone(), turn.correlation, turn.user.clone());
         let trigger = format!("pre:{}", ready.event);
-        let hooks = self.mind.tasks.hooks(&trigger).filter(|hook| !lineage.contains(&hook.id));
+        let hooks = self.mind.tasks.hooks_of(&trigger, &user).filter(|hook| !lineage.contains(&hook.id));
         let hooks: Vec<Task> = hooks.cloned().collect();
         if hooks.is_empty() {
             return Some(ready);
@@ -183,7 +185,7 @@ impl Deliberation<'_> {
             let steps = format::read(&hook.action, self.limits.chain_steps).ok();
             let Some(steps) = steps.filter(|_| lineage.len() < LINEAGE) else {
                 let message = format!("the hook “{}” before it could not run", hook.title);
-                self.end_step(turn_id, ready.step, "stopped", Value::Null, &message);
+                self.end_step(turn_id, ready.step, &Ended::Stopped, Value::Null, &message);
                 return None;
             };
             let (about_step, rest): (Vec<Step>, Vec<Step>) =
@@ -196,7 +198,7 @@ impl Deliberation<'_> {
                 let said = filled(&step, &data);
                 if step.event == STOP {
                     let reason = said.get("reason").and_then(Value::as_str).unwrap_or(&hook.title).to_owned();
-                    self.end_step(turn_id, ready.step, "stopped", Value::Null, &reason);
+                    self.end_step(turn_id, ready.step, &Ended::Stopped, Value::Null, &reason);
                     return None;
                 }
                 if let Some(Value::Object(change)) = said.get("params") {
@@ -278,7 +280,7 @@ impl Deliberation<'_> {
             Before::Firing(_) => _ = self.add_to(correlation, &thread, correlation, Event::Failed(failed)),
             Before::Step { ready, .. } => {
                 self.add(turn_id, Event::Failed(failed));
-                self.end_step(turn_id, ready.step, "stopped", Value::Null, &message);
+                self.end_step(turn_id, ready.step, &Ended::Stopped, Value::Null, &message);
                 self.work.push_back(turn_id);
             }
         }

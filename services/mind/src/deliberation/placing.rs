@@ -2,6 +2,7 @@
 
 use kairo_events::ids;
 use kairo_proto::v1::{AgentJoined, ThreadCreated, ThreadMatched, ThreadSuggested, decided_event::Event};
+use kairo_proto::words::{MatchedBy, OfferAction, ThreadKind, ThreadMatch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -39,16 +40,16 @@ impl Deliberation<'_> {
         if let Some(offer) = &turn.offer {
             let Some(accepted) = offer.accepted else { return };
             let action = match (accepted, self.mind.threads.contains_key(&offer.thread_id)) {
-                (false, _) => "continue",
-                (true, true) => "switch",
-                (true, false) => "new",
+                (false, _) => ThreadMatch::Continue,
+                (true, true) => ThreadMatch::Switch,
+                (true, false) => ThreadMatch::New,
             };
             let thread_id = if accepted { offer.thread_id.clone() } else { offer.current_thread_id.clone() };
-            return self.go_to(turn_id, &thread_id, action, "", "user");
+            return self.go_to(turn_id, &thread_id, &action, "", &MatchedBy::User);
         }
         let user = turn.user.clone();
         let Some(current) = self.current(&user) else {
-            return self.go_to(turn_id, &new_thread(turn_id), "new", "", "only");
+            return self.go_to(turn_id, &new_thread(turn_id), &ThreadMatch::New, "", &MatchedBy::Only);
         };
         let joined = self.joined_with(turn_id).into_iter().map(|(_, turn)| turn);
         let words: Vec<String> =
@@ -71,24 +72,29 @@ impl Deliberation<'_> {
         let (user, message_id) = (turn.user.clone(), turn.message_id.clone());
         let current = self.current(&user).unwrap_or_default();
         let reason = cut_to(&found.reason, REASON_BYTES);
-        let switches = matches!(found.action.as_str(), "suggest_switch" | "switch") && found.thread_id != current;
-        let (thread_id, summary) = match found.action.as_str() {
-            "new" => {
-                self.go_to(turn_id, &new_thread(turn_id), "new", &reason, "model");
+        // Models say `switch` where they are asked for `suggest_switch`.
+        let offered = OfferAction::known(&found.action);
+        let matched = ThreadMatch::known(&found.action);
+        let elsewhere = offered == Some(OfferAction::SuggestSwitch) || matched == Some(ThreadMatch::Switch);
+        let switches = elsewhere && found.thread_id != current;
+        let (thread_id, summary) = match (&offered, &matched) {
+            (_, Some(ThreadMatch::New)) => {
+                self.go_to(turn_id, &new_thread(turn_id), &ThreadMatch::New, &reason, &MatchedBy::Model);
                 return Ok(());
             }
-            "suggest_new" => (new_thread(turn_id), String::new()),
+            (Some(OfferAction::SuggestNew), _) => (new_thread(turn_id), String::new()),
             _ if switches => match self.mind.threads.get(&found.thread_id).filter(|thread| thread.user == user) {
                 Some(thread) => (found.thread_id.clone(), about(thread)),
                 None => {
                     return Err(Failure::malformed(format!("there is no thread {:?} among them", found.thread_id)));
                 }
             },
-            "continue" | "suggest_switch" | "switch" => {
-                self.go_to(turn_id, &current, "continue", &reason, "model");
+            _ if elsewhere || matched == Some(ThreadMatch::Continue) => {
+                self.go_to(turn_id, &current, &ThreadMatch::Continue, &reason, &MatchedBy::Model);
                 return Ok(());
             }
-            other => {
+            _ => {
+                let other = found.action;
                 let expected = "expected continue, suggest_switch, suggest_new or new";
                 return Err(Failure::malformed(format!("the action {other:?} is none: {expected}")));
             }
@@ -97,7 +103,7 @@ impl Deliberation<'_> {
         let suggested = ThreadSuggested {
             message_id,
             user,
-            action: if switches { "suggest_switch" } else { "suggest_new" }.to_owned(),
+            action: if switches { OfferAction::SuggestSwitch } else { OfferAction::SuggestNew }.text(),
             thread_id,
             current_thread_id: current.clone(),
             reason,
@@ -112,21 +118,21 @@ impl Deliberation<'_> {
     pub(super) fn stay(&mut self, turn_id: Uuid) {
         let user = self.turn(turn_id).map(|turn| turn.user.clone()).unwrap_or_default();
         let current = self.current(&user).unwrap_or_else(|| new_thread(turn_id));
-        self.go_to(turn_id, &current, "continue", "", "only");
+        self.go_to(turn_id, &current, &ThreadMatch::Continue, "", &MatchedBy::Only);
     }
 
-    pub(super) fn go_to(&mut self, turn_id: Uuid, thread_id: &str, action: &str, reason: &str, by: &str) {
+    pub(super) fn go_to(&mut self, turn_id: Uuid, thread_id: &str, action: &ThreadMatch, reason: &str, by: &MatchedBy) {
         let Some(turn) = self.turn(turn_id) else { return };
         let correlation = turn.correlation;
         let matched = ThreadMatched {
             message_id: turn.message_id.clone(),
             thread_id: thread_id.to_owned(),
-            action: action.to_owned(),
+            action: action.text(),
             reason: reason.to_owned(),
-            by: by.to_owned(),
+            by: by.text(),
         };
         self.add_to(turn_id, thread_id, correlation, Event::ThreadMatched(matched));
-        if by != "joined" {
+        if *by != MatchedBy::Joined {
             self.work.push_back(turn_id);
         }
     }
@@ -138,7 +144,7 @@ impl Deliberation<'_> {
         if self.mind.threads.get(&thread_id).is_some_and(|thread| thread.announced) || thread_id.is_empty() {
             return;
         }
-        let (user, kind) = (turn.user.clone(), "topic".to_owned());
+        let (user, kind) = (turn.user.clone(), ThreadKind::Topic.text());
         self.add(turn_id, Event::ThreadCreated(ThreadCreated { thread_id, kind, user, title: String::new() }));
     }
 
@@ -152,7 +158,7 @@ impl Deliberation<'_> {
             // Of a turn that ends before it has a thread, they are answered where it is.
             if unplaced && !thread_id.is_empty() {
                 // What it says must be in the thread before it is answered there.
-                self.go_to(id, &thread_id, "continue", "", "joined");
+                self.go_to(id, &thread_id, &ThreadMatch::Continue, "", &MatchedBy::Joined);
                 self.settle();
             }
             let event = AgentJoined {

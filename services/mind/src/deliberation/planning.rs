@@ -72,7 +72,7 @@ impl Deliberation<'_> {
             chain_id: ids::derived(self.decision_id, &format!("chain/{}", self.chains)).to_string(),
             plan: plan.to_owned(),
             steps: steps.iter().map(step).collect(),
-            origin: origin.as_str().to_owned(),
+            origin: origin.word().text(),
             task_id: task.map(|task| task.to_string()).unwrap_or_default(),
         };
         self.chains += 1;

@@ -5,10 +5,14 @@ use kairo_proto::v1::{
     AgentAction, AgentFailed, AgentThought, ApprovalRequested, ChainEnded, ChainStepEnded, DecidedEvent, Say, ToolCall,
     agent_action::Action, decided_event::Event,
 };
+use kairo_proto::words::{ChainOutcome, StepState as Ended};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{super::target, Deliberation};
+use super::{
+    super::{state::Cause, target, target::Reach},
+    Deliberation,
+};
 
 /// What ended a step, kept to the letter up to this size, in bytes.
 const RESULT_BYTES: usize = 128 * 1024;
@@ -58,16 +62,22 @@ impl Deliberation<'_> {
         self.add(turn_id, Event::Failed(failed));
     }
 
-    /// Calls a tool, as a step of a chain or by itself.
+    /// Calls a tool, as a step of a chain or by itself. `consent`: what a human was asked and said yes to, and where in the
+    /// log it was asked.
     pub(super) fn call(
         &mut self,
         turn_id: Uuid,
         step: Option<(Uuid, usize)>,
         tool: &str,
         arguments: String,
-        approval_id: &str,
+        consent: Option<(Uuid, u64)>,
     ) {
-        let (action, after) = target::of(&self.mind, tool, &arguments, self.decision.cursor);
+        let (user, ordered) = self
+            .turn(turn_id)
+            .map_or((String::new(), false), |turn| (turn.user.clone(), matches!(turn.cause, Cause::Order(_))));
+        // Whether somebody may order it, whoever gave the order has looked.
+        let reach = if ordered { Reach::All } else { Reach::User(&user) };
+        let (action, after) = target::of(&self.mind, tool, &arguments, reach, self.decision.cursor);
         let call = ToolCall {
             tool: tool.to_owned(),
             arguments,
@@ -75,7 +85,9 @@ impl Deliberation<'_> {
             target_after: after,
             chain_id: step.map(|(chain, _)| chain.to_string()).unwrap_or_default(),
             step: step.map(|(_, step)| position(step)).unwrap_or_default(),
-            approval_id: approval_id.to_owned(),
+            approval_id: consent.map(|(request, _)| request.to_string()).unwrap_or_default(),
+            asked_at: consent.map(|(_, at)| at).unwrap_or_default(),
+            user: Some(user),
         };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }));
     }
@@ -83,7 +95,7 @@ impl Deliberation<'_> {
     /// Asks the user whether a step may call its tool.
     pub(super) fn request_approval(&mut self, turn_id: Uuid, chain: Uuid, step: usize, tool: &str, arguments: String) {
         if let Some(reason) = self.no_room_for_consent(&arguments) {
-            return self.end_step(turn_id, step, "failed", Value::Null, &reason);
+            return self.end_step(turn_id, step, &Ended::Failed, Value::Null, &reason);
         }
         let user = self.turn(turn_id).map(|turn| turn.user.clone()).unwrap_or_default();
         let requested = ApprovalRequested {
@@ -97,20 +109,20 @@ impl Deliberation<'_> {
     }
 
     /// A step ends without having run.
-    pub(super) fn end_step(&mut self, turn_id: Uuid, step: usize, outcome: &str, result: Value, reason: &str) {
+    pub(super) fn end_step(&mut self, turn_id: Uuid, step: usize, outcome: &Ended, result: Value, reason: &str) {
         self.end_step_with(turn_id, step, outcome, result, reason, String::new());
     }
 
     /// A step that the mind itself carried out is done.
     pub(super) fn done_with(&mut self, turn_id: Uuid, step: usize, params: &Map<String, Value>, result: Value) {
-        self.end_step_with(turn_id, step, "done", result, "", Value::Object(params.clone()).to_string());
+        self.end_step_with(turn_id, step, &Ended::Done, result, "", Value::Object(params.clone()).to_string());
     }
 
     fn end_step_with(
         &mut self,
         turn_id: Uuid,
         step: usize,
-        outcome: &str,
+        outcome: &Ended,
         result: Value,
         reason: &str,
         params: String,
@@ -119,7 +131,7 @@ impl Deliberation<'_> {
         // At the end of the day, one thread that cannot be written down does not keep the others from it.
         let is_of_system =
             chain.task.and_then(|task| self.mind.tasks.get(task)).is_some_and(|task| task.is_of_system());
-        let outcome = if outcome == "failed" && is_of_system { "skipped" } else { outcome };
+        let outcome = if *outcome == Ended::Failed && is_of_system { &Ended::Skipped } else { outcome };
         let mut text = if result.is_null() { String::new() } else { result.to_string() };
         if text.len() > RESULT_BYTES {
             text = json!({ "left_out": "the result is too large" }).to_string();
@@ -127,7 +139,7 @@ impl Deliberation<'_> {
         let ended = ChainStepEnded {
             chain_id: chain.id.to_string(),
             step: position(step),
-            outcome: outcome.to_owned(),
+            outcome: outcome.text(),
             result: text,
             reason: reason.to_owned(),
             params,
@@ -136,13 +148,13 @@ impl Deliberation<'_> {
         self.settle();
     }
 
-    pub(super) fn end_chain(&mut self, turn_id: Uuid, chain: Uuid, outcome: &str, reason: &str) {
-        let ended = ChainEnded { chain_id: chain.to_string(), outcome: outcome.to_owned(), reason: reason.to_owned() };
+    pub(super) fn end_chain(&mut self, turn_id: Uuid, chain: Uuid, outcome: &ChainOutcome, reason: &str) {
+        let ended = ChainEnded { chain_id: chain.to_string(), outcome: outcome.text(), reason: reason.to_owned() };
         self.add(turn_id, Event::ChainEnded(ended));
     }
 
     /// Ends the chain a turn is in, if it is in one.
-    pub(super) fn close_chain(&mut self, turn_id: Uuid, outcome: &str, reason: &str) {
+    pub(super) fn close_chain(&mut self, turn_id: Uuid, outcome: &ChainOutcome, reason: &str) {
         if let Some(chain) = self.turn(turn_id).and_then(|turn| turn.chain.as_ref()).map(|chain| chain.id) {
             self.end_chain(turn_id, chain, outcome, reason);
         }

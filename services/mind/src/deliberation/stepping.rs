@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use kairo_events::ids;
 use kairo_proto::v1::decided_event::Event;
+use kairo_proto::words::{ChainOutcome, StepState as Ended};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -58,8 +59,8 @@ impl Deliberation<'_> {
             self.tell_undone(turn_id, reason);
         }
         match failure {
-            Some(reason) => self.end_chain(turn_id, id, "failed", &reason),
-            None => self.end_chain(turn_id, id, "done", ""),
+            Some(reason) => self.end_chain(turn_id, id, &ChainOutcome::Failed, &reason),
+            None => self.end_chain(turn_id, id, &ChainOutcome::Done, ""),
         }
         // Whoever asked wants an answer, also when the chain does not end in one.
         if !is_task {
@@ -76,17 +77,17 @@ impl Deliberation<'_> {
         if step.event == THINK {
             return self.think(turn_id, Some(at));
         }
-        if let StepState::Approved { request, arguments } = &run.state {
-            let (arguments, approval) = (arguments.clone(), request.to_string());
-            return self.call(turn_id, Some((id, at)), &step.event, arguments, &approval);
+        if let StepState::Approved { request, at: asked_at, arguments } = &run.state {
+            let (arguments, consent) = (arguments.clone(), Some((*request, *asked_at)));
+            return self.call(turn_id, Some((id, at)), &step.event, arguments, consent);
         }
         if let StepState::Rejected { reason } = &run.state {
             let reason = reason.clone();
-            return self.end_step(turn_id, at, "stopped", Value::Null, &reason);
+            return self.end_step(turn_id, at, &Ended::Stopped, Value::Null, &reason);
         }
         let params = match self.fill(turn_id, &step) {
             Ok(filled) => filled,
-            Err(reason) => return self.end_step(turn_id, at, "failed", Value::Null, &reason),
+            Err(reason) => return self.end_step(turn_id, at, &Ended::Failed, Value::Null, &reason),
         };
         let Step { event, decide: condition, .. } = step;
         let problems = self.problems(&event, &params);
@@ -112,7 +113,7 @@ impl Deliberation<'_> {
 
     fn refuse_arguments(&mut self, turn_id: Uuid, step: usize, problems: &[String]) {
         let reason = format!("invalid_arguments: {}", problems.join("; "));
-        self.end_step(turn_id, step, "failed", Value::Null, &reason);
+        self.end_step(turn_id, step, &Ended::Failed, Value::Null, &reason);
     }
 
     /// Parameters with their references filled in.
@@ -144,13 +145,19 @@ impl Deliberation<'_> {
         self.settle();
         let Some(chain) = self.turn(turn_id).and_then(|turn| turn.chain.as_ref()).map(|chain| chain.id) else { return };
         if !self.knows(event) {
-            return self.end_step(turn_id, at, "failed", Value::Null, &format!("there is no tool named {event:?}"));
+            return self.end_step(
+                turn_id,
+                at,
+                &Ended::Failed,
+                Value::Null,
+                &format!("there is no tool named {event:?}"),
+            );
         }
         if let Some(tool) = self.catalogue.tool(event) {
             let arguments = Value::Object(params).to_string();
-            return match tool.needs_approval {
+            return match tool.needs_approval_of(&arguments) {
                 true => self.request_approval(turn_id, chain, at, event, arguments),
-                false => self.call(turn_id, Some((chain, at)), event, arguments, ""),
+                false => self.call(turn_id, Some((chain, at)), event, arguments, None),
             };
         }
         let id = ids::derived(self.decision_id, &format!("step/{}", self.decision.events.len()));
@@ -161,7 +168,7 @@ impl Deliberation<'_> {
                 let completing = Completing { step: at, event: event.to_owned(), params, id };
                 self.ask(turn_id, Purpose::Complete(completing), request);
             }
-            Err(reason) => self.end_step(turn_id, at, "failed", Value::Null, &reason),
+            Err(reason) => self.end_step(turn_id, at, &Ended::Failed, Value::Null, &reason),
         }
     }
 
@@ -204,6 +211,7 @@ impl Deliberation<'_> {
         go(
             intrinsic,
             &Context {
+                agent: self.input.subject.split('.').nth(2).unwrap_or_default(),
                 state: &self.mind,
                 turn_id,
                 turn,
@@ -243,9 +251,9 @@ impl Deliberation<'_> {
         let Some((owner, chain, in_flight)) = found.and_then(of_turn) else { return };
         for action in in_flight {
             let arguments = json!({ "action_id": action }).to_string();
-            self.call(turn_id, None, "action.cancel", arguments, "");
+            self.call(turn_id, None, "action.cancel", arguments, None);
         }
-        self.end_chain(owner, chain, "canceled", reason);
+        self.end_chain(owner, chain, &ChainOutcome::Canceled, reason);
         if owner != turn_id {
             self.say(owner, "I have stopped this, as you asked.", true);
         }

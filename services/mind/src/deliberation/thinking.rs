@@ -1,6 +1,7 @@
 //! `agent.think`: asking the heavy model, and what its answer means.
 
 use kairo_proto::v1::{Completion, ThreadSummarized, decided_event::Event};
+use kairo_proto::words::{ChainOutcome, StepState as Ended};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -65,19 +66,19 @@ impl Deliberation<'_> {
                 _ => json!({}),
             };
             self.settle();
-            self.end_step(turn_id, step, "done", result, "");
+            self.end_step(turn_id, step, &Ended::Done, result, "");
             match (&answer, analysis) {
                 (Answer::Say(_), true) => {
                     self.work.push_back(turn_id);
                     return Ok(());
                 }
                 // It knows better by now how to go on.
-                (Answer::Plan(_) | Answer::Call { .. }, true) => self.close_chain(turn_id, "replaced", ""),
-                (Answer::Say(_), false) => self.close_chain(turn_id, "done", ""),
+                (Answer::Plan(_) | Answer::Call { .. }, true) => self.close_chain(turn_id, &ChainOutcome::Replaced, ""),
+                (Answer::Say(_), false) => self.close_chain(turn_id, &ChainOutcome::Done, ""),
                 // The turn of a task is over with its chain, unless another one takes its place.
                 (Answer::Plan(_) | Answer::Call { .. }, false) => {
                     let is_task = self.turn(turn_id).is_some_and(|turn| matches!(turn.cause, Cause::Task(_)));
-                    self.close_chain(turn_id, if is_task { "replaced" } else { "done" }, "");
+                    self.close_chain(turn_id, if is_task { &ChainOutcome::Replaced } else { &ChainOutcome::Done }, "");
                 }
             }
         }
@@ -95,15 +96,16 @@ impl Deliberation<'_> {
         if !words.is_empty() {
             self.say(turn_id, words, false);
         }
+        let user = self.turn(turn_id).map(|turn| turn.user.as_str()).unwrap_or_default();
         let plain = |call: &AskedCall| {
             let tool = self.catalogue.tool(&call.tool);
-            tool.is_some_and(|tool| !tool.needs_approval)
-                && self.mind.tasks.hooks(&format!("pre:{}", call.tool)).next().is_none()
+            tool.is_some_and(|tool| !tool.needs_approval_of(&call.arguments))
+                && self.mind.tasks.hooks_of(&format!("pre:{}", call.tool), user).next().is_none()
         };
         let within_task = self.turn(turn_id).is_some_and(|turn| turn.chain.is_some());
         if calls.iter().all(plain) && !within_task {
             for call in calls {
-                self.call(turn_id, None, &call.tool, call.arguments, "");
+                self.call(turn_id, None, &call.tool, call.arguments, None);
             }
             return;
         }

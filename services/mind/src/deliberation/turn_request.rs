@@ -83,6 +83,7 @@ fn plan_tool() -> Tool {
         })
         .to_string(),
         needs_approval: false,
+        needs_approval_with: Vec::new(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `chain.cancel`: ending a chain that runs.
 
 use kairo_proto::v1::{ChainEnded, decided_event::Event};
+use kairo_proto::words::ChainOutcome;
 use serde_json::{Map, Value, json};
 
 use super::{Begun, Context, Done, Intrinsic, asks_nobody};
@@ -18,6 +19,7 @@ pub fn all() -> Vec<Intrinsic> {
         })
         .to_string(),
         needs_approval: false,
+        needs_approval_with: Vec::new(),
     };
     vec![Intrinsic { tool, begin: cancel, finish: asks_nobody }]
 }
@@ -33,6 +35,11 @@ fn cancel(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, S
     if !his.any(is_it) {
         return Err(format!("no chain {id:?} of this user runs"));
     }
-    let ended = ChainEnded { chain_id: id.to_owned(), outcome: "canceled".to_owned(), reason: "on request".to_owned() };
-    Ok(Done { events: vec![Event::ChainEnded(ended)], result: json!({ "chain_id": id, "status": "canceled" }) }.into())
+    let ended =
+        ChainEnded { chain_id: id.to_owned(), outcome: ChainOutcome::Canceled.text(), reason: "on request".to_owned() };
+    Ok(Done {
+        events: vec![Event::ChainEnded(ended)],
+        result: json!({ "chain_id": id, "status": ChainOutcome::Canceled.as_str() }),
+    }
+    .into())
 }

@@ -20,6 +20,7 @@ pub fn all() -> Vec<Intrinsic> {
         })
         .to_string(),
         needs_approval: false,
+        needs_approval_with: Vec::new(),
     };
     let reason = json!({ "reason": { "type": "string", "minLength": 1, "maxLength": 1_000 } });
     let params = json!({ "params": { "type": "object", "description": "Parameters to set; the others stay." } });

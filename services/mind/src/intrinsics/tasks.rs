@@ -18,7 +18,7 @@ use kairo_proto::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Begun, Context, Intrinsic, asks_nobody};
+use super::{Begin, Begun, Context, Intrinsic, asks_nobody};
 use crate::{
     request::Tool,
     schedule::{self, Schedule},
@@ -32,26 +32,6 @@ const LATE_SECONDS: i64 = 60;
 const TITLE_CHARS: usize = 200;
 
 pub fn all() -> Vec<Intrinsic> {
-    let intrinsic = |name: &str, description: &str, properties: Value, required: Value, begin| Intrinsic {
-        tool: Tool {
-            name: name.to_owned(),
-            description: description.to_owned(),
-            schema: json!({
-                "type": "object",
-                "properties": properties,
-                "required": required,
-                "additionalProperties": false,
-            })
-            .to_string(),
-            needs_approval: false,
-        },
-        begin,
-        finish: asks_nobody,
-    };
-    let of_task = |name: &str, description: &str, begin| {
-        let id = json!({ "task_id": { "type": "string", "description": "As task.schedule, task.register or task.list returned it" } });
-        intrinsic(name, description, id, json!(["task_id"]), begin)
-    };
     vec![
         intrinsic(SCHEDULE.0, SCHEDULE.1, scheduled(), json!(["action"]), making::schedule),
         intrinsic(REGISTER.0, REGISTER.1, registered(), json!(["trigger", "action"]), making::register),
@@ -78,6 +58,39 @@ pub fn all() -> Vec<Intrinsic> {
             changing::run,
         ),
     ]
+}
+
+/// Those that only people order.
+pub fn ordered() -> Vec<Intrinsic> {
+    vec![
+        of_task("task.share", "Lets a hook fire for whatever happens to the agent.", changing::share),
+        of_task("task.unshare", "Lets a hook fire for what concerns its own user only.", changing::unshare),
+    ]
+}
+
+fn intrinsic(name: &str, description: &str, properties: Value, required: Value, begin: Begin) -> Intrinsic {
+    Intrinsic {
+        tool: Tool {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": false,
+            })
+            .to_string(),
+            needs_approval: false,
+            needs_approval_with: Vec::new(),
+        },
+        begin,
+        finish: asks_nobody,
+    }
+}
+
+fn of_task(name: &str, description: &str, begin: Begin) -> Intrinsic {
+    let id = json!({ "task_id": { "type": "string", "description": "As task.schedule, task.register or task.list returned it" } });
+    intrinsic(name, description, id, json!(["task_id"]), begin)
 }
 
 const SCHEDULE: (&str, &str) = (

@@ -1,6 +1,8 @@
 //! `thread.summarize`, `.archive` and `.unarchive`.
 
+use kairo_events::threads;
 use kairo_proto::v1::{ThreadArchived, ThreadSummarized, decided_event::Event};
+use kairo_proto::words::ThreadStatus;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -32,6 +34,7 @@ pub fn all() -> Vec<Intrinsic> {
         })
         .to_string(),
         needs_approval: false,
+        needs_approval_with: Vec::new(),
     };
     vec![
         Intrinsic {
@@ -64,7 +67,8 @@ pub fn all() -> Vec<Intrinsic> {
 
 fn archive(context: &Context<'_>, params: &Map<String, Value>, archived: bool) -> Result<Begun, String> {
     let thread_id = which(context, params)?;
-    let result = json!({ "thread_id": thread_id, "status": if archived { "archived" } else { "active" } });
+    let status = if archived { ThreadStatus::Archived } else { ThreadStatus::Active };
+    let result = json!({ "thread_id": thread_id, "status": status.as_str() });
     let event = Event::ThreadArchived(ThreadArchived { thread_id, archived });
     Ok(Done { events: vec![event], result }.into())
 }
@@ -74,9 +78,13 @@ fn which(context: &Context<'_>, params: &Map<String, Value>) -> Result<String, S
     let own = context.turn.thread_id.as_str();
     let id = params.get("thread_id").and_then(Value::as_str).filter(|id| !id.is_empty()).unwrap_or(own);
     let user = &context.turn.user;
-    let thread = context.state.threads.get(id);
-    let his = thread.is_some_and(|thread| thread.user == *user || user.is_empty());
-    his.then(|| id.to_owned()).ok_or_else(|| format!("there is no thread {id:?} of this user"))
+    let is_his = |id: &str| {
+        let thread = context.state.threads.get(id);
+        thread.is_some_and(|thread| thread.user == *user || user.is_empty())
+    };
+    // Its id, or what the user calls it.
+    let ids = [id.to_owned(), threads::of(context.agent, user, id)];
+    ids.into_iter().find(|id| is_his(id)).ok_or_else(|| format!("there is no thread {id:?} of this user"))
 }
 
 /// What a model is asked for the summary of a thread; none when there is nothing in it.

@@ -18,6 +18,7 @@ pub fn all() -> Vec<Intrinsic> {
         })
         .to_string(),
         needs_approval: false,
+        needs_approval_with: Vec::new(),
     };
     vec![Intrinsic { tool, begin: notify, finish: asks_nobody }]
 }

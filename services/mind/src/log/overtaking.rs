@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use kairo_events::record::Record;
+use kairo_proto::words::OrderedCommand;
 
 use super::{Base, Input, Log};
 
@@ -40,7 +41,8 @@ impl Log {
         for ahead in &self.ahead {
             let Some(order) = ahead.order() else { continue };
             let is_first = gave.insert(&order.user);
-            if is_first && ahead.sequence > first && matches!(order.command.as_str(), "cancel" | "pause") {
+            let stops = matches!(order.command_word(), OrderedCommand::Cancel | OrderedCommand::Pause);
+            if is_first && ahead.sequence > first && stops {
                 return ahead.record.as_ref();
             }
         }

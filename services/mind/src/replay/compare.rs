@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use kairo_proto::v1::AgentDecision;
+use kairo_proto::v1::{AgentAction, AgentDecision, agent_action::Action, decided_event::Event};
 use regex::{Captures, Regex};
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub fn compare(recorded: &AgentDecision, made: &AgentDecision) -> Option<Differe
     if recorded == made {
         return None;
     }
-    let (recorded, made) = (positional(recorded), positional(made));
+    let (recorded, made) = (positional(recorded), positional(&as_told_then(recorded, made)));
     let mut differences = Vec::new();
     differ(&recorded, &made, "", &mut differences);
     let is_word = |it: &Difference| it.at.rsplit('.').next().is_some_and(|field| WORDS.contains(&field));
@@ -39,6 +39,20 @@ pub fn compare(recorded: &AgentDecision, made: &AgentDecision) -> Option<Differe
     // What it does counts more than how it says it, and both more than what follows from it.
     let first = differences.into_iter().min_by_key(|it| (is_word(it), !it.at.starts_with("events")))?;
     Some(Difference { is_wording, ..first })
+}
+
+/// Without what calls say today and did not where they were recorded: on whose behalf, and where consent was asked for.
+fn as_told_then(recorded: &AgentDecision, made: &AgentDecision) -> AgentDecision {
+    let mut made = made.clone();
+    for (recorded, made) in recorded.events.iter().zip(&mut made.events) {
+        let did_not_say = recorded.tool_call().is_some_and(|call| call.user.is_none());
+        if let Some(Event::Action(AgentAction { action: Some(Action::ToolCall(call)) })) = &mut made.event
+            && did_not_say
+        {
+            (call.user, call.asked_at) = (None, 0);
+        }
+    }
+    made
 }
 
 /// As JSON, with a number in the place of each id: the first id that occurs is 1.
@@ -95,7 +109,7 @@ fn shown(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kairo_proto::v1::{AgentAction, DecidedEvent, Say, agent_action::Action, decided_event::Event};
+    use kairo_proto::v1::{DecidedEvent, Say, ToolCall};
 
     use super::*;
 
@@ -105,6 +119,21 @@ mod tests {
         let event_id = uuid::Uuid::from_u128(id).to_string();
         let event = DecidedEvent { event_id, event: Some(Event::Action(action)), ..Default::default() };
         AgentDecision { cursor: 7, events: vec![event], ..Default::default() }
+    }
+
+    #[test]
+    fn what_calls_did_not_say_yet_is_no_difference() {
+        let calls = |user: Option<&str>, tool: &str| {
+            let call =
+                ToolCall { tool: tool.into(), user: user.map(str::to_owned), asked_at: 7, ..ToolCall::default() };
+            let call = if user.is_none() { ToolCall { asked_at: 0, ..call } } else { call };
+            let action = AgentAction { action: Some(Action::ToolCall(call)) };
+            let event = DecidedEvent { event: Some(Event::Action(action)), ..Default::default() };
+            AgentDecision { events: vec![event], ..Default::default() }
+        };
+        assert_eq!(compare(&calls(None, "tools.now"), &calls(Some("ann"), "tools.now")), None);
+        assert!(compare(&calls(Some("joe"), "tools.now"), &calls(Some("ann"), "tools.now")).is_some());
+        assert!(compare(&calls(None, "tools.now"), &calls(Some("ann"), "email.send")).is_some());
     }
 
     #[test]

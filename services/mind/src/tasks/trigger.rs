@@ -22,6 +22,8 @@ pub struct Trigger {
     pub occurrence: u64,
     /// What happened, a JSON object.
     pub data: Value,
+    /// Whom it concerns: nobody (an empty name) where the agent did it by itself; none where it came from outside.
+    pub user: Option<String>,
     /// Hooks on whose behalf it happened, so that none triggers itself.
     pub lineage: Vec<Uuid>,
     pub correlation: Uuid,

@@ -1,7 +1,11 @@
 //! Agents that plan: matching, planning, compiling, and the steps of a chain.
 
 use kairo_events::subjects::{AGENT_APPROVAL, AGENT_CHOICE, AGENT_COMMAND};
-use kairo_proto::v1::{AgentApproval, AgentChoice, AgentCommand, DecidedEvent, ToolError};
+use kairo_proto::{
+    Decided,
+    about::{self, Chain, Turn},
+    v1::{AgentApproval, AgentChoice, AgentCommand, DecidedEvent, ToolError},
+};
 use serde_json::{Value, json};
 
 use super::{super::chain::StepState, *};
@@ -28,26 +32,28 @@ pub(super) fn kinds(record: &Record) -> Vec<String> {
 }
 
 fn kind(event: &DecidedEvent) -> String {
-    match event.event.as_ref().unwrap() {
-        Event::Action(AgentAction { action: Some(Action::Say(say)) }) => format!("say {}", say.text),
-        Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }) => format!("call {}", call.tool),
-        Event::Failed(failed) => format!("failed {}", failed.kind),
-        Event::ThreadMatched(matched) => format!("matched {}", matched.action),
-        Event::ThreadSuggested(suggested) => suggested.action.clone(),
-        Event::ChainStepEnded(ended) => format!("step {} {}", ended.step, ended.outcome),
-        Event::ChainEnded(ended) => format!("chain {}", ended.outcome),
-        Event::ThreadCreated(_) => "created".into(),
-        Event::ThreadSummarized(_) => "summarized".into(),
-        Event::ThreadArchived(_) => "archived".into(),
-        Event::ChainStarted(_) => "chain started".into(),
-        Event::ApprovalRequested(asked) => format!("consent {}", asked.tool),
-        Event::TaskScheduled(_) => "task scheduled".into(),
-        Event::TaskFired(_) => "task fired".into(),
-        Event::TaskChanged(changed) => format!("task {}", changed.status),
-        Event::MemoryAppended(_) => "memory".into(),
-        Event::Thought(_) => "thought".into(),
-        Event::Joined(_) => "joined".into(),
-        Event::Action(_) => "nothing".into(),
+    match event.event.as_ref().unwrap().about() {
+        Decided::Turn(Turn::Action(AgentAction { action: Some(Action::Say(say)) })) => format!("say {}", say.text),
+        Decided::Turn(Turn::Action(AgentAction { action: Some(Action::ToolCall(call)) })) => {
+            format!("call {}", call.tool)
+        }
+        Decided::Turn(Turn::Action(AgentAction { action: None })) => "nothing".into(),
+        Decided::Turn(Turn::Failed(failed)) => format!("failed {}", failed.kind),
+        Decided::Turn(Turn::Thought(_)) => "thought".into(),
+        Decided::Turn(Turn::Joined(_)) => "joined".into(),
+        Decided::Thread(about::Thread::Matched(matched)) => format!("matched {}", matched.action),
+        Decided::Thread(about::Thread::Suggested(suggested)) => suggested.action.clone(),
+        Decided::Thread(about::Thread::Created(_)) => "created".into(),
+        Decided::Thread(about::Thread::Summarized(_)) => "summarized".into(),
+        Decided::Thread(about::Thread::Archived(_)) => "archived".into(),
+        Decided::Chain(Chain::StepEnded(ended)) => format!("step {} {}", ended.step, ended.outcome),
+        Decided::Chain(Chain::Ended(ended)) => format!("chain {}", ended.outcome),
+        Decided::Chain(Chain::Started(_)) => "chain started".into(),
+        Decided::Chain(Chain::ApprovalRequested(asked)) => format!("consent {}", asked.tool),
+        Decided::Task(about::Task::Scheduled(_)) => "task scheduled".into(),
+        Decided::Task(about::Task::Fired(_)) => "task fired".into(),
+        Decided::Task(about::Task::Changed(changed)) => format!("task {}", changed.status),
+        Decided::Memory(_) => "memory".into(),
     }
 }
 

@@ -1,18 +1,14 @@
-//! Which files a program may open, as far as the kernel enforces it (Landlock).
+//! Which files a program may open, and which TCP ports it may use, as far as the kernel enforces it (Landlock).
 
 use std::path::Path;
 
 use landlock::{
-    ABI, Access as _, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
-    path_beneath_rules,
+    Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
 
+use crate::confinement::{FILES, PORTS, SCOPES};
 use crate::protocol::{Access, Spec};
-
-/// The first that also keeps a program from truncating what it may not write.
-const FILES: ABI = ABI::V3;
-/// The first that keeps a program from signalling others, such as its guard.
-const SCOPES: ABI = ABI::V6;
 
 /// Written to by every other script.
 const NOWHERE: &str = "/dev/null";
@@ -32,10 +28,18 @@ pub(super) fn restrict(access: &Access, spec: &Spec) -> Result<(), RulesetError>
         .set_compatibility(files)
         .handle_access(AccessFs::from_all(FILES))?
         .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessNet::from_all(PORTS))?
         .scope(Scope::from_all(SCOPES))?
         .create()?
         .add_rules(path_beneath_rules(read, AccessFs::from_read(FILES)))?
         .add_rules(path_beneath_rules(write, AccessFs::from_all(FILES)))?
+        .add_rules(ports(&access.connect, AccessNet::ConnectTcp))?
+        .add_rules(ports(&access.listen, AccessNet::BindTcp))?
         .restrict_self()?;
     Ok(())
+}
+
+fn ports(ports: &[u16], what: impl Into<BitFlags<AccessNet>>) -> impl Iterator<Item = Result<NetPort, RulesetError>> {
+    let what = what.into();
+    ports.iter().map(move |port| Ok(NetPort::new(*port, what)))
 }

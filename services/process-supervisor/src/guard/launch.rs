@@ -15,6 +15,8 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 
+use rustix::thread::{CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities};
+
 use super::access;
 use crate::protocol::{Bounds, MAX_LINE_BYTES, Spec};
 
@@ -54,6 +56,8 @@ pub fn run() -> io::Result<()> {
 enum LaunchError {
     #[error("the process could not be confined: {0}")]
     Confine(#[from] nix::Error),
+    #[error("the process could not be stripped of what root may do: {0}")]
+    Capabilities(#[source] io::Error),
     #[error("limit {resource:?} could not be set: {source}")]
     Limit { resource: Resource, source: nix::Error },
     #[error(
@@ -125,7 +129,15 @@ fn confine() -> Result<(), LaunchError> {
     // When the machine runs out of memory, the program is a better victim than its supervisor.
     // Not every container has this file, and nothing depends on it.
     std::fs::write("/proc/self/oom_score_adj", "500").ok();
-    Ok(())
+    drop_capabilities().map_err(LaunchError::Capabilities)
+}
+
+/// What root may do and others may not, such as looking into every process and passing over the permissions of files.
+/// A program of a supervisor that runs as root has only that user's id: without new privileges, `exec` gives none back.
+fn drop_capabilities() -> io::Result<()> {
+    let none = CapabilitySet::empty();
+    clear_ambient_capability_set()?;
+    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
 }
 
 fn limit(bounds: &Bounds) -> Result<(), LaunchError> {

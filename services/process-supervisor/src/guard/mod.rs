@@ -6,10 +6,13 @@
 //! supervisor stops renewing its lease. When to do what is decided in [`crate::watch`]; this is
 //! one loop around `poll`, without threads, that never waits for anything else.
 //!
-//! All of them may stand still together, as when the machine sleeps, and for so long that others have
-//! written the process off. Whatever the guard is doing when it comes to, the lease is the first
-//! thing that it looks at, and the program dies before a command is obeyed or its output passed on.
-//! It cannot do more: the program may run for the moment until the guard does.
+//! All of them may stand still together, and for so long that others would write the process off. Where
+//! that is because each was stopped by a signal, the kernel wakes the guard when the lease is over
+//! ([`crate::clock::Alarm`]), which then kills what is still stopped; nobody has written it off by then.
+//! Where the machine sleeps, or a whole container is frozen, nobody can be woken. Whatever the guard is
+//! doing when it comes to, the lease is the first thing that it looks at, and the program dies before a
+//! command is obeyed or its output passed on. It cannot do more: the program may run for the moment
+//! until the guard does.
 //!
 //! A program that kills its guard (they may share a user) dies with it; a daemon which that program
 //! made in a session of its own does not, and falls to the supervisor ([`crate::guarded`]). What it
@@ -235,7 +238,7 @@ impl Guard {
     }
 
     /// Waits until something is ready.
-    fn ready(&self) -> Result<Vec<Source>, GuardError> {
+    fn ready(&mut self) -> Result<Vec<Source>, GuardError> {
         self.alarm.set(self.watch.deadline())?;
         // Without anything to write, the supervisor's closing of the pipe still shows.
         let writing = match self.reports.is_empty() {

@@ -7,6 +7,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, duplex, split};
 
 use super::*;
 use crate::{
+    confinement::Enforced,
     policy::{Policy, Request},
     protocol::{Outcome, OutputTotals, Usage},
 };
@@ -33,6 +34,10 @@ impl Launch for Staged {
             ready(()).boxed()
         };
         Ok(Launched { commands: Box::new(commands), reports: Box::new(reports), clear_up: Box::new(clear_up) })
+    }
+
+    fn enforced(&self) -> Enforced {
+        Enforced { files: true, ports: true, signals: true }
     }
 
     fn now(&self) -> Duration {

@@ -1,4 +1,4 @@
-//! Which files a process may open, beyond what its user may not anyway: enforced by Landlock, a part of the kernel.
+//! What a process may reach, beyond what its user may not anyway: enforced by Landlock, a part of the kernel.
 
 use std::path::PathBuf;
 
@@ -28,13 +28,15 @@ const READ: [&str; 14] = [
 /// The `[process_supervisor.landlock]` of the configuration.
 ///
 /// A process may always read and write in its agent's folder and `/dev/null`, and execute its own program. Everything
-/// else it may open only as `read` and `write` say. Where the kernel can (Linux 6.12), it may also signal no process
-/// that it has not started, its guard among them. Networks and the sockets of other programs are not restricted.
+/// else it may open only as `read` and `write` say. Where the kernel can, it may use TCP only as `connect` and `listen`
+/// say (Linux 6.7), and signal no process that it has not started, its guard among them (Linux 6.12). UDP, and sockets
+/// of other programs that are files it may open, are not restricted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Landlock {
-    /// `off`; `best_effort`, as much as the kernel offers, which may be nothing; or `required`: where the kernel cannot
-    /// enforce it (before Linux 6.2, or with Landlock disabled) nothing runs. Default off.
+    /// `off`; `best_effort`, as much as the kernel offers, of which `kairo status` says what is missing; or `required`:
+    /// where the kernel cannot restrict files (before Linux 6.2, or with Landlock disabled) nothing runs. Default
+    /// `best_effort`.
     pub mode: Mode,
     /// Absolute paths of files and folders that may be read and executed; those that do not exist are passed over.
     /// Default what an ordinary program needs: `/usr`, `/bin`, `/sbin`, `/lib`, `/lib32`, `/lib64`, `/etc`,
@@ -42,20 +44,30 @@ pub struct Landlock {
     pub read: Vec<PathBuf>,
     /// Absolute paths of files and folders that may be read, executed and written. Default none.
     pub write: Vec<PathBuf>,
+    /// TCP ports, on any machine, that may be connected to. Default none.
+    pub connect: Vec<u16>,
+    /// TCP ports of this machine that may be listened on. Default none.
+    pub listen: Vec<u16>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    #[default]
     Off,
+    #[default]
     BestEffort,
     Required,
 }
 
 impl Default for Landlock {
     fn default() -> Self {
-        Self { mode: Mode::Off, read: READ.map(PathBuf::from).into(), write: Vec::new() }
+        Self {
+            mode: Mode::default(),
+            read: READ.map(PathBuf::from).into(),
+            write: Vec::new(),
+            connect: Vec::new(),
+            listen: Vec::new(),
+        }
     }
 }
 
@@ -67,7 +79,13 @@ impl Landlock {
             Mode::BestEffort => false,
             Mode::Required => true,
         };
-        Some(Access { required, read: self.read.clone(), write: self.write.clone() })
+        Some(Access {
+            required,
+            read: self.read.clone(),
+            write: self.write.clone(),
+            connect: self.connect.clone(),
+            listen: self.listen.clone(),
+        })
     }
 
     /// Everything that is wrong with it, each named by its key.
@@ -93,7 +111,7 @@ mod tests {
     #[test]
     fn off_restricts_nothing_and_the_others_say_how_much_it_matters() {
         let required = |mode: &str| parse(json!({"mode": mode})).access().map(|access| access.required);
-        assert_eq!(parse(json!({})).access(), None);
+        assert_eq!(parse(json!({})).access().map(|access| access.required), Some(false), "on by default");
         assert_eq!(required("off"), None);
         assert_eq!(required("best_effort"), Some(false));
         assert_eq!(required("required"), Some(true));

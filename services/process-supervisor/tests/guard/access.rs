@@ -1,18 +1,18 @@
-//! Which files a program may open. Needs a kernel with Landlock; says so where there is none.
+//! What a program may reach. Needs a kernel with Landlock; says so where there is none.
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
 
+use kairo_process_supervisor::confinement::Enforced;
 use kairo_process_supervisor::protocol::{Access, Outcome, Spec};
-use landlock::{ABI, Access as _, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
 use tempfile::{TempDir, tempdir};
 
 use crate::{run, shell};
 
 /// Whether this kernel enforces what the tests check.
 fn enforced() -> bool {
-    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    let enforced = ruleset.handle_access(AccessFs::from_all(ABI::V3)).and_then(Ruleset::create).is_ok();
+    let enforced = Enforced::by_this_kernel().files;
     if !enforced {
         eprintln!("SKIPPED: this kernel has no Landlock (Linux 6.2), so there is nothing to test");
     }
@@ -33,7 +33,7 @@ fn restricted(root: &Path, script: &str) -> Spec {
     let read = ["/usr", "/bin", "/lib", "/lib64", "/etc", "/nowhere"].map(Into::into).into();
     let mut spec = shell(script);
     spec.cwd = root.join("ann");
-    spec.access = Some(Access { required: true, read, write: Vec::new() });
+    spec.access = Some(Access { required: true, read, write: Vec::new(), connect: Vec::new(), listen: Vec::new() });
     spec
 }
 
@@ -52,7 +52,7 @@ async fn a_program_works_in_its_folder_and_nowhere_else() {
     let bob = root.path().join("bob");
     let bob = bob.display();
     for script in [
-        "ls /root".to_owned(),
+        "ls /var".to_owned(),
         "ls ..".to_owned(),
         format!("cat {bob}/secret"),
         "cat ../bob/secret".to_owned(),
@@ -101,11 +101,7 @@ async fn what_is_configured_may_be_written_and_the_program_itself_executed() {
 
 #[tokio::test]
 async fn a_program_cannot_kill_its_guard() {
-    let scoped = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .scope(landlock::Scope::Signal)
-        .and_then(Ruleset::create);
-    if scoped.is_err() {
+    if !Enforced::by_this_kernel().signals {
         eprintln!("SKIPPED: this kernel's Landlock has no signal scopes (Linux 6.12), so there is nothing to test");
         return;
     }
@@ -113,4 +109,32 @@ async fn a_program_cannot_kill_its_guard() {
     let killer = run(restricted(root.path(), "kill -9 $PPID; tail -f /dev/null & kill $! && exit 7")).await;
     assert_eq!(killer.exit.outcome, Outcome::Exited { code: 7 }, "its own children it may signal");
     assert!(killer.stderr.contains("not permitted"), "{}", killer.stderr);
+}
+
+/// Connects to a port of this machine, then listens on any that is free.
+const TCP: &str = "use IO::Socket::INET; \
+                   IO::Socket::INET->new(q(127.0.0.1:).shift) ? print qq(connected\n) : print qq($!\n); \
+                   IO::Socket::INET->new(Listen => 1, LocalAddr => q(127.0.0.1:0)) ? print qq(listens\n) : print qq($!\n)";
+
+#[tokio::test]
+async fn tcp_is_for_the_ports_that_are_listed() {
+    if !Enforced::by_this_kernel().ports {
+        eprintln!("SKIPPED: this kernel's Landlock has no TCP (Linux 6.7), so there is nothing to test");
+        return;
+    }
+    let root = folders();
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("a port").port();
+    let tried = async |access: fn(&mut Access, u16)| {
+        let mut spec = restricted(root.path(), "");
+        spec.program = "/usr/bin/perl".into();
+        spec.args = vec!["-e".to_owned(), TCP.to_owned(), port.to_string()];
+        access(spec.access.as_mut().expect("restricted"), port);
+        run(spec).await.stdout
+    };
+    assert_eq!(tried(|_, _| {}).await, "Permission denied\nPermission denied\n", "none by default");
+    assert_eq!(tried(|access, port| access.connect = vec![port]).await, "connected\nPermission denied\n");
+    // Port 0 stands for those that the kernel chooses.
+    assert_eq!(tried(|access, _| access.listen = vec![0]).await, "Permission denied\nlistens\n");
+    assert_eq!(tried(|access, port| access.connect = vec![port ^ 1]).await, "Permission denied\nPermission denied\n");
 }

@@ -1,7 +1,7 @@
 //! Real guards with real processes. Nothing here sleeps or measures time: each test waits for
 //! something to happen, and fails when it has not within [`DEADLINE`].
 
-#![expect(clippy::expect_used, reason = "the helpers of tests are tests too")]
+#![expect(clippy::expect_used, clippy::panic, reason = "the helpers of tests are tests too")]
 
 mod access;
 mod input;
@@ -129,6 +129,12 @@ async fn the_environment_is_what_was_given_and_input_is_empty() {
     assert_eq!(run(env).await.stdout, "PATH=/usr/bin:/bin\n");
     let cat = run(spec("/bin/cat", &[])).await;
     assert_eq!(cat.exit.outcome, Outcome::Exited { code: 0 });
+}
+
+#[tokio::test]
+async fn root_s_programs_may_do_no_more_than_an_ordinary_user() {
+    let run = run(shell("grep -E '^Cap(Inh|Prm|Eff|Amb)' /proc/self/status | tr -d '0\\n\\t'")).await;
+    assert_eq!(run.stdout, "CapInh:CapPrm:CapEff:CapAmb:");
 }
 
 #[tokio::test]

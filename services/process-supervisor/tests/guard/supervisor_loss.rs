@@ -17,6 +17,8 @@ struct Supervisor {
     process: Child,
     commands: ChildStdin,
     guard: Child,
+    /// Of the program; also of its group.
+    program: u32,
     reports: BufReader<ChildStdout>,
 }
 
@@ -30,11 +32,13 @@ impl Supervisor {
             process,
             reports: BufReader::new(guard.stdout.take().expect("a pipe")),
             guard,
+            program: 0,
         };
         supervisor.tell(protocol::Command::Prepare { spec: Box::new(spec) });
-        let ready = supervisor.report();
-        assert!(matches!(ready, Report::Ready { .. }), "{ready:?}");
-        supervisor
+        match supervisor.report() {
+            Report::Ready { pid } => Self { program: pid, ..supervisor },
+            report => panic!("{report:?}"),
+        }
     }
 
     fn tell(&mut self, command: protocol::Command) {
@@ -104,6 +108,35 @@ async fn a_process_dies_when_its_supervisor_freezes() {
     // It never gets there, and the pipe stays open.
     supervisor.tell(beat());
     in_time(witness.dead()).await;
+    assert_eq!(supervisor.exit().outcome, Outcome::SupervisorLost);
+}
+
+#[tokio::test]
+async fn what_stands_still_as_a_whole_dies_with_its_lease_before_it_does_any_more() {
+    let dir = tempdir().expect("a directory");
+    let mut witness = Witness::new(dir.path());
+    let lines = dir.path().join("lines");
+    let (pipe, file) = (witness.path().display(), lines.display());
+    let script = format!("exec 3>{pipe}; echo line >{file}; echo alive >&3; while :; do echo line >>{file}; done");
+    let mut spec = shell(&script);
+    spec.lease_ms = 5_000;
+    let mut supervisor = Supervisor::prepare(spec);
+    supervisor.tell(protocol::Command::Go);
+    in_time(witness.alive()).await;
+
+    supervisor.signal("-STOP");
+    for pid in [supervisor.guard.id().to_string(), format!("-{}", supervisor.program)] {
+        let sent = Command::new("kill").args(["-STOP", "--", &pid]).status();
+        assert!(sent.expect("kill").success());
+    }
+    let state = || std::fs::read_to_string(format!("/proc/{}/status", supervisor.program)).expect("alive");
+    while !state().contains("State:\tT") {
+        tokio::task::yield_now().await;
+    }
+    let written = std::fs::metadata(&lines).expect("written").len();
+    // Nobody is told to go on, but the kernel wakes the guard.
+    in_time(witness.dead()).await;
+    assert_eq!(std::fs::metadata(&lines).expect("written").len(), written);
     assert_eq!(supervisor.exit().outcome, Outcome::SupervisorLost);
 }
 

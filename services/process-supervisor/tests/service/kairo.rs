@@ -21,7 +21,7 @@ use kairo_proto::{
     Body,
     v1::{
         LiveOutput, ProcessAnswer, ProcessCapabilities, ProcessExited, ProcessRequest, ProcessSpawned, ProcessStop,
-        ServiceStatus, TailRequest, ToolInvocation, ToolInvoke, process_request::Ask,
+        ReplicaRow, TailRequest, ToolInvocation, ToolInvoke, process_request::Ask,
     },
 };
 use prost::Message as _;
@@ -65,6 +65,8 @@ impl Kairo {
             .env("KAIRO_BUS__ACK_WAIT_MS", "3000")
             .env("KAIRO_BUS__DRAIN_MS", "2000")
             .env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work)
+            // Through files in here a test speaks to its programs.
+            .env("KAIRO_PROCESS_SUPERVISOR__LANDLOCK__WRITE", dir.path().display().to_string())
             .env("KAIRO_PROCESS_SUPERVISOR__LIMITS__GRACE_MS", "100");
         stack.provision().await.expect("streams");
         bus.find_log().await.expect("a log");
@@ -199,7 +201,7 @@ impl Kairo {
         let mut instances = BTreeSet::new();
         while instances.len() < count {
             let answer = answers.next().await.expect("an answer");
-            instances.insert(ServiceStatus::decode(answer.payload).expect("readable").instance);
+            instances.insert(ReplicaRow::decode(answer.payload).expect("readable").instance);
         }
         instances
     }

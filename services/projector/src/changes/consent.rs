@@ -1,6 +1,6 @@
 //! Changes of what waits for a human's answer.
 
-use kairo_read_model::stored::{Json, Key, Text, Time};
+use kairo_read_model::stored::{Json, Key, Time};
 use uuid::Uuid;
 
 /// A tool is to be called only if a human agrees.
@@ -35,12 +35,8 @@ pub struct Offer {
     pub agent: Key,
     pub user: Key,
     pub correlation_id: Uuid,
-    pub message_id: Option<Key>,
-    pub action: Key,
     pub thread_id: Option<Key>,
-    pub current_thread_id: Option<Key>,
-    pub reason: Text,
-    pub summary: Text,
+    pub definition: Json,
     pub offered_at: Time,
 }
 

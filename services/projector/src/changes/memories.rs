@@ -15,12 +15,9 @@ pub struct Memory {
     pub kind: Key,
     pub subject: Text,
     pub content: Text,
-    /// A list of texts, as are the sources.
-    pub keywords: Json,
     /// YYYY-MM-DD, if it was written so.
     pub day: Option<String>,
-    pub source_event_ids: Json,
-    pub secrets: Json,
+    pub definition: Json,
     /// Subject and keywords.
     pub named: Text,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::btree_map::Entry;
 
+use kairo_proto::words;
 use kairo_proto::{
     About,
     about::{Agent, Process, Tool},
@@ -10,13 +11,11 @@ use kairo_proto::{
 use kairo_read_model::stored::{Json, Key};
 use uuid::Uuid;
 
-use super::{Fact, progress};
+use super::{Fact, entered_by, progress};
 use crate::changes::{Action, Begun, Cancel, Changes, Ended, Progress, Verdict};
 
 /// The tools that end what they are called on.
 const CANCELING: [&str; 2] = ["action.cancel", "process.cancel"];
-/// What a human may have found out about an action in doubt.
-const VERDICTS: [&str; 2] = ["happened", "did_not_happen"];
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     match fact.record.body.about() {
@@ -101,7 +100,8 @@ fn cancel(action: &str, fact: &Fact, by: Option<Uuid>, changes: &mut Changes) {
 
 fn resolve(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
     let Ok(action_id) = Uuid::parse_str(&approval.action_id) else { return };
-    if VERDICTS.contains(&approval.verdict.as_str()) {
+    // What a human found out about one in doubt.
+    if matches!(approval.verdict_word(), words::Verdict::Happened | words::Verdict::DidNotHappen) {
         changes.verdicts.push(Verdict {
             sequence: fact.sequence,
             action_id,
@@ -109,6 +109,7 @@ fn resolve(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
             verdict: approval.verdict.as_str().into(),
             user: approval.user.as_str().into(),
             note: approval.note.as_str().into(),
+            entered_by: entered_by(fact),
             at: fact.at,
         });
     }

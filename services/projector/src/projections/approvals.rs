@@ -9,7 +9,7 @@ use kairo_proto::{
 use kairo_read_model::stored::{Json, Key};
 use uuid::Uuid;
 
-use super::{Fact, chains::step_of, decided, turn};
+use super::{Fact, chains::step_of, decided, entered_by, turn};
 use crate::changes::{Approval, Changes, Verdict, Withdrawal};
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
@@ -62,6 +62,7 @@ fn decide(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
             verdict: approval.verdict.as_str().into(),
             user: approval.user.as_str().into(),
             note: approval.note.as_str().into(),
+            entered_by: entered_by(fact),
             at: fact.at,
         });
     }
@@ -69,6 +70,7 @@ fn decide(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
 
 #[cfg(test)]
 mod tests {
+    use kairo_core::principal::Principal;
     use kairo_proto::v1::{ChainEnded, ChainStepEnded, decided_event::Event};
 
     use super::{
@@ -91,7 +93,9 @@ mod tests {
         let verdict = |sequence, verdict: &str| {
             let (action_id, verdict) = (action_id.clone(), verdict.to_owned());
             let body = AgentApproval { action_id, verdict, user: "ann".into(), ..Default::default() };
-            record(sequence, "kairo.agent.bob.approval", body)
+            let mut record = record(sequence, "kairo.agent.bob.approval", body);
+            record.envelope.entered_by = Some(Principal::api_key("k7"));
+            record
         };
         let step = ChainStepEnded { chain_id: chain_id.clone(), step: 2, ..Default::default() };
         let chain = ChainEnded { chain_id, ..Default::default() };
@@ -108,6 +112,7 @@ mod tests {
         let id = Uuid::parse_str(&action_id).unwrap();
         assert_eq!((changes.approvals[&id].tool.as_str(), changes.approvals[&id].step), ("email.send", 2));
         assert_eq!((changes.consents.len(), changes.consents[0].sequence), (1, 5));
+        assert_eq!(changes.consents[0].entered_by, Some("api_key:k7".into()));
         let withdrawn: Vec<_> = changes.withdrawals.iter().map(|withdrawal| withdrawal.step).collect();
         assert_eq!(withdrawn, [Some(2), None]);
     }

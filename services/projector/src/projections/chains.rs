@@ -1,5 +1,6 @@
 //! Chains: begun with all their steps, which are asked about, called, and end one by one until the chain is over.
 
+use kairo_proto::words::{StepState as Ended, ToolErrorKind};
 use kairo_proto::{
     Body, Decided, about,
     v1::{ApprovalRequested, ChainEnded, ChainStarted, ChainStep, ChainStepEnded, DecidedEvent, ToolCall, ToolResult},
@@ -86,12 +87,12 @@ fn tool_ended(fact: &Fact, result: &ToolResult, changes: &mut Changes) {
     let Ok(action_id) = Uuid::parse_str(&result.action_id) else { return };
     let failed = || {
         let error = result.error.as_ref();
-        error.map_or_else(|| "failed".to_owned(), |error| format!("{}: {}", error.kind, error.message))
+        error.map_or_else(|| ToolErrorKind::Failed.text(), |error| format!("{}: {}", error.kind, error.message))
     };
     changes.step_results.entry(action_id).or_insert_with(|| StepEnd {
         sequence: fact.sequence,
         at: fact.at,
-        outcome: if result.ok { "done" } else { "failed" },
+        outcome: if result.ok { Ended::Done } else { Ended::Failed }.known_word(),
         filled: None,
         result: result.ok.then(|| beginning(&result.result, SHOWN_BYTES)),
         reason: (!result.ok).then(|| beginning(&failed(), SHOWN_BYTES)),
@@ -103,19 +104,17 @@ fn end_step(fact: &Fact, ended: &ChainStepEnded, changes: &mut Changes) {
     changes.steps_ended.entry(step).or_insert_with(|| StepEnd {
         sequence: fact.sequence,
         at: fact.at,
-        outcome: outcome(&ended.outcome),
+        outcome: outcome(ended),
         filled: (!ended.params.is_empty()).then(|| Json::nested(&ended.params)),
         result: shown(&ended.result),
         reason: shown(&ended.reason),
     });
 }
 
-fn outcome(text: &str) -> &'static str {
-    match text {
-        "done" => "done",
-        "skipped" => "skipped",
-        "stopped" => "stopped",
-        _ => "failed",
+fn outcome(ended: &ChainStepEnded) -> &'static str {
+    match ended.outcome_word() {
+        over @ (Ended::Done | Ended::Skipped | Ended::Stopped) => over.known_word(),
+        _ => Ended::Failed.known_word(),
     }
 }
 

@@ -2,12 +2,14 @@
 
 use jiff::civil::Date;
 use kairo_proto::v1::{DecidedEvent, MemoryAppended, decided_event::Event};
-use kairo_read_model::stored::{Json, Key};
+use kairo_read_model::stored::Key;
 use uuid::Uuid;
 
-use super::{Fact, decided};
+use super::{Fact, decided, definition};
 use crate::changes::{Changes, Memory};
 
+/// What is asked or searched for by more than the memory's id.
+const COLUMNS: [&str; 6] = ["memory_id", "kind", "subject", "content", "day", "user"];
 /// Subject and keywords that a memory is found by when a word is misspelt, in bytes.
 const NAMED_BYTES: usize = 8 * 1024;
 
@@ -38,11 +40,9 @@ fn written(fact: &Fact, position: i32, event: &DecidedEvent, appended: &MemoryAp
         kind: appended.kind.as_str().into(),
         subject: appended.subject.as_str().into(),
         content: appended.content.as_str().into(),
-        keywords: Json::of(&appended.keywords),
         // Years of four digits only, which Postgres reads the same way.
         day: appended.day.parse::<Date>().ok().filter(|day| day.year() > 0).map(|day| day.to_string()),
-        source_event_ids: Json::of(&appended.source_event_ids),
-        secrets: Json::of(&appended.secrets),
+        definition: definition(appended, &COLUMNS),
         named: named.into(),
     }
 }
@@ -50,6 +50,7 @@ fn written(fact: &Fact, position: i32, event: &DecidedEvent, appended: &MemoryAp
 #[cfg(test)]
 mod tests {
     use kairo_proto::v1::SealedSecret;
+    use serde_json::Value;
 
     use super::*;
     use crate::projections::testing::{decided_as, decision, projected};
@@ -79,7 +80,11 @@ mod tests {
         let memory = &changes.memories[&("bob".into(), Uuid::from_u128(1))];
         assert_eq!((memory.sequence, memory.day.as_deref()), (4, Some("2026-11-21")));
         assert_eq!((memory.content.clone(), memory.named.clone()), ("likes coffee".into(), "Sarah launch a\0b".into()));
-        assert_eq!(memory.secrets.as_str(), r#"[{"name":"pin","sealed":"AQID"}]"#);
+        let definition = r#"{"keywords":["launch","a\ufffdb"],"secrets":[{"name":"pin","sealed":"AQID"}]}"#;
+        assert_eq!(
+            serde_json::from_str::<Value>(memory.definition.as_str()).unwrap(),
+            serde_json::from_str::<Value>(definition).unwrap()
+        );
         assert_eq!(changes.memories[&("eve".into(), Uuid::from_u128(1))].day, None);
     }
 

@@ -8,9 +8,11 @@ use kairo_proto::{
 use kairo_read_model::stored::Key;
 use uuid::Uuid;
 
-use super::{Fact, decided, turn};
+use super::{Fact, decided, definition, turn};
 use crate::changes::{Changes, Choice, Offer, Settled};
 
+/// What is asked for by more than the offer's id.
+const COLUMNS: [&str; 2] = ["user", "thread_id"];
 const OPTIONS: [&str; 2] = ["accept", "decline"];
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
@@ -38,12 +40,8 @@ fn offer(fact: &Fact, position: i32, event: &DecidedEvent, suggested: &ThreadSug
         agent: fact.owner.clone(),
         user: suggested.user.as_str().into(),
         correlation_id: turn(fact, event),
-        message_id: Key::some(&suggested.message_id),
-        action: suggested.action.as_str().into(),
         thread_id: Key::some(&suggested.thread_id),
-        current_thread_id: Key::some(&suggested.current_thread_id),
-        reason: suggested.reason.as_str().into(),
-        summary: suggested.summary.as_str().into(),
+        definition: definition(suggested, &COLUMNS),
         offered_at: fact.at,
     });
 }
@@ -93,7 +91,8 @@ mod tests {
             decision(6, "bob", [decided_as("t", "matched", matched)]),
         ]);
         let id = Uuid::parse_str(&offer_id).unwrap();
-        assert_eq!(changes.offers[&id].thread_id, Some("other".into()));
+        let offer = &changes.offers[&id];
+        assert_eq!((&offer.thread_id, offer.definition.as_str()), (&Some("other".into()), r#"{"reason":"mail"}"#));
         assert_eq!((changes.choices.len(), changes.choices[0].sequence), (1, 5));
         assert_eq!(changes.settled[&changes.offers[&id].correlation_id].sequence, 6);
     }

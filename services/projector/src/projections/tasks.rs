@@ -8,10 +8,9 @@ use kairo_proto::{
     words::{TaskKind, TaskStatus},
 };
 use kairo_read_model::stored::{Json, Key, Time};
-use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Fact, decided, number, some_text, turn};
+use super::{Fact, decided, definition, number, some_text, turn};
 use crate::changes::{Changes, Firing, Task, TaskState};
 
 /// What is asked or searched for by more than the task's id.
@@ -44,7 +43,7 @@ fn schedule(fact: &Fact, position: i32, event: &DecidedEvent, task: &v1::Task, c
         correlation_id: turn(fact, event),
         kind: task.kind.as_str().into(),
         title: task.title.as_str().into(),
-        definition: definition(task),
+        definition: definition(task, &COLUMNS),
         trigger: Key::some(&task.trigger),
         condition: some_text(&task.condition),
         action: Json::nested(&task.action),
@@ -53,15 +52,6 @@ fn schedule(fact: &Fact, position: i32, event: &DecidedEvent, task: &v1::Task, c
         next_at: time(&task.next_at),
         occurrence: occurrence(task.occurrence),
     });
-}
-
-/// What is only shown of it: whatever has no column.
-fn definition(task: &v1::Task) -> Json {
-    let mut definition = serde_json::to_value(task).unwrap_or_default();
-    if let Value::Object(fields) = &mut definition {
-        fields.retain(|field, _| !COLUMNS.contains(&field.as_str()));
-    }
-    Json::of(&definition)
 }
 
 fn fire(fact: &Fact, position: i32, event: &DecidedEvent, fired: &TaskFired, changes: &mut Changes) {

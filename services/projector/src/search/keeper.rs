@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use kairo_proto::words::GenerationState;
 use kairo_read_model::{
     GENERATIONS_CHANNEL, Generation, POSITION_CHANNEL, READ_MODEL, ReadModel, SEARCH,
     search::{
@@ -63,25 +64,26 @@ impl Keeper {
     /// Does what there is to do.
     async fn step(&self, progress: &mut bool) -> Result<(), Trouble> {
         let all = self.model.generations().await?;
-        let is_live = |one: &&Generation| one.state == "live" && one.version == READ_MODEL.version;
+        let is_live =
+            |one: &&Generation| one.state == GenerationState::Live.known_word() && one.version == READ_MODEL.version;
         let tables = all.iter().find(|one| one.projection == READ_MODEL.name && is_live(one));
         let Some(source) = tables.map(|tables| tables.generation) else { return Ok(()) };
         let all: Vec<Generation> = all.into_iter().filter(|one| one.projection == SEARCH.name).collect();
-        for gone in all.iter().filter(|one| one.state == "dropping") {
+        for gone in all.iter().filter(|one| one.state == GenerationState::Dropping.known_word()) {
             self.engine.remove(&self.config.index(gone.generation)).await?;
             self.registry.remove(gone.generation).await?;
         }
         let of_state = |states: &[&str]| {
             all.iter().find(|one| one.version == SEARCH.version && states.contains(&one.state.as_str()))
         };
-        let mut live = of_state(&["live"]);
+        let mut live = of_state(&[GenerationState::Live.known_word()]);
         if let Some(found) = live
             && !self.engine.has(&self.config.index(found.generation)).await?
         {
             tracing::warn!(generation = found.generation, "the search index is lost and is made again");
             live = None;
         }
-        if let Some(begun) = of_state(&["asked", "filling"]) {
+        if let Some(begun) = of_state(&[GenerationState::Asked.known_word(), GenerationState::Filling.known_word()]) {
             return self.fill(begun.generation, source, live, progress).await;
         }
         match live {

@@ -6,52 +6,36 @@ use std::collections::BTreeMap;
 use kairo_read_model::stored::Key;
 use sqlx::PgConnection;
 
-use super::write_rows;
 use crate::changes::{Event, Logged, Unknown};
 
 pub async fn keep(connection: &mut PgConnection, rows: &[Logged]) -> sqlx::Result<()> {
-    write_rows!(
-        connection,
-        rows,
-        "
-        INSERT INTO log (sequence, subject, headers, payload, stored)
-        SELECT * FROM UNNEST($1::bigint[], $2::text[], $3::text[], $4::bytea[], $5::timestamptz[])",
-        |row| (row.sequence, &row.subject, &row.headers, row.payload.as_ref(), row.stored,)
-    )
+    insert_rows!(connection, rows, "log", |row| {
+        "sequence": "bigint" = row.sequence,
+        "subject": "text" = &row.subject,
+        "headers": "text" = &row.headers,
+        "payload": "bytea" = row.payload.as_ref(),
+        "stored": "timestamptz" = row.stored,
+    })
 }
 
 pub async fn insert(connection: &mut PgConnection, rows: &[Event]) -> sqlx::Result<()> {
-    write_rows!(
-        connection,
-        rows,
-        "
-        INSERT INTO events (sequence, position, event_id, ts, agent, thread_id, correlation_id, type)
-        SELECT * FROM UNNEST($1::bigint[], $2::int[], $3::uuid[], $4::timestamptz[], $5::text[], $6::text[], $7::uuid[],
-                             $8::text[])",
-        |row| (
-            row.sequence,
-            row.position,
-            row.event_id,
-            row.ts,
-            row.agent.as_ref(),
-            row.thread_id.as_ref(),
-            row.correlation_id,
-            &row.type_name,
-        )
-    )
+    insert_rows!(connection, rows, "events", |row| {
+        "sequence": "bigint" = row.sequence,
+        "position": "int" = row.position,
+        "event_id": "uuid" = row.event_id,
+        "ts": "timestamptz" = row.ts,
+        "agent": "text" = row.agent.as_ref(),
+        "thread_id": "text" = row.thread_id.as_ref(),
+        "correlation_id": "uuid" = row.correlation_id,
+        "type": "text" = &row.type_name,
+    })
 }
 
 pub async fn count(connection: &mut PgConnection, rows: &BTreeMap<Key, Unknown>) -> sqlx::Result<()> {
-    write_rows!(
-        connection,
-        rows,
-        "
-        INSERT INTO unknown_types (type, messages, first_sequence, last_sequence)
-        SELECT * FROM UNNEST($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
-        ON CONFLICT (type) DO UPDATE
-        SET messages = unknown_types.messages + excluded.messages,
-            first_sequence = least(unknown_types.first_sequence, excluded.first_sequence),
-            last_sequence = greatest(unknown_types.last_sequence, excluded.last_sequence)",
-        |(name, row)| (name, row.messages, row.first, row.last,)
-    )
+    upsert_rows!(connection, rows, "unknown_types", |(name, row)| {
+        key "type": "text" = name,
+        set "messages": "bigint" = row.messages => "unknown_types.messages + excluded.messages",
+        set "first_sequence": "bigint" = row.first => "least(unknown_types.first_sequence, excluded.first_sequence)",
+        set "last_sequence": "bigint" = row.last => "greatest(unknown_types.last_sequence, excluded.last_sequence)",
+    })
 }

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use kairo_read_model::stored::Json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::write_rows;
 use crate::changes::{Changes, Delivery, Message, Placed};
 
 /// What is told of one message.
@@ -37,56 +37,30 @@ fn told(changes: &Changes) -> BTreeMap<Uuid, Told<'_>> {
 /// What is told of messages.
 pub async fn tell(connection: &mut PgConnection, changes: &Changes) -> sqlx::Result<()> {
     let rows = told(changes);
-    write_rows!(
-        connection,
-        rows,
-        "
-        INSERT INTO messages (event_id, sequence, position, ts, correlation_id, role, addressed_to, user_id,
-                              named_thread, message_id, text, final, delivered_to, delivered_thread, delivered,
-                              placed_thread, placed, parts)
-        SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::int[], $4::timestamptz[], $5::uuid[], $6::text[], $7::text[],
-                             $8::text[], $9::text[], $10::text[], $11::text[], $12::boolean[], $13::text[], $14::text[],
-                             $15::bigint[], $16::text[], $17::bigint[], $18::text[]::jsonb[])
-        ON CONFLICT (event_id) DO UPDATE
-        SET sequence = coalesce(messages.sequence, excluded.sequence),
-            position = CASE WHEN messages.sequence IS NULL THEN excluded.position ELSE messages.position END,
-            ts = coalesce(messages.ts, excluded.ts),
-            correlation_id = coalesce(messages.correlation_id, excluded.correlation_id),
-            role = CASE WHEN messages.sequence IS NULL THEN excluded.role ELSE messages.role END,
-            addressed_to = coalesce(messages.addressed_to, excluded.addressed_to),
-            user_id = coalesce(messages.user_id, excluded.user_id),
-            named_thread = coalesce(messages.named_thread, excluded.named_thread),
-            message_id = coalesce(messages.message_id, excluded.message_id),
-            text = CASE WHEN messages.sequence IS NULL THEN excluded.text ELSE messages.text END,
-            parts = CASE WHEN messages.sequence IS NULL THEN excluded.parts ELSE messages.parts END,
-            final = CASE WHEN messages.sequence IS NULL THEN excluded.final ELSE messages.final END,
-            delivered_to = CASE WHEN excluded.delivered < coalesce(messages.delivered, 9223372036854775807)
-                                THEN excluded.delivered_to ELSE messages.delivered_to END,
-            delivered_thread = CASE WHEN excluded.delivered < coalesce(messages.delivered, 9223372036854775807)
-                                    THEN excluded.delivered_thread ELSE messages.delivered_thread END,
-            delivered = least(messages.delivered, excluded.delivered),
-            placed_thread = CASE WHEN excluded.placed < coalesce(messages.placed, 9223372036854775807)
-                                 THEN excluded.placed_thread ELSE messages.placed_thread END,
-            placed = least(messages.placed, excluded.placed)",
-        |(event, row)| (
-            *event,
-            row.message.map(|message| message.sequence),
-            row.message.map_or(0, |message| message.position),
-            row.message.map(|message| message.ts),
-            row.message.map(|message| message.correlation_id),
-            row.message.map_or("user", |message| message.role.as_str()),
-            row.message.and_then(|message| message.agent.as_ref()),
-            row.message.and_then(|message| message.user.as_ref()),
-            row.message.and_then(|message| message.thread_id.as_ref()),
-            row.message.and_then(|message| message.message_id.as_ref()),
-            row.message.map_or("", |message| message.text.as_str()),
-            row.message.is_some_and(|message| message.last),
-            row.delivery.map(|delivery| &delivery.agent),
-            row.delivery.and_then(|delivery| delivery.thread_id.as_ref()),
-            row.delivery.map(|delivery| delivery.sequence),
-            row.placed.map(|placed| &placed.thread),
-            row.placed.map(|placed| placed.sequence),
-            row.message.and_then(|message| message.parts.as_ref()).map_or("[]", |parts| parts.as_str()),
-        )
-    )
+    upsert_rows!(connection, rows, "messages", |(event, row)| {
+        key "event_id": "uuid" = *event,
+        if "messages.sequence IS NULL" {
+            "sequence": "bigint" = row.message.map(|message| message.sequence),
+            "position": "int" = row.message.map_or(0, |message| message.position),
+            "ts": "timestamptz" = row.message.map(|message| message.ts),
+            "correlation_id": "uuid" = row.message.map(|message| message.correlation_id),
+            "role": "text" = row.message.map_or("user", |message| message.role.as_str()),
+            "addressed_to": "text" = row.message.and_then(|message| message.agent.as_ref()),
+            "user_id": "text" = row.message.and_then(|message| message.user.as_ref()),
+            "named_thread": "text" = row.message.and_then(|message| message.thread_id.as_ref()),
+            "message_id": "text" = row.message.and_then(|message| message.message_id.as_ref()),
+            "text": "text" = row.message.map_or("", |message| message.text.as_str()),
+            "parts": "jsonb" = row.message.and_then(|message| message.parts.as_ref()).map_or("[]", Json::as_str),
+            "final": "boolean" = row.message.is_some_and(|message| message.last),
+        }
+        if "excluded.delivered < coalesce(messages.delivered, 9223372036854775807)" {
+            "delivered_to": "text" = row.delivery.map(|delivery| &delivery.agent),
+            "delivered_thread": "text" = row.delivery.and_then(|delivery| delivery.thread_id.as_ref()),
+            "delivered": "bigint" = row.delivery.map(|delivery| delivery.sequence),
+        }
+        if "excluded.placed < coalesce(messages.placed, 9223372036854775807)" {
+            "placed_thread": "text" = row.placed.map(|placed| &placed.thread),
+            "placed": "bigint" = row.placed.map(|placed| placed.sequence),
+        }
+    })
 }

@@ -7,128 +7,70 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::write_rows;
 use crate::changes::{Advance, Canceled, Exited, Spawned};
 
 /// The supervisor that spawned it is the one it belongs to, whoever was there first to end it.
 pub async fn spawn(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Spawned>) -> sqlx::Result<()> {
-    write_rows!(
-        connection,
-        rows,
-        "
-        INSERT INTO processes (process_id, sequence, action_id, agent, supervisor, started_at, tool, background, pid, program,
-                               arguments)
-        SELECT process_id, sequence, action_id, agent, supervisor, started_at, tool, background, pid, program,
-               arguments::jsonb
-        FROM UNNEST($1::uuid[], $2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::text[],
-                    $8::boolean[], $9::bigint[], $10::text[], $11::text[])
-            AS new (process_id, sequence, action_id, agent, supervisor, started_at, tool, background, pid, program, arguments)
-        ON CONFLICT (process_id) DO UPDATE
-        SET sequence = least(processes.sequence, EXCLUDED.sequence), supervisor = EXCLUDED.supervisor,
-            started_at = EXCLUDED.started_at, tool = EXCLUDED.tool,
-            background = EXCLUDED.background, pid = EXCLUDED.pid, program = EXCLUDED.program, arguments = EXCLUDED.arguments
-        WHERE processes.started_at IS NULL",
-        |(id, row)| (
-            *id,
-            row.event.sequence,
-            row.event.action_id,
-            &row.event.agent,
-            &row.event.supervisor,
-            row.event.at,
-            row.tool.as_ref(),
-            row.background,
-            row.pid,
-            &row.program,
-            &row.arguments,
-        )
-    )
+    upsert_rows!(connection, rows, "processes", |(id, row)| {
+        key "process_id": "uuid" = *id,
+        set "sequence": "bigint" = row.event.sequence => "least(processes.sequence, excluded.sequence)",
+        "action_id": "uuid" = row.event.action_id,
+        "agent": "text" = &row.event.agent,
+        set "supervisor": "text" = &row.event.supervisor,
+        set "started_at": "timestamptz" = row.event.at,
+        set "tool": "text" = row.tool.as_ref(),
+        set "background": "boolean" = row.background,
+        set "pid": "bigint" = row.pid,
+        set "program": "text" = &row.program,
+        set "arguments": "jsonb" = &row.arguments,
+    }, "processes.started_at IS NULL")
 }
 
 pub async fn advance(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Advance>) -> sqlx::Result<()> {
-    write_rows!(
-        connection,
-        rows,
-        "
-        UPDATE processes
-        SET progress_at = new.progress_at, fraction = new.fraction, progress_message = new.message, tail = new.tail
-        FROM UNNEST($1::uuid[], $2::timestamptz[], $3::float8[], $4::text[], $5::text[])
-            AS new (process_id, progress_at, fraction, message, tail)
-        WHERE processes.process_id = new.process_id
-            AND (processes.progress_at IS NULL OR processes.progress_at < new.progress_at)",
-        |(id, row)| (*id, row.progress.at, row.progress.fraction, &row.progress.message, &row.tail,)
-    )
+    update_rows!(connection, rows, "processes", |(id, row)| {
+        key "process_id": "uuid" = *id,
+        set "progress_at": "timestamptz" = row.progress.at,
+        set "fraction": "float8" = row.progress.fraction,
+        set "progress_message": "text" = &row.progress.message,
+        set "tail": "text" = &row.tail,
+    }, "processes.progress_at IS NULL OR processes.progress_at < new.progress_at")
 }
 
 pub async fn cancel(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Canceled>) -> sqlx::Result<()> {
-    write_rows!(
-        connection,
-        rows,
-        "
-        INSERT INTO processes (process_id, sequence, action_id, agent, supervisor, background, cancel_requested_at,
-                               cancel_requested_by)
-        SELECT process_id, sequence, action_id, agent, supervisor, false, requested_at, requested_by
-        FROM UNNEST($1::uuid[], $2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::uuid[])
-            AS new (process_id, sequence, action_id, agent, supervisor, requested_at, requested_by)
-        ON CONFLICT (process_id) DO UPDATE
-        SET sequence = least(processes.sequence, EXCLUDED.sequence), cancel_requested_at = EXCLUDED.cancel_requested_at,
-            cancel_requested_by = EXCLUDED.cancel_requested_by
-        WHERE processes.cancel_requested_at IS NULL",
-        |(id, row)| (
-            *id,
-            row.event.sequence,
-            row.event.action_id,
-            &row.event.agent,
-            &row.event.supervisor,
-            row.event.at,
-            row.by,
-        )
-    )
+    upsert_rows!(connection, rows, "processes", |(id, row)| {
+        key "process_id": "uuid" = *id,
+        set "sequence": "bigint" = row.event.sequence => "least(processes.sequence, excluded.sequence)",
+        "action_id": "uuid" = row.event.action_id,
+        "agent": "text" = &row.event.agent,
+        "supervisor": "text" = &row.event.supervisor,
+        "background": "boolean" = false,
+        set "cancel_requested_at": "timestamptz" = row.event.at,
+        set "cancel_requested_by": "uuid" = row.by,
+    }, "processes.cancel_requested_at IS NULL")
 }
 
 pub async fn exit(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Exited>) -> sqlx::Result<()> {
-    write_rows!(
-        connection,
-        rows,
-        "
-        INSERT INTO processes (process_id, sequence, action_id, agent, supervisor, ended_at, tool, background, program,
-                               outcome, code, signal, reason, wall_ms, user_ms, system_ms, max_rss_bytes, stdout_tail,
-                               stderr_tail, stdout_bytes, stderr_bytes)
-        SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::text[],
-                             $8::boolean[], $9::text[], $10::text[], $11::int[], $12::int[], $13::text[], $14::bigint[],
-                             $15::bigint[], $16::bigint[], $17::bigint[], $18::text[], $19::text[], $20::bigint[],
-                             $21::bigint[])
-        ON CONFLICT (process_id) DO UPDATE
-        SET sequence = least(processes.sequence, EXCLUDED.sequence),
-            supervisor = CASE WHEN processes.started_at IS NULL THEN EXCLUDED.supervisor ELSE processes.supervisor END,
-            ended_at = EXCLUDED.ended_at, tool = coalesce(processes.tool, EXCLUDED.tool),
-            background = processes.background OR EXCLUDED.background,
-            program = coalesce(processes.program, EXCLUDED.program), outcome = EXCLUDED.outcome, code = EXCLUDED.code,
-            signal = EXCLUDED.signal, reason = EXCLUDED.reason, wall_ms = EXCLUDED.wall_ms, user_ms = EXCLUDED.user_ms,
-            system_ms = EXCLUDED.system_ms, max_rss_bytes = EXCLUDED.max_rss_bytes, stdout_tail = EXCLUDED.stdout_tail,
-            stderr_tail = EXCLUDED.stderr_tail, stdout_bytes = EXCLUDED.stdout_bytes, stderr_bytes = EXCLUDED.stderr_bytes
-        WHERE processes.ended_at IS NULL",
-        |(id, row)| (
-            *id,
-            row.event.sequence,
-            row.event.action_id,
-            &row.event.agent,
-            &row.event.supervisor,
-            row.event.at,
-            row.tool.as_ref(),
-            row.background,
-            row.program.as_ref(),
-            &row.outcome,
-            row.code,
-            row.signal,
-            &row.reason,
-            row.usage.map(|usage| usage.wall_ms),
-            row.usage.map(|usage| usage.user_ms),
-            row.usage.map(|usage| usage.system_ms),
-            row.usage.map(|usage| usage.max_rss_bytes),
-            &row.stdout_tail,
-            &row.stderr_tail,
-            row.stdout_bytes,
-            row.stderr_bytes,
-        )
-    )
+    upsert_rows!(connection, rows, "processes", |(id, row)| {
+        key "process_id": "uuid" = *id,
+        set "sequence": "bigint" = row.event.sequence => "least(processes.sequence, excluded.sequence)",
+        "action_id": "uuid" = row.event.action_id,
+        "agent": "text" = &row.event.agent,
+        if "processes.started_at IS NULL" { "supervisor": "text" = &row.event.supervisor, }
+        set "ended_at": "timestamptz" = row.event.at,
+        set "tool": "text" = row.tool.as_ref() => "coalesce(processes.tool, excluded.tool)",
+        set "background": "boolean" = row.background => "processes.background OR excluded.background",
+        set "program": "text" = row.program.as_ref() => "coalesce(processes.program, excluded.program)",
+        set "outcome": "text" = &row.outcome,
+        set "code": "int" = row.code,
+        set "signal": "int" = row.signal,
+        set "reason": "text" = &row.reason,
+        set "wall_ms": "bigint" = row.usage.map(|usage| usage.wall_ms),
+        set "user_ms": "bigint" = row.usage.map(|usage| usage.user_ms),
+        set "system_ms": "bigint" = row.usage.map(|usage| usage.system_ms),
+        set "max_rss_bytes": "bigint" = row.usage.map(|usage| usage.max_rss_bytes),
+        set "stdout_tail": "text" = &row.stdout_tail,
+        set "stderr_tail": "text" = &row.stderr_tail,
+        set "stdout_bytes": "bigint" = row.stdout_bytes,
+        set "stderr_bytes": "bigint" = row.stderr_bytes,
+    }, "processes.ended_at IS NULL")
 }

@@ -45,7 +45,7 @@ async fn what_cannot_be_read_blocks_nothing_and_is_reported_once() {
     assert_eq!(world.now().await.agents().await.unwrap().len(), 1);
     assert_eq!(dead_letters(&world).await, 4);
     let unknown = world.model.unknown_types().await.unwrap();
-    let unknown: Vec<_> = unknown.iter().map(|unknown| (unknown.name.as_str(), unknown.messages)).collect();
+    let unknown: Vec<_> = unknown.iter().map(|unknown| (unknown.r#type.as_str(), unknown.messages)).collect();
     assert_eq!(unknown, [("kairo.agent.dreamt.v1", 2)]);
 
     world.rebuild().await;

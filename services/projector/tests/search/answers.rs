@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::civil::date;
 use kairo_core::ids;
+use kairo_proto::{time, v1::HitRow, words::HitKind};
 use kairo_read_model::{
     NotFresh,
-    search::{Kind, Search, SearchConfig, SearchHit, SearchQuery},
+    search::{Kind, Search, SearchConfig, SearchQuery},
 };
 
 use crate::{
@@ -82,7 +83,7 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
         (hit.title.as_str(), hit.agent.as_str(), hit.user.as_deref()),
         ("Quarterly planning", "bob", Some("ann"))
     );
-    assert_eq!((hit.kind, hit.kind_of.as_str(), hit.status.as_deref()), (Kind::Thread, "topic", Some("active")));
+    assert_eq!((hit.kind.as_str(), hit.r#type.as_str(), hit.status.as_deref()), ("thread", "topic", Some("active")));
 
     for (query, expected) in [
         (SearchQuery { kinds: vec![Kind::Task, Kind::Memory], ..words("review") }, vec!["task 1"]),
@@ -115,19 +116,19 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
     assert_eq!(facets.kind, counts(&[("memory", 4), ("task", 1), ("thread", 4)]));
     assert_eq!(facets.agent, counts(&[("bob", 7), ("cook", 2)]));
     assert_eq!(
-        facets.kind_of,
+        facets.r#type,
         counts(&[("fact", 1), ("hook", 1), ("journal", 1), ("person", 1), ("preference", 1), ("topic", 4)])
     );
     assert_eq!(facets.status.values().sum::<u64>(), 5);
     assert_eq!(facets.status["archived"], 1);
-    assert!(all.hits.windows(2).all(|pair| pair[0].updated_at >= pair[1].updated_at), "what changed last comes first");
+    assert!(all.hits.windows(2).all(|pair| updated(&pair[0]) >= updated(&pair[1])), "what changed last comes first");
     let some = ask(search, SearchQuery { facets: true, user: Some("eve".into()), ..words("") }).await;
     assert_eq!(some.facets.unwrap().kind, counts(&[("memory", 2), ("thread", 1)]));
 
     let page = |page| SearchQuery { limit: 4, page, ..words("") };
     let mut pages = Vec::new();
     for number in 0..4 {
-        let answer = search.search(&page(number), 0, Duration::ZERO).await.unwrap().0;
+        let answer = search.search(&page(number), 0, Duration::ZERO).await.unwrap();
         assert_eq!(answer.total, 9);
         pages.extend(answer.hits);
     }
@@ -139,16 +140,20 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
     }
 }
 
+fn updated(hit: &HitRow) -> Option<jiff::Timestamp> {
+    hit.updated_at.as_ref().and_then(time::read)
+}
+
 /// Threads by their ids; tasks and memories by their numbers.
-fn named(hits: &[SearchHit]) -> Vec<String> {
-    let name = |hit: &SearchHit| {
+fn named(hits: &[HitRow]) -> Vec<String> {
+    let name = |hit: &HitRow| {
         let numbers = ["1", "2", "3"];
         let id = |kind: &str| numbers.iter().find(|number| ids::named(kind, &[number]).to_string() == hit.id).unwrap();
         let of = if hit.agent == "bob" { "" } else { " of cook" };
-        match hit.kind {
-            Kind::Thread => hit.id.clone(),
-            Kind::Task => format!("task {}", id("task")),
-            Kind::Memory => format!("memory {}{of}", id("memory")),
+        match hit.kind_word() {
+            HitKind::Task => format!("task {}", id("task")),
+            HitKind::Memory => format!("memory {}{of}", id("memory")),
+            HitKind::Thread | HitKind::Unknown(_) => hit.id.clone(),
         }
     };
     let mut names: Vec<String> = hits.iter().map(name).collect();
@@ -174,9 +179,9 @@ async fn an_answer_waits_until_the_index_takes_account_of_what_was_done() {
         let written = decision("bob", &title, vec![("", thread(&title.to_lowercase(), "ann", &title))]);
         let sequence = place.world.publish(&written).await;
         let query = SearchQuery { words: title.clone(), limit: 20, ..Default::default() };
-        let (answer, position) = search.search(&query, sequence, Duration::from_secs(60)).await.unwrap();
+        let answer = search.search(&query, sequence, Duration::from_secs(60)).await.unwrap();
         assert_eq!(answer.backend, "meilisearch");
-        assert!(position >= sequence && answer.hits.iter().any(|hit| hit.title == title), "{answer:?}");
+        assert!(answer.position >= sequence && answer.hits.iter().any(|hit| hit.title == title), "{answer:?}");
     }
     let ahead = search.search(&SearchQuery::default(), 1_000_000, Duration::from_millis(50)).await;
     assert!(matches!(ahead, Err(NotFresh::Behind { wanted: 1_000_000, .. })), "{ahead:?}");

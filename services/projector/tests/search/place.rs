@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use kairo_core::{bus::append::Outgoing, config::Secret};
+use kairo_proto::v1::SearchResponse;
 use kairo_read_model::{
     GENERATIONS_CHANNEL, Generation, POSITION_CHANNEL, PostgresConfig, SEARCH,
-    search::{Search, SearchAnswer, SearchConfig, SearchQuery, digest},
+    search::{Search, SearchConfig, SearchQuery, digest},
 };
 use sqlx::{ConnectOptions, postgres::PgListener};
 use tokio::time::timeout;
@@ -86,6 +87,6 @@ pub fn search(world: &World, config: &SearchConfig) -> Search {
     Search::open(world.model.clone(), &postgres, config).unwrap()
 }
 
-pub async fn ask(search: &Search, query: SearchQuery) -> SearchAnswer {
-    search.search(&SearchQuery { limit: 20, ..query }, 0, Duration::ZERO).await.unwrap().0
+pub async fn ask(search: &Search, query: SearchQuery) -> SearchResponse {
+    search.search(&SearchQuery { limit: 20, ..query }, 0, Duration::ZERO).await.unwrap()
 }

@@ -22,7 +22,7 @@ async fn an_index_is_made_anew_while_questions_are_answered() {
     loop {
         let query = SearchQuery { words: "thread".into(), ..Default::default() };
         let answer = ask(&search, query).await;
-        assert_eq!((answer.backend, answer.total), ("meilisearch", 40));
+        assert_eq!((answer.backend.as_str(), answer.total), ("meilisearch", 40));
         if futures::poll!(&mut swapped).is_ready() {
             break;
         }

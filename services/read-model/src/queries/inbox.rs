@@ -1,7 +1,7 @@
 //! What waits for a user's answer.
 
 use kairo_proto::v1::{ApprovalRow, OfferRow};
-use sqlx::query_as;
+use sqlx::{query, query_as, types::Json};
 
 use crate::{
     MAX_ROWS, ReadError, Snapshot,
@@ -27,12 +27,11 @@ impl Snapshot {
 
     /// By index `offers_open`; the message by the primary key of `messages`.
     async fn open_offers(&self, user: &Key) -> Result<Vec<OfferRow>, ReadError> {
-        let offers = query_as!(
-            OfferRow,
+        let offers = query!(
             r#"
-            SELECT offer_id AS "offer_id: Id", offers.sequence AS "sequence: U64", offers.agent, offers.user_id AS user,
-                   offers.correlation_id AS "correlation_id: Id", offers.message_id, messages.text AS "message?", action, offers.thread_id,
-                   current_thread_id, reason, summary, offered_at AS "offered_at: At"
+            SELECT offer_id, offers.sequence AS "sequence: U64", offers.agent, offers.user_id, offers.correlation_id,
+                   messages.text AS "message?", offers.thread_id, definition AS "definition: Json<OfferRow>",
+                   offered_at AS "offered_at: At"
             FROM offers
             LEFT JOIN messages ON messages.event_id = offers.correlation_id AND messages.role = 'user'
                 AND messages.sequence IS NOT NULL
@@ -40,7 +39,18 @@ impl Snapshot {
             ORDER BY offers.sequence, offers.position LIMIT $2"#,
             user as _,
             i64::from(MAX_ROWS),
-        );
+        )
+        .map(|row| OfferRow {
+            offer_id: row.offer_id.to_string(),
+            sequence: row.sequence.into(),
+            agent: row.agent,
+            user: row.user_id,
+            correlation_id: row.correlation_id.to_string(),
+            message: row.message,
+            thread_id: row.thread_id,
+            offered_at: row.offered_at.into(),
+            ..row.definition.0
+        });
         Ok(offers.fetch_all(&mut **self.connection().await).await?)
     }
 

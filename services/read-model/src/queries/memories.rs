@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use jiff::civil::Date;
-use kairo_proto::v1::{MemoryRow, SealedSecret};
-use sqlx::{query_as, types::Json};
+use kairo_proto::v1::MemoryRow;
+use sqlx::{query, types::Json};
 use uuid::Uuid;
 
 use super::rows;
 use crate::{
     ReadError, Snapshot,
-    shown::{At, Id},
+    shown::At,
     stored::{Key, Text, U64},
 };
 
@@ -41,24 +41,12 @@ pub struct MemoriesQuery {
     pub limit: u32,
 }
 
-/// The column that they are kept in.
-#[derive(sqlx::Type)]
-#[sqlx(transparent)]
-struct Secrets(Json<Vec<SealedSecret>>);
-
-impl From<Secrets> for Vec<SealedSecret> {
-    fn from(secrets: Secrets) -> Self {
-        secrets.0.0
-    }
-}
-
 /// Memories with their score, from somewhere. Parameters from `$1` on are the query's conditions.
 macro_rules! memories {
     ($query:ident, $score:literal, $from:literal, $order:literal $(, $parameters:expr)*) => {
-        query_as!(
-            MemoryRow,
-            r#"SELECT agent, memory_id AS "memory_id: Id", user_id AS user, kind AS "type", subject, content, keywords, day::text AS day, thread_id,
-                      source_event_ids, secrets AS "secrets: Secrets", sequence AS "sequence: U64",
+        query!(
+            r#"SELECT agent, memory_id, user_id, kind, subject, content, day::text AS day, thread_id,
+                      definition AS "definition: Json<MemoryRow>", sequence AS "sequence: U64",
                       updated_at AS "updated_at: At", "# + $score + r#" AS "score!"
                FROM memories"# + $from + "
                WHERE ($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id IS NULL OR user_id = $2)
@@ -78,6 +66,20 @@ macro_rules! memories {
             rows($query.limit)
             $(, $parameters)*
         )
+        .map(|row| MemoryRow {
+            agent: row.agent,
+            memory_id: row.memory_id.to_string(),
+            user: row.user_id,
+            r#type: row.kind,
+            subject: row.subject,
+            content: row.content,
+            day: row.day,
+            thread_id: row.thread_id,
+            sequence: row.sequence.into(),
+            updated_at: row.updated_at.into(),
+            score: row.score,
+            ..row.definition.0
+        })
     };
 }
 

@@ -1,6 +1,7 @@
 //! Actions and processes of any state, page by page, and one by its id.
 
 use kairo_proto::v1::{ActionRow, ProcessRow};
+use kairo_proto::words::ActionStatus;
 use sqlx::query_as;
 use uuid::Uuid;
 
@@ -37,11 +38,11 @@ impl ActionState {
         match self {
             Self::Open => "open",
             Self::InFlight => "in_flight",
-            Self::Asked => "asked",
-            Self::Running => "running",
-            Self::InDoubt => "in_doubt",
-            Self::Done => "done",
-            Self::Failed => "failed",
+            Self::Asked => ActionStatus::Asked.known_word(),
+            Self::Running => ActionStatus::Running.known_word(),
+            Self::InDoubt => ActionStatus::InDoubt.known_word(),
+            Self::Done => ActionStatus::Done.known_word(),
+            Self::Failed => ActionStatus::Failed.known_word(),
             Self::All => "all",
         }
     }
@@ -84,7 +85,8 @@ macro_rules! actions {
                    process_id AS "process_id!: Id", fraction,
                    progress_message, progress_at AS "progress_at!: At",
                    cancel_requested_at AS "cancel_requested_at!: At", ended_at AS "ended_at!: At", result AS "result!: Object",
-                   error_message, duration_ms, verdict, resolved_by, resolution_note, resolved_at AS "resolved_at!: At"
+                   error_message, duration_ms, verdict, resolved_by, resolution_note, resolution_entered_by,
+                   resolved_at AS "resolved_at!: At"
             FROM actions WHERE "# + $conditions,
             $($parameters)*
         )

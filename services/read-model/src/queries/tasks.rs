@@ -58,7 +58,7 @@ macro_rules! tasks {
         query!(
             r#"
             SELECT tasks.task_id, tasks.sequence AS "sequence: U64", agent, user_id, thread_id, kind, title,
-                   definition AS "definition: Definition", trigger, condition, action AS "action: Object", status, reason,
+                   definition AS "definition: Json<TaskRow>", trigger, condition, action AS "action: Object", status, reason,
                    created_at AS "created_at: At", changed_at AS "changed_at: At", next_at AS "next_at!: At",
                    tasks.occurrence, fired AS "fired: U64", last.fired_at AS "last_fired_at!: At",
                    last.late AS "last_late?",
@@ -92,15 +92,10 @@ macro_rules! tasks {
             last_fired_at: row.last_fired_at.into(),
             last_late: row.last_late,
             ended_at: row.ended_at.into(),
-            ..row.definition.0.0
+            ..row.definition.0
         })
     };
 }
-
-/// The fields of a row that have no columns.
-#[derive(Debug, sqlx::Type)]
-#[sqlx(transparent)]
-struct Definition(Json<TaskRow>);
 
 impl Snapshot {
     /// The newest first. By index `tasks_by_age`, `tasks_of_agent` or `tasks_of_user`, whose order is the order asked

@@ -1,5 +1,6 @@
 //! What the search engine is given: a document for each thread, task and memory, which follows from its row alone.
 
+use kairo_proto::words::HitKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -28,10 +29,11 @@ impl Kind {
 
     pub fn name(self) -> &'static str {
         match self {
-            Self::Thread => "thread",
-            Self::Task => "task",
-            Self::Memory => "memory",
+            Self::Thread => HitKind::Thread,
+            Self::Task => HitKind::Task,
+            Self::Memory => HitKind::Memory,
         }
+        .known_word()
     }
 
     pub fn parse(name: &str) -> Option<Self> {

@@ -5,6 +5,11 @@
 
 use std::time::Duration;
 
+use kairo_proto::{
+    time,
+    v1::{HitRow, SearchResponse},
+    words::SearchBackend,
+};
 use meilisearch_sdk::{
     client::Client,
     documents::DocumentsQuery,
@@ -18,15 +23,14 @@ use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    Facets, MAX_HITS, SearchAnswer, SearchConfig, SearchHit, SearchQuery,
+    MAX_HITS, SearchConfig, SearchQuery,
     document::{Document, FILTERED, KEY, Kind, SEARCHED},
+    facets,
     filter::filter,
     highlight::snippet,
     http::Http,
     words::words,
 };
-use crate::stored::Time;
-
 /// How often a task is asked for: at first, and at last.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 const LAST_LOOK: Duration = Duration::from_millis(500);
@@ -112,8 +116,8 @@ impl Engine {
         Ok(Some(Self { asking, changing, task_timeout: config.task_timeout() }))
     }
 
-    /// Answers from an index.
-    pub async fn search(&self, index: &str, query: &SearchQuery) -> Result<SearchAnswer, EngineError> {
+    /// Answers from an index, which does not know its position.
+    pub async fn search(&self, index: &str, query: &SearchQuery) -> Result<SearchResponse, EngineError> {
         let index = self.asking.index(index);
         let (words, filter) = (words(&query.words), filter(query));
         let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
@@ -132,13 +136,13 @@ impl Engine {
             search.with_facets(Selectors::Some(&FACETS));
         }
         let found: SearchResults<Found> = index.execute_query(&search).await?;
-        let facets =
+        let counts =
             found.facet_distribution.unwrap_or_default().into_iter().map(|(facet, counts)| {
                 (facet, counts.into_iter().map(|(value, count)| (value, count as u64)).collect())
             });
-        Ok(SearchAnswer {
+        Ok(SearchResponse {
             total: found.total_hits.unwrap_or(found.hits.len()) as u64,
-            facets: query.facets.then(|| Facets::of(facets.collect())),
+            facets: query.facets.then(|| facets(counts.collect())),
             hits: found
                 .hits
                 .into_iter()
@@ -148,7 +152,8 @@ impl Engine {
                     shown(hit.result, snippet(text.unwrap_or_default(), &words), score)
                 })
                 .collect(),
-            backend: "meilisearch",
+            backend: SearchBackend::Meilisearch.text(),
+            position: 0,
         })
     }
 
@@ -225,8 +230,9 @@ impl Engine {
     }
 }
 
-fn shown(found: Found, snippet: String, score: f64) -> SearchHit {
-    let Found { kind, id, agent, user, title, kind_of, status, updated } = found;
-    let updated_at = Time(jiff::Timestamp::from_microsecond(updated).unwrap_or_default());
-    SearchHit { kind, id, agent, user, title, snippet, kind_of, status, updated_at, score }
+fn shown(found: Found, snippet: String, score: f64) -> HitRow {
+    let Found { kind, id, agent, user, title, kind_of: r#type, status, updated } = found;
+    let kind = kind.name().to_owned();
+    let updated_at = Some(time::message(jiff::Timestamp::from_microsecond(updated).unwrap_or_default()));
+    HitRow { kind, id, agent, user, title, snippet, r#type, status, updated_at, score }
 }

@@ -2,17 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use kairo_proto::{
+    v1::{HitRow, SearchResponse},
+    words::SearchBackend,
+};
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 
 use super::{
-    Facets, MAX_HITS, SearchAnswer, SearchHit, SearchQuery,
+    MAX_HITS, SearchQuery, facets,
     highlight::snippet,
     rows::{MEMORIES, Row, TASKS, THREADS},
     words::{Word, words},
 };
 use crate::{
     ReadError, Snapshot,
-    stored::{Key, Text},
+    stored::{Key, Text, Time},
 };
 
 /// The facets in the order of their bits, of which one that is 0 says that the row counts values of it.
@@ -23,7 +27,7 @@ const COUNTS: &str = "SELECT count(*), coalesce(kind, agent, type, status), grou
 
 impl Snapshot {
     /// What fits, best first; without words, what changed last first. By indexes `…_by_word` and `…_by_likeness`.
-    pub async fn search(&self, query: &SearchQuery) -> Result<SearchAnswer, ReadError> {
+    pub async fn search(&self, query: &SearchQuery) -> Result<SearchResponse, ReadError> {
         let words = words(&query.words);
         let mut connection = self.connection().await;
         let mut sql = found(query, &words);
@@ -51,28 +55,29 @@ impl Snapshot {
         sql.push(" OFFSET ").push_bind(i64::from(query.offset()));
         let rows = sql.build().fetch_all(&mut **connection).await?;
         let hits = rows.iter().map(|row| hit(row, &words)).collect::<Result<Vec<_>, sqlx::Error>>()?;
-        Ok(SearchAnswer {
+        Ok(SearchResponse {
             hits: hits.into_iter().flatten().collect(),
             total,
-            facets: query.facets.then(|| Facets::of(counts)),
-            backend: "postgres",
+            facets: query.facets.then(|| facets(counts)),
+            backend: SearchBackend::Postgres.text(),
+            position: self.position(),
         })
     }
 }
 
-fn hit(row: &sqlx::postgres::PgRow, words: &[Word]) -> sqlx::Result<Option<SearchHit>> {
+fn hit(row: &sqlx::postgres::PgRow, words: &[Word]) -> sqlx::Result<Option<HitRow>> {
     let score = row.try_get("score")?;
-    let updated_at = row.try_get("updated_at")?;
-    Ok(Row::from_row(row)?.document().map(|document| SearchHit {
+    let updated_at: Time = row.try_get("updated_at")?;
+    Ok(Row::from_row(row)?.document().map(|document| HitRow {
         snippet: snippet(&document.text, words),
-        kind: document.kind,
+        kind: document.kind.name().to_owned(),
         id: document.id,
         agent: document.agent,
         user: document.user,
         title: document.title,
-        kind_of: document.kind_of,
+        r#type: document.kind_of,
         status: document.status,
-        updated_at,
+        updated_at: Some(updated_at.into()),
         score,
     }))
 }

@@ -1,7 +1,7 @@
 //! The rows of the tables as documents.
 
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, FromRow, query_as, query_scalar};
+use sqlx::{AssertSqlSafe, FromRow, query_as, query_scalar, types::Json};
 
 use super::document::{Document, Kind, steps};
 use crate::{READ_MODEL, ReadError, Snapshot, stored::Time};
@@ -15,7 +15,7 @@ pub struct Row {
     user_id: Option<String>,
     title: String,
     text: String,
-    keywords: Vec<String>,
+    keywords: Option<Json<Vec<String>>>,
     action: Option<Value>,
     #[sqlx(rename = "type")]
     kind_of: String,
@@ -44,21 +44,21 @@ macro_rules! day {
 /// an index and must be written as it is there.
 pub(super) const THREADS: &str = concat!(
     "SELECT 'thread' AS kind, thread_id AS id, agent, nullif(user_id, '') AS user_id, left(title, 65536) AS title, ",
-    "left(summary, 65536) AS text, '{}'::text[] AS keywords, NULL::jsonb AS action, kind AS type, status, ",
+    "left(summary, 65536) AS text, NULL::jsonb AS keywords, NULL::jsonb AS action, kind AS type, status, ",
     day!("(updated_at AT TIME ZONE 'UTC')"),
     "updated_at, greatest(last_sequence, described_at, placed_at) AS sequence, words, left(title, 1000) || ' ' || left(summary, 10000) AS fuzzy ",
     "FROM threads"
 );
 pub(super) const TASKS: &str = concat!(
     "SELECT 'task' AS kind, task_id::text AS id, agent, user_id, left(title, 65536) AS title, ",
-    "left(concat_ws(' ', trigger, condition), 65536) AS text, '{}'::text[] AS keywords, action, kind AS type, status, ",
+    "left(concat_ws(' ', trigger, condition), 65536) AS text, NULL::jsonb AS keywords, action, kind AS type, status, ",
     day!("(changed_at AT TIME ZONE 'UTC')"),
     "changed_at AS updated_at, changed_sequence AS sequence, words, left(title, 1000) || ' ' || steps AS fuzzy ",
     "FROM tasks"
 );
 pub(super) const MEMORIES: &str = concat!(
     "SELECT 'memory' AS kind, memory_id::text AS id, agent, user_id, left(subject, 65536) AS title, ",
-    "left(content, 65536) AS text, keywords, NULL::jsonb AS action, kind AS type, NULL::text AS status, ",
+    "left(content, 65536) AS text, definition -> 'keywords' AS keywords, NULL::jsonb AS action, kind AS type, NULL::text AS status, ",
     day!("coalesce(day, (updated_at AT TIME ZONE 'UTC')::date)"),
     "updated_at, sequence, words, left(named, 1000) || ' ' || left(content, 10000) AS fuzzy FROM memories"
 );
@@ -76,7 +76,7 @@ impl Row {
             user: self.user_id,
             title: self.title,
             text,
-            keywords: self.keywords,
+            keywords: self.keywords.map(|Json(keywords)| keywords).unwrap_or_default(),
             kind_of: self.kind_of,
             status: self.status,
             day: self.day,

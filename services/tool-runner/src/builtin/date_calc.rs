@@ -47,6 +47,7 @@ impl DateCalc {
                 timeout,
                 executor: Executor::ToolRunner,
                 needs_approval: false,
+                needs_approval_with: Vec::new(),
             },
             default_zone: default_zone.to_owned(),
         }

@@ -1,6 +1,8 @@
 //! `http.get`: reads a URL of an allowed host. Not offered unless hosts are configured.
 
-use std::net::SocketAddr;
+use std::fmt::Debug;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,9 +57,23 @@ struct Args {
 }
 
 impl HttpGet {
+    /// Finds hosts as the machine does.
+    ///
     /// # Errors
     /// When the TLS library cannot be set up.
     pub fn new(config: &HttpConfig, allowed: AllowList) -> Result<Self, reqwest::Error> {
+        Self::finding_hosts(config, allowed, Arc::new(System))
+    }
+
+    /// Asks `hosts` for the addresses of a host.
+    ///
+    /// # Errors
+    /// As [`HttpGet::new`].
+    pub fn finding_hosts(
+        config: &HttpConfig,
+        allowed: AllowList,
+        hosts: Arc<dyn Hosts>,
+    ) -> Result<Self, reqwest::Error> {
         let allowed = Arc::new(allowed);
         let client = Client::builder()
             .user_agent(concat!("kairo/", env!("CARGO_PKG_VERSION")))
@@ -65,7 +81,7 @@ impl HttpGet {
             // past the check of addresses.
             .redirect(redirect::Policy::none())
             .no_proxy()
-            .dns_resolver(Arc::new(CheckedResolver(Arc::clone(&allowed))))
+            .dns_resolver(Arc::new(CheckedResolver { hosts, allowed: Arc::clone(&allowed) }))
             .build()?;
         Ok(Self {
             spec: ToolSpec {
@@ -80,6 +96,7 @@ impl HttpGet {
                 timeout: Duration::from_millis(config.timeout_ms),
                 executor: Executor::ToolRunner,
                 needs_approval: false,
+                needs_approval_with: Vec::new(),
             },
             client,
             allowed,
@@ -221,23 +238,41 @@ fn explain(error: reqwest::Error) -> String {
     format!("the request failed: {cause}")
 }
 
+/// Knows the addresses of hosts.
+pub trait Hosts: Debug + Send + Sync {
+    /// All addresses that connections to `host` may go to.
+    fn find<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+}
+
+/// What the machine is configured with: DNS, usually.
+#[derive(Debug)]
+struct System;
+
+impl Hosts for System {
+    fn find<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move { Ok(tokio::net::lookup_host((host, 0)).await?.map(|found| found.ip()).collect()) })
+    }
+}
+
 /// Resolves names and refuses the addresses they must not lead to. Done here, on the very
 /// addresses that are connected to, a name cannot change its mind between check and use.
 #[derive(Debug)]
-struct CheckedResolver(Arc<AllowList>);
+struct CheckedResolver {
+    hosts: Arc<dyn Hosts>,
+    allowed: Arc<AllowList>,
+}
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let allowed = Arc::clone(&self.0);
+        let (hosts, allowed) = (Arc::clone(&self.hosts), Arc::clone(&self.allowed));
         Box::pin(async move {
             let host = name.as_str().trim_end_matches('.').to_ascii_lowercase();
-            // Port 0: reqwest puts in the port of the URL.
-            let resolved = tokio::net::lookup_host((host.as_str(), 0)).await?;
             let mut usable: Vec<SocketAddr> = Vec::new();
             let mut refusal = format!("{host} has no address");
-            for address in resolved {
-                match allowed.check_address(&host, address.ip()) {
-                    Ok(()) => usable.push(address),
+            for address in hosts.find(&host).await? {
+                match allowed.check_address(&host, address) {
+                    // Port 0: reqwest puts in the port of the URL.
+                    Ok(()) => usable.push((address, 0).into()),
                     Err(reason) => refusal = reason,
                 }
             }

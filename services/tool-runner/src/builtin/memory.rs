@@ -103,6 +103,7 @@ impl MemorySearch {
                 timeout: config.call_timeout(),
                 executor: Executor::ToolRunner,
                 needs_approval: false,
+                needs_approval_with: Vec::new(),
             },
             read_model: ReadModel::open(&postgres)?,
             time_zone: config.time_zone.clone(),
@@ -144,8 +145,9 @@ impl MemorySearch {
         Ok(MemoriesQuery {
             words: args.query,
             agent: Some(ctx.agent.clone()),
-            // Users who share an agent do not see each other's.
-            thread: Some(ctx.thread_id.clone()),
+            // Users who share an agent do not see each other's; where it is not said who asks, the thread is asked.
+            user: ctx.user.clone(),
+            thread: ctx.user.is_none().then(|| ctx.thread_id.clone()),
             kinds: kinds::named(args.kind.as_deref().unwrap_or(kinds::ANY))?,
             from,
             to,

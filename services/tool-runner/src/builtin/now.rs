@@ -38,6 +38,7 @@ impl Now {
                 timeout,
                 executor: Executor::ToolRunner,
                 needs_approval: false,
+                needs_approval_with: Vec::new(),
             },
             default_zone: default_zone.to_owned(),
         }

@@ -69,6 +69,7 @@ impl WebSearch {
                 timeout: Duration::from_millis(config.timeout_ms),
                 executor: Executor::ToolRunner,
                 needs_approval: false,
+                needs_approval_with: Vec::new(),
             },
             client,
             endpoint,

@@ -90,6 +90,7 @@ impl FileTool {
             timeout,
             executor: Executor::ToolRunner,
             needs_approval: false,
+            needs_approval_with: Vec::new(),
         };
         Self { spec, work: about.work, workspace }
     }

@@ -1,6 +1,7 @@
 //! What agents are told of processes and actions: pure.
 
 use kairo_proto::v1::{ProcessExited, ProcessSpawned, ProcessState, ToolResult};
+use kairo_proto::words::{ProcessOutcome, StepState, ToolErrorKind};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -26,7 +27,7 @@ pub fn listed(process: &ProcessSpawned) -> Value {
         "program": process.program,
         "arguments": process.arguments,
         "pid": process.pid,
-        "status": "running",
+        "status": StepState::Running.as_str(),
     })
 }
 
@@ -61,10 +62,10 @@ pub fn listed_ended(exited: &ProcessExited) -> Value {
 
 /// How a process ended, in words.
 pub fn how(exited: &ProcessExited) -> String {
-    match (exited.outcome.as_str(), exited.code, exited.signal) {
-        ("exited", Some(code), _) => format!("exited with code {code}"),
-        ("signaled", _, Some(signal)) => format!("ended by signal {signal}"),
-        (outcome, ..) if exited.reason.is_empty() => outcome.to_owned(),
+    match (exited.outcome_word(), exited.code, exited.signal) {
+        (ProcessOutcome::Exited, Some(code), _) => format!("exited with code {code}"),
+        (ProcessOutcome::Signaled, _, Some(signal)) => format!("ended by signal {signal}"),
+        (outcome, ..) if exited.reason.is_empty() => outcome.text(),
         (outcome, ..) => format!("{outcome}: {}", exited.reason),
     }
 }
@@ -72,9 +73,9 @@ pub fn how(exited: &ProcessExited) -> String {
 /// How an action ended that was to be canceled. `before`: it had by the time anybody looked.
 pub fn action(action: Uuid, result: &ToolResult, before: bool) -> Value {
     let error = result.error.as_ref();
-    let status = match error.map(|error| error.kind.as_str()) {
+    let status = match error.map(|error| error.kind_word()) {
         _ if before => "ended already",
-        Some(kind @ ("canceled" | "in_doubt")) => kind,
+        Some(kind @ (ToolErrorKind::Canceled | ToolErrorKind::InDoubt)) => kind.known_word(),
         _ => "ended before it could be stopped",
     };
     without_nulls(json!({

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kairo_core::{bus::consume::backoff, ids};
+use kairo_proto::words::ProcessOutcome;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -54,7 +55,9 @@ impl ProcessCancel {
                 Answer::NotBegun => {
                     let process_id = ids::derived(target.action, "process");
                     let note = "it had not begun, and will not";
-                    return Ok(json!({ "process_id": process_id, "status": "canceled", "note": note }));
+                    return Ok(
+                        json!({ "process_id": process_id, "status": ProcessOutcome::Canceled.as_str(), "note": note }),
+                    );
                 }
                 Answer::NotHere | Answer::Nobody | Answer::Silence => {
                     attempt += 1;

@@ -37,15 +37,23 @@ impl ProcessList {
         let (spawned, exited) = (&self.control.spawned, &self.control.exited);
         let entries = try_join!(spawned.all(&agent, ctx.target_after), exited.all(&agent, ctx.target_after));
         let (spawned, exited) = entries.map_err(unavailable)?;
-        let listed = newest(&spawned, &exited).into_iter().map(|sequence| self.describe(sequence));
-        Ok(json!({ "processes": try_join_all(listed).await? }))
+        let listed = newest(&spawned, &exited).into_iter().map(|sequence| self.describe(sequence, ctx.user.as_ref()));
+        let listed = try_join_all(listed).await?;
+        Ok(json!({ "processes": listed.into_iter().flatten().collect::<Vec<_>>() }))
     }
 
-    fn describe(&self, sequence: u64) -> BoxFuture<'_, Result<Value, ToolError>> {
+    /// A process, if it is the user's: who shares an agent does not see what others run.
+    fn describe<'a>(
+        &'a self,
+        sequence: u64,
+        user: Option<&'a String>,
+    ) -> BoxFuture<'a, Result<Option<Value>, ToolError>> {
         Box::pin(async move {
             let record = self.control.bus.at(sequence).await.map_err(unavailable)?;
-            let spawned = ProcessSpawned::of(&record.body).map(describe::listed);
-            Ok(spawned.or_else(|| ProcessExited::of(&record.body).map(describe::listed_ended)).unwrap_or_default())
+            let is_theirs = |of: &Option<String>| user.is_none() || of.as_ref() == user;
+            let spawned = ProcessSpawned::of(&record.body).filter(|spawned| is_theirs(&spawned.user));
+            let exited = ProcessExited::of(&record.body).filter(|exited| is_theirs(&exited.user));
+            Ok(spawned.map(describe::listed).or_else(|| exited.map(describe::listed_ended)))
         })
     }
 }

@@ -7,6 +7,7 @@ use kairo_core::{
     subjects::{SUPERVISORS_CONTROL, control_of},
 };
 use kairo_proto::v1::{ProcessAnswer, ProcessRequest, ProcessState, ProcessStop, process_request::Ask};
+use kairo_proto::words::ProcessAnswered;
 use prost::Message as _;
 
 use super::{Control, Target};
@@ -58,12 +59,12 @@ impl Control {
 }
 
 fn read(answer: ProcessAnswer) -> Answer {
-    match answer.outcome.as_str() {
-        "done" => Answer::Done(Box::new(answer.state.unwrap_or_default())),
-        "refused" => Answer::Refused(answer.reason),
-        "not_here" => Answer::NotHere,
-        "not_begun" => Answer::NotBegun,
-        _ => Answer::Silence,
+    match answer.outcome_word() {
+        ProcessAnswered::Done => Answer::Done(Box::new(answer.state.unwrap_or_default())),
+        ProcessAnswered::Refused => Answer::Refused(answer.reason),
+        ProcessAnswered::NotHere => Answer::NotHere,
+        ProcessAnswered::NotBegun => Answer::NotBegun,
+        ProcessAnswered::Unknown(_) => Answer::Silence,
     }
 }
 

@@ -29,6 +29,7 @@ pub fn tool_spec(server: &McpServerConfig, tool: &McpToolInfo, call_timeout: Dur
         timeout: server.call_timeout_ms.map_or(call_timeout, Duration::from_millis),
         executor: Executor::ToolRunner,
         needs_approval: false,
+        needs_approval_with: Vec::new(),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use kairo_proto::{Body, v1::ToolCatalogue};
 use serde_json::json;
-use uuid::Uuid;
 
 use super::kairo::{Call, Kairo, failed, said};
 
@@ -31,8 +30,7 @@ async fn without_consent_nothing_is_begun() {
     }
     assert!(!root.path().join("ann/mail/Sent").exists());
 
-    let approval = Uuid::new_v4().to_string();
-    let sent = kairo.decide_with_consent(send(), &approval).await;
+    let (sent, approval) = kairo.decide_with_consent(send()).await;
     let result = said(&kairo.result(sent.action).await.0);
     assert!(root.path().join("ann").join(result["path"].as_str().unwrap()).is_file());
     assert_eq!(kairo.invoke(sent.action).await.actions[0].approval_id, approval);

@@ -11,14 +11,14 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     record::{Raw, Record},
-    subjects::{AGENT_DECISION, EVENTS_STREAM, Route, Service, TOOL_INVOKE},
+    subjects::{AGENT_APPROVAL, AGENT_DECISION, EVENTS_STREAM, Route, Service, TOOL_INVOKE},
 };
 use kairo_local::{Login, NatsServer, Service as Program, Stack, Tools};
 use kairo_proto::{
     Body,
     v1::{
-        AgentAction, AgentDecision, DecidedEvent, ToolCall, ToolInvocation, ToolInvoke, ToolResult,
-        agent_action::Action, decided_event::Event,
+        AgentAction, AgentApproval, AgentDecision, ApprovalRequested, DecidedEvent, ToolCall, ToolInvocation,
+        ToolInvoke, ToolResult, agent_action::Action, decided_event::Event,
     },
 };
 use serde_json::{Value, json};
@@ -77,6 +77,7 @@ impl Kairo {
             .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
             .env("KAIRO_BUS__DRAIN_MS", "1000")
             .env("KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", hosts)
+            .env("KAIRO_TOOL_RUNNER__HTTP__ALLOW_PRIVATE", "127.0.0.1")
             .env("KAIRO_TOOL_RUNNER__HTTP__TIMEOUT_MS", "600000");
         for (name, value) in env {
             stack.common().env(*name, value.clone());
@@ -118,18 +119,42 @@ impl Kairo {
 
     /// An agent decides on a call.
     pub async fn decide(&self, call: Call) -> Decided {
-        self.decide_with_consent(call, "").await
-    }
-
-    /// An agent decides on a call that somebody has consented to.
-    pub async fn decide_with_consent(&self, call: Call, approval_id: &str) -> Decided {
         let action = ids::entering();
-        let correlation_id = self.decide_together([(action, call)], approval_id).await.envelope.correlation_id;
+        let correlation_id = self.decide_together([(action, call)]).await.envelope.correlation_id;
         Decided { action, correlation_id }
     }
 
+    /// An agent asks ann for her consent to a call, she says yes, and the agent decides on it; the request.
+    pub async fn decide_with_consent(&self, call: Call) -> (Decided, String) {
+        let request = ids::entering().to_string();
+        let requested = ApprovalRequested {
+            user: "ann".to_owned(),
+            tool: call.tool.to_owned(),
+            arguments: call.arguments.to_string(),
+            ..Default::default()
+        };
+        let event = Some(Event::ApprovalRequested(requested));
+        let event = DecidedEvent { event_id: request.clone(), event, ..Default::default() };
+        let asked_at = self.say(&AGENT_DECISION, AgentDecision { events: vec![event], ..Default::default() }).await;
+        let (user, verdict) = ("ann".to_owned(), "approved".to_owned());
+        let approval = AgentApproval { user, verdict, action_id: request.clone(), ..Default::default() };
+        self.say(&AGENT_APPROVAL, approval).await;
+        let action = ids::entering();
+        let decision = self.decide_on([(action, call)], &request, asked_at).await;
+        (Decided { action, correlation_id: decision.envelope.correlation_id }, request)
+    }
+
     /// An agent decides on several calls at once; the decision.
-    pub async fn decide_together(&self, calls: impl IntoIterator<Item = (Uuid, Call)>, approval_id: &str) -> Outgoing {
+    pub async fn decide_together(&self, calls: impl IntoIterator<Item = (Uuid, Call)>) -> Outgoing {
+        self.decide_on(calls, "", 0).await
+    }
+
+    async fn decide_on(
+        &self,
+        calls: impl IntoIterator<Item = (Uuid, Call)>,
+        approval_id: &str,
+        asked_at: u64,
+    ) -> Outgoing {
         let event = |(action, call): (Uuid, Call)| DecidedEvent {
             event_id: action.to_string(),
             thread_id: "t-1".to_owned(),
@@ -140,6 +165,7 @@ impl Kairo {
                     target_action_id: call.target.map(|target| target.to_string()).unwrap_or_default(),
                     target_after: 0,
                     approval_id: approval_id.to_owned(),
+                    asked_at,
                     ..Default::default()
                 })),
             })),
@@ -199,10 +225,10 @@ impl Kairo {
         .await
     }
 
-    /// What a supervisor would say.
-    pub async fn say(&self, row: &Route, body: impl Into<Body>) {
+    /// What a supervisor, a router or the agent would say; where it stands.
+    pub async fn say(&self, row: &Route, body: impl Into<Body>) -> u64 {
         let envelope = Envelope::entering(ids::entering(), Service::ProcessSupervisor, Origin::Tool, Timestamp::now());
-        self.bus.publish(&Outgoing::new(row, &self.agent, envelope, body)).await.unwrap();
+        self.bus.publish(&Outgoing::new(row, &self.agent, envelope, body)).await.unwrap().sequence
     }
 
     /// All records of the log so far.

@@ -140,7 +140,7 @@ async fn without_its_supervisor_the_log_says_how_a_process_is_doing() {
     // Nobody can be asked to stop it; that it has ended is told by the log.
     let cancel = kairo.call("process.cancel", named(), Some(action));
     let end = kairo.say(&PROCESS_EXITED, exited(action, "canceled"));
-    let (canceled, ()) = tokio::join!(cancel, end);
+    let (canceled, _) = tokio::join!(cancel, end);
     assert_eq!(said(&canceled)["outcome"], "canceled");
     let over = kairo.call("process.signal", signal(), Some(action)).await;
     assert!(failed(&over).0 == "failed" && failed(&over).1.contains("on request"), "{over:?}");

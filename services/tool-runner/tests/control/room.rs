@@ -34,7 +34,7 @@ async fn only_what_ran_is_lost_in_a_crash() {
     let (order, group) = (Uuid::now_v7(), Uuid::now_v7());
     let arguments = json!({ "action_id": Uuid::nil() });
     let call = Call { tool: "action.cancel", arguments, target: None };
-    kairo.decide_together([(order, call), (group, once())], "").await;
+    kairo.decide_together([(order, call), (group, once())]).await;
     assert_eq!(failed(&kairo.result(order).await.0).0, "not_found");
     waiting.push(group);
 
@@ -79,7 +79,7 @@ async fn a_call_beside_one_that_was_withdrawn_is_carried_out_by_a_runner_that_ha
     let young = ("KAIRO_BUS__ACK_WAIT_MS", "5000".to_owned());
     let mut kairo = Kairo::start(0, &[mcp, young]).await;
     let (withdrawn, new) = (Uuid::now_v7(), Uuid::now_v7());
-    let decision = kairo.decide_together([(withdrawn, once()), (new, once())], "").await;
+    let decision = kairo.decide_together([(withdrawn, once()), (new, once())]).await;
     kairo.withdraw(withdrawn, &decision).await;
     kairo.another().await;
     let (result, _) = kairo.result(new).await;

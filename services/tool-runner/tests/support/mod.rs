@@ -60,6 +60,7 @@ pub async fn start(servers: Vec<McpServerConfig>) -> Toolbox {
 
 pub fn context() -> CallContext {
     CallContext {
+        user: None,
         action_id: uuid::Uuid::now_v7().to_string(),
         now: Timestamp::now(),
         begun: Timestamp::now(),

@@ -1,97 +1,60 @@
 //! What the gateway says of the read models, and how people are shown it.
 
-use serde::{Deserialize, Serialize};
+use kairo_proto::{
+    v1::{GenerationRow, ListProjectionsResponse, ProjectionRow},
+    words::GenerationState,
+};
 
 use crate::{Error, chain::printable, table::table};
 
-#[derive(Debug, Deserialize)]
-pub struct Projections {
-    pub last_sequence: u64,
-    pub set_aside: u64,
-    pub projections: Vec<Projection>,
+/// The projection of this name.
+pub fn one<'p>(all: &'p ListProjectionsResponse, name: &str) -> Result<&'p ProjectionRow, Error> {
+    all.projections.iter().find(|projection| projection.name == name).ok_or_else(|| {
+        let names: Vec<&str> = all.projections.iter().map(|projection| projection.name.as_str()).collect();
+        Error::Advice(format!("there is no projection {name}; there is {}", names.join(", ")))
+    })
 }
 
-#[derive(Debug, Deserialize)]
-pub struct Projection {
-    pub name: String,
-    pub live: Option<i64>,
-    pub generations: Vec<Generation>,
-    #[serde(default)]
-    unknown_types: Vec<UnknownType>,
+/// The generation of this number.
+pub fn generation(all: &ListProjectionsResponse, number: i64) -> Option<&GenerationRow> {
+    let mut all = all.projections.iter().flat_map(|projection| &projection.generations);
+    all.find(|generation| generation.generation == number)
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Generation {
-    pub generation: i64,
-    pub version: i64,
-    pub state: String,
-    pub position: u64,
-    lag: u64,
-    /// Messages a second.
-    pub rate: f64,
-    partitions: u64,
-    pub target: u64,
-    pub reason: String,
+/// Those that were live before.
+pub fn kept(projection: &ProjectionRow) -> Vec<i64> {
+    let kept = projection.generations.iter().filter(|generation| generation.state_word() == GenerationState::Kept);
+    kept.map(|generation| generation.generation).collect()
 }
 
-#[derive(Debug, Deserialize)]
-struct UnknownType {
-    #[serde(rename = "type")]
-    name: String,
-    messages: u64,
+/// Whether nothing more happens to it unless somebody asks.
+pub fn is_settled(generation: &GenerationRow) -> bool {
+    use GenerationState::{Differing, Dropping, Failed, Kept, Live};
+    matches!(generation.state_word(), Live | Kept | Differing | Failed | Dropping)
 }
 
-impl Projections {
-    /// The one of this name.
-    pub fn one(&self, name: &str) -> Result<&Projection, Error> {
-        self.projections.iter().find(|projection| projection.name == name).ok_or_else(|| {
-            let names: Vec<&str> = self.projections.iter().map(|projection| projection.name.as_str()).collect();
-            Error::Advice(format!("there is no projection {name}; there is {}", names.join(", ")))
-        })
-    }
-
-    /// The generation of this number.
-    pub fn generation(&self, number: i64) -> Option<&Generation> {
-        let mut all = self.projections.iter().flat_map(|projection| &projection.generations);
-        all.find(|generation| generation.generation == number)
+/// What is done with it now, for people.
+pub fn doing(generation: &GenerationRow) -> &'static str {
+    match generation.state_word() {
+        GenerationState::Asked => "waiting for projector",
+        GenerationState::Filling => "reading the log",
+        GenerationState::Indexing => "building indexes",
+        GenerationState::Comparing => GenerationState::Comparing.known_word(),
+        GenerationState::Ready => "swapping",
+        GenerationState::Live | GenerationState::Kept | GenerationState::Differing => "",
+        GenerationState::Failed | GenerationState::Dropping | GenerationState::Unknown(_) => "",
     }
 }
 
-impl Projection {
-    /// Those that were live before.
-    pub fn kept(&self) -> Vec<i64> {
-        let kept = self.generations.iter().filter(|generation| generation.state == "kept");
-        kept.map(|generation| generation.generation).collect()
-    }
-}
-
-impl Generation {
-    /// Whether nothing more happens to it unless somebody asks.
-    pub fn is_settled(&self) -> bool {
-        matches!(self.state.as_str(), "live" | "kept" | "differing" | "failed" | "dropping")
-    }
-
-    /// What is done with it now, for people.
-    pub fn doing(&self) -> &'static str {
-        match self.state.as_str() {
-            "asked" => "waiting for projector",
-            "filling" => "reading the log",
-            "indexing" => "building indexes",
-            "comparing" => "comparing",
-            "ready" => "swapping",
-            _ => "",
-        }
-    }
-
-    /// Seconds until it has read the log up to its target, as fast as it reads now; none where nobody can tell.
-    pub fn remaining(&self) -> Option<u64> {
-        let left = self.target.saturating_sub(self.position) as f64;
-        (self.state == "filling" && self.rate >= 1.0).then(|| (left / self.rate).ceil() as u64)
-    }
+/// Seconds until it has read the log up to its target, as fast as it reads now; none where nobody can tell.
+pub fn remaining(generation: &GenerationRow) -> Option<u64> {
+    let left = generation.target.saturating_sub(generation.position) as f64;
+    let reads = generation.state_word() == GenerationState::Filling && generation.rate >= 1.0;
+    reads.then(|| (left / generation.rate).ceil() as u64)
 }
 
 /// Every generation in a line, and what else is to be known.
-pub fn table_of(projections: &Projections) -> Vec<String> {
+pub fn table_of(projections: &ListProjectionsResponse) -> Vec<String> {
     let rows = projections.projections.iter().flat_map(|projection| {
         projection.generations.iter().map(|generation| {
             [
@@ -114,7 +77,7 @@ pub fn table_of(projections: &Projections) -> Vec<String> {
     lines.push(String::new());
     lines.push(format!("the log ends at {}", projections.last_sequence));
     for unknown in projections.projections.iter().flat_map(|projection| &projection.unknown_types) {
-        lines.push(format!("{} messages of the unknown type {}", unknown.messages, printable(&unknown.name)));
+        lines.push(format!("{} messages of the unknown type {}", unknown.messages, printable(&unknown.r#type)));
     }
     if projections.set_aside > 0 {
         lines.push(format!("{} messages were set aside: see kairo dead-letters", projections.set_aside));
@@ -128,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn projections(state: &str, rate: f64) -> Projections {
+    fn projections(state: &str, rate: f64) -> ListProjectionsResponse {
         serde_json::from_value(json!({
             "last_sequence": 1_000,
             "set_aside": 2,
@@ -162,14 +125,15 @@ mod tests {
 
     #[test]
     fn what_remains_is_told_while_it_can_be_known() {
-        let of = |state, rate| projections(state, rate).generation(7).unwrap().remaining();
+        let of = |state, rate| remaining(generation(&projections(state, rate), 7).unwrap());
         assert_eq!((of("filling", 50.0), of("filling", 0.0), of("indexing", 50.0)), (Some(15), None, None));
     }
 
     #[test]
     fn who_asks_for_another_name_is_told_those_there_are() {
-        let error = projections("kept", 0.0).one("search").unwrap_err().to_string();
+        let projections = projections("kept", 0.0);
+        let error = one(&projections, "search").unwrap_err().to_string();
         assert!(error.contains("read-model"), "{error}");
-        assert_eq!(projections("kept", 0.0).one("read-model").unwrap().kept(), [7]);
+        assert_eq!(kept(one(&projections, "read-model").unwrap()), [7]);
     }
 }

@@ -3,12 +3,15 @@
 use std::{process::ExitCode, time::Duration};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use serde::Deserialize;
+use kairo_proto::{
+    v1::{GenerationRow, ListProjectionsResponse, RebuildProjectionResponse, RebuildRow},
+    words::GenerationState,
+};
 use serde_json::{Value, json};
 
 use super::{
     Session,
-    answers::{Generation, Projections},
+    answers::{doing, generation, is_settled, remaining},
 };
 use crate::{Error, chain::printable, client::ClientError, lapse, terminal};
 
@@ -17,33 +20,23 @@ const PACE: Duration = Duration::from_millis(250);
 /// How often in a row that may fail, as when the read model is away for a moment.
 const PATIENCE: u32 = 40;
 
-#[derive(Deserialize)]
-struct Begun {
-    rebuilding: Vec<Building>,
-}
-
-#[derive(Deserialize)]
-struct Building {
-    projection: String,
-    generation: i64,
-}
-
 /// A rebuild that is waited for.
 struct Watched {
-    building: Building,
+    building: RebuildRow,
     bar: ProgressBar,
     state: String,
-    settled: Option<Generation>,
+    settled: Option<GenerationRow>,
 }
 
 pub async fn run(name: &str, swap_anyway: bool, session: &Session) -> Result<ExitCode, Error> {
-    let begun: Begun = session.client.post(&format!("v1/projections/{name}/rebuild"), &json!({})).await?;
+    let begun: RebuildProjectionResponse =
+        session.client.post(&format!("v1/projections/{name}/rebuild"), &json!({})).await?;
     let screen = MultiProgress::new();
     let mut watched: Vec<Watched> = begun.rebuilding.into_iter().map(|it| Watched::of(it, &screen)).collect();
     let mut failures = 0;
     while watched.iter().any(|it| it.settled.is_none()) {
         tokio::time::sleep(PACE).await;
-        match session.client.get::<Projections>("v1/projections", &[]).await {
+        match session.client.get::<ListProjectionsResponse>("v1/projections", &[]).await {
             Err(error) if may_pass(&error) && failures < PATIENCE => failures += 1,
             answer => {
                 let all = answer?;
@@ -55,13 +48,13 @@ pub async fn run(name: &str, swap_anyway: bool, session: &Session) -> Result<Exi
         }
     }
     screen.clear()?;
-    let settled: Vec<&Generation> = watched.iter().filter_map(|it| it.settled.as_ref()).collect();
+    let settled: Vec<&GenerationRow> = watched.iter().filter_map(|it| it.settled.as_ref()).collect();
     if session.json {
         terminal::json(&json!({ "generations": settled }))?;
     } else {
         watched.iter().try_for_each(Watched::tell)?;
     }
-    let all_well = settled.iter().all(|generation| generation.state == "live");
+    let all_well = settled.iter().all(|generation| generation.state_word() == GenerationState::Live);
     Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -71,7 +64,7 @@ fn may_pass(error: &ClientError) -> bool {
 }
 
 impl Watched {
-    fn of(building: Building, screen: &MultiProgress) -> Self {
+    fn of(building: RebuildRow, screen: &MultiProgress) -> Self {
         let bar = screen.add(ProgressBar::no_length());
         if let Ok(style) = ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len}  {msg}") {
             bar.set_style(style);
@@ -81,18 +74,18 @@ impl Watched {
     }
 
     /// Takes in how far it is by now.
-    async fn look(&mut self, all: &Projections, swap_anyway: bool, session: &Session) -> Result<(), Error> {
-        let Building { projection, generation } = &self.building;
-        let Some(found) = all.generation(*generation) else {
-            return Err(Error::Advice(format!("{projection}: somebody removed generation {generation}")));
+    async fn look(&mut self, all: &ListProjectionsResponse, swap_anyway: bool, session: &Session) -> Result<(), Error> {
+        let RebuildRow { projection, generation: number } = &self.building;
+        let Some(found) = generation(all, *number) else {
+            return Err(Error::Advice(format!("{projection}: somebody removed generation {number}")));
         };
         self.show(found);
-        if found.state == "differing" && swap_anyway {
+        if found.state_word() == GenerationState::Differing && swap_anyway {
             if self.state != found.state {
                 let path = format!("v1/projections/{projection}/swap");
                 session.client.post::<Value>(&path, &json!({})).await?;
             }
-        } else if found.is_settled() {
+        } else if is_settled(found) {
             self.bar.finish_and_clear();
             self.settled = Some(found.clone());
         }
@@ -100,31 +93,32 @@ impl Watched {
         Ok(())
     }
 
-    fn show(&self, found: &Generation) {
+    fn show(&self, found: &GenerationRow) {
         self.bar.set_length(found.target.max(found.position));
         self.bar.set_position(found.position);
-        let remaining = found.remaining().map(|seconds| format!(", {} left", lapse::short(seconds)));
-        let pace = if found.state == "filling" { format!(", {:.0}/s", found.rate) } else { String::new() };
-        self.bar.set_message(format!("{}{pace}{}", found.doing(), remaining.unwrap_or_default()));
+        let remaining = remaining(found).map(|seconds| format!(", {} left", lapse::short(seconds)));
+        let reads = found.state_word() == GenerationState::Filling;
+        let pace = if reads { format!(", {:.0}/s", found.rate) } else { String::new() };
+        self.bar.set_message(format!("{}{pace}{}", doing(found), remaining.unwrap_or_default()));
     }
 
     /// What became of it, and what there is to do.
     fn tell(&self) -> Result<(), Error> {
-        let Building { projection, generation } = &self.building;
+        let RebuildRow { projection, generation } = &self.building;
         let Some(settled) = &self.settled else { return Ok(()) };
         let reason = printable(&settled.reason);
-        let lines = match settled.state.as_str() {
-            "live" => vec![
+        let lines = match settled.state_word() {
+            GenerationState::Live => vec![
                 format!("{projection}: generation {generation} was built from the log and answers queries"),
                 format!("the one before is kept until kairo projections drop {projection}"),
             ],
-            "differing" => vec![
+            GenerationState::Differing => vec![
                 format!("{projection}: generation {generation} differs from the live one: {reason}"),
                 format!("  kairo projections verify {projection}   shows digests of both"),
                 format!("  kairo projections swap {projection}     lets it answer all the same"),
                 format!("  kairo projections drop {projection} {generation}   removes it"),
             ],
-            "failed" => vec![
+            GenerationState::Failed => vec![
                 format!("{projection}: generation {generation} could not be built: {reason}"),
                 format!("  kairo projections rebuild {projection}   tries again"),
             ],

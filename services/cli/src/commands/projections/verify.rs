@@ -2,44 +2,17 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use serde::{Deserialize, Serialize};
+use kairo_proto::v1::{DigestProjectionResponse, DigestRow, ListProjectionsResponse, PartDigestRow};
 use serde_json::Value;
 
-use super::{Session, answers::Projections};
+use super::Session;
 use crate::{Error, table::table, terminal};
-
-/// What is in the generations of a read model, in short.
-#[derive(Debug, Serialize, Deserialize)]
-struct Digests {
-    projection: String,
-    equal: bool,
-    generations: Vec<Digested>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Digested {
-    generation: i64,
-    version: i64,
-    state: String,
-    position: u64,
-    /// One where all partitions are at it, else one for each.
-    positions: Vec<u64>,
-    parts: Vec<Part>,
-}
-
-/// A table, or an index.
-#[derive(Debug, Serialize, Deserialize)]
-struct Part {
-    name: String,
-    rows: u64,
-    digest: String,
-}
 
 pub async fn run(name: Option<&str>, session: &Session) -> Result<ExitCode, Error> {
     let names = match name {
         Some(name) => vec![name.to_owned()],
         None => {
-            let all: Projections = session.client.get("v1/projections", &[]).await?;
+            let all: ListProjectionsResponse = session.client.get("v1/projections", &[]).await?;
             all.projections.into_iter().map(|projection| projection.name).collect()
         }
     };
@@ -49,7 +22,7 @@ pub async fn run(name: Option<&str>, session: &Session) -> Result<ExitCode, Erro
         if session.json {
             terminal::json(&answer)?;
         }
-        let digests: Digests = session.read(answer)?;
+        let digests: DigestProjectionResponse = session.read(answer)?;
         all_equal &= digests.equal;
         if !session.json {
             lines(&digests).into_iter().try_for_each(terminal::line)?;
@@ -59,8 +32,8 @@ pub async fn run(name: Option<&str>, session: &Session) -> Result<ExitCode, Erro
 }
 
 /// Every part of every generation, those of one name together, and what follows from them.
-fn lines(digests: &Digests) -> Vec<String> {
-    let mut parts: BTreeMap<&str, Vec<(&Digested, &Part)>> = BTreeMap::new();
+fn lines(digests: &DigestProjectionResponse) -> Vec<String> {
+    let mut parts: BTreeMap<&str, Vec<(&DigestRow, &PartDigestRow)>> = BTreeMap::new();
     for generation in &digests.generations {
         for part in &generation.parts {
             parts.entry(&part.name).or_default().push((generation, part));
@@ -78,7 +51,7 @@ fn lines(digests: &Digests) -> Vec<String> {
             .filter(|(_, told)| differ(told))
             .map(|(name, _)| format!("{}/{name} DIFFERS between generations at the same position", digests.projection)),
     );
-    let alone = |one: &Digested| {
+    let alone = |one: &DigestRow| {
         !digests.generations.iter().any(|other| {
             other.generation != one.generation && (&other.positions, other.version) == (&one.positions, one.version)
         })
@@ -91,7 +64,7 @@ fn lines(digests: &Digests) -> Vec<String> {
 }
 
 /// Whether two generations of one version that are at the same position say different things of a part.
-fn differ(told: &[(&Digested, &Part)]) -> bool {
+fn differ(told: &[(&DigestRow, &PartDigestRow)]) -> bool {
     told.iter().any(|(one, part)| {
         told.iter().any(|(other, of)| {
             (&one.positions, one.version) == (&other.positions, other.version)

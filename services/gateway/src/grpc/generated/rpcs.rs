@@ -1,6 +1,21 @@
 // @generated from the services of the protos.
 
-rpcs! { Commands:
+rpcs! { generated::administration_server::Administration:
+    make_ticket(MakeTicketRequest) -> MakeTicketResponse = POST MAKE_TICKET,
+    list_keys(ListKeysRequest) -> ListKeysResponse = GET LIST_KEYS,
+    make_key(MakeKeyRequest) -> MakeKeyResponse = POST MAKE_KEY,
+    revoke_key(RevokeKeyRequest) -> RevokeKeyResponse = DELETE REVOKE_KEY,
+    list_projections(ListProjectionsRequest) -> ListProjectionsResponse = GET LIST_PROJECTIONS,
+    rebuild_projection(RebuildProjectionRequest) -> RebuildProjectionResponse = POST REBUILD_PROJECTION,
+    swap_projection(SwapProjectionRequest) -> SwapProjectionResponse = POST SWAP_PROJECTION,
+    digest_projection(DigestProjectionRequest) -> DigestProjectionResponse = GET DIGEST_PROJECTION,
+    drop_generation(DropGenerationRequest) -> DropGenerationResponse = DELETE DROP_GENERATION,
+    promote_fleet(PromoteFleetRequest) -> PromoteFleetResponse = POST PROMOTE_FLEET,
+    list_dead_letters(ListDeadLettersRequest) -> ListDeadLettersResponse = GET LIST_DEAD_LETTERS,
+    get_agent_log(GetAgentLogRequest) -> GetAgentLogResponse = GET GET_AGENT_LOG,
+}
+
+rpcs! { generated::commands_server::Commands:
     send_message(SendMessageRequest) -> SendMessageResponse = POST SEND_MESSAGE,
     choose(ChooseRequest) -> ChooseResponse = POST CHOOSE,
     approve(ApproveRequest) -> ApproveResponse = POST APPROVE,
@@ -8,7 +23,7 @@ rpcs! { Commands:
     define_agent(DefineAgentRequest) -> DefineAgentResponse = POST DEFINE_AGENT,
 }
 
-rpcs! { Queries:
+rpcs! { generated::queries_server::Queries:
     list_agents(ListAgentsRequest) -> ListAgentsResponse = GET LIST_AGENTS,
     get_agent(GetAgentRequest) -> GetAgentResponse = GET GET_AGENT,
     list_threads(ListThreadsRequest) -> ListThreadsResponse = GET LIST_THREADS,
@@ -31,4 +46,11 @@ rpcs! { Queries:
     list_events(ListEventsRequest) -> ListEventsResponse = GET LIST_EVENTS,
     get_usage(GetUsageRequest) -> GetUsageResponse = GET GET_USAGE,
     get_status(GetStatusRequest) -> GetStatusResponse = GET GET_STATUS,
+}
+
+services! {
+    generated::events_server::EventsServer<Endpoints>,
+    generated::administration_server::AdministrationServer<Endpoints>,
+    generated::commands_server::CommandsServer<Endpoints>,
+    generated::queries_server::QueriesServer<Endpoints>,
 }

@@ -7,7 +7,7 @@ use kairo_core::{event_json::EventJson, subjects::TABLE};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::document;
+use super::{MESSAGES, document, openapi};
 use crate::{
     config::GatewayConfig,
     http::{
@@ -17,7 +17,7 @@ use crate::{
 };
 
 fn parsed() -> Value {
-    serde_saphyr::from_str(&document()).unwrap()
+    serde_saphyr::from_str(&document(&GatewayConfig::default())).unwrap()
 }
 
 /// The frames that the operation names, with their descriptions.
@@ -84,7 +84,7 @@ fn every_example_of_a_clients_frame_is_taken() {
     }
 }
 
-/// What a client may send of this kind, as the document has it.
+/// A frame of this kind, as the document has it.
 fn validator(kind: &str) -> Validator {
     let schema = json!({
         "$ref": format!("#/components/messages/{kind}/payload"),
@@ -155,12 +155,38 @@ fn every_frame_for_a_client_is_described_with_the_fields_that_are_written() {
 }
 
 #[test]
+fn what_a_client_says_is_described_as_in_the_other_document() {
+    let config = GatewayConfig { max_text_bytes: 4_001, max_parts: 41, ..GatewayConfig::default() };
+    let frames: Value = serde_saphyr::from_str(&document(&config)).unwrap();
+    let endpoints: Value = serde_json::from_str(&openapi::as_json(&openapi::document(&config))).unwrap();
+    for (frame, message) in [
+        ("message", "SendMessageRequest"),
+        ("choice", "ChooseRequest"),
+        ("approval", "ApproveRequest"),
+        ("command", "OrderRequest"),
+    ] {
+        let mut described = frames["components"]["messages"][frame]["payload"].clone();
+        let fields = described["properties"].as_object_mut().unwrap();
+        assert_eq!(fields.remove("type"), Some(json!({ "const": frame })));
+        assert!(fields.remove("ref").is_some());
+        described["required"].as_array_mut().unwrap().retain(|field| field != "type");
+        assert_eq!(described, endpoints["components"]["schemas"][message], "{frame}");
+    }
+    for message in MESSAGES {
+        let schemas = [&frames, &endpoints].map(|document| &document["components"]["schemas"][message]);
+        assert!(schemas[0].is_object() && schemas[0] == schemas[1], "{message}");
+    }
+    assert_eq!(frames["components"]["messages"]["message"]["payload"]["properties"]["text"]["maxLength"], 4_001);
+}
+
+#[test]
 fn the_example_of_an_event_is_one() {
     let described = frames_of(&parsed(), "toClient");
     let example = &described["event"]["examples"][0]["payload"];
     let event: EventJson = serde_json::from_value(example["event"].clone()).unwrap();
     let shown = Sent::shown("cook", crate::watch::Shown::Event(&event)).to_json();
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), *example);
+    assert!(validator("event").is_valid(example));
 }
 
 #[test]

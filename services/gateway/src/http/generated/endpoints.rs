@@ -1,11 +1,23 @@
 // @generated from the services of the protos.
 
+pub const STREAM: &str = "/v1/events/stream";
+pub const MAKE_TICKET: &str = "/v1/tickets";
+pub const LIST_KEYS: &str = "/v1/keys";
+pub const MAKE_KEY: &str = "/v1/keys";
+pub const REVOKE_KEY: &str = "/v1/keys/{key_id}";
+pub const LIST_PROJECTIONS: &str = "/v1/projections";
+pub const REBUILD_PROJECTION: &str = "/v1/projections/{projection}/rebuild";
+pub const SWAP_PROJECTION: &str = "/v1/projections/{projection}/swap";
+pub const DIGEST_PROJECTION: &str = "/v1/projections/{projection}/digests";
+pub const DROP_GENERATION: &str = "/v1/projections/{projection}/generations/{generation}";
+pub const PROMOTE_FLEET: &str = "/v1/fleet/promote";
+pub const LIST_DEAD_LETTERS: &str = "/v1/dead-letters";
+pub const GET_AGENT_LOG: &str = "/v1/agents/{agent}/log";
 pub const SEND_MESSAGE: &str = "/v1/messages";
 pub const CHOOSE: &str = "/v1/choices";
 pub const APPROVE: &str = "/v1/approvals";
 pub const ORDER: &str = "/v1/commands";
 pub const DEFINE_AGENT: &str = "/v1/agents";
-pub const STREAM: &str = "/v1/events/stream";
 pub const LIST_AGENTS: &str = "/v1/agents";
 pub const GET_AGENT: &str = "/v1/agents/{agent}";
 pub const LIST_THREADS: &str = "/v1/threads";
@@ -31,12 +43,24 @@ pub const GET_STATUS: &str = "/v1/status";
 
 /// Who may use them.
 pub const ACCESS: &[Access] = &[
+    row("GET", STREAM, READ, Named, Asked),
+    row("POST", MAKE_TICKET, KEY, Free, Free),
+    row("GET", LIST_KEYS, ADMIN, Closed, Closed),
+    row("POST", MAKE_KEY, ADMIN, Closed, Closed),
+    row("DELETE", REVOKE_KEY, ADMIN, Closed, Closed),
+    row("GET", LIST_PROJECTIONS, READ, Free, Free),
+    row("POST", REBUILD_PROJECTION, ADMIN, Closed, Closed),
+    row("POST", SWAP_PROJECTION, ADMIN, Closed, Closed),
+    row("GET", DIGEST_PROJECTION, ADMIN, Closed, Closed),
+    row("DELETE", DROP_GENERATION, ADMIN, Closed, Closed),
+    row("POST", PROMOTE_FLEET, ADMIN, Closed, Closed),
+    row("GET", LIST_DEAD_LETTERS, ADMIN, Closed, Closed),
+    row("GET", GET_AGENT_LOG, ADMIN, Closed, Closed),
     row("POST", SEND_MESSAGE, WRITE, Asked, Asked),
     row("POST", CHOOSE, WRITE, Asked, Asked),
     row("POST", APPROVE, WRITE, Asked, Asked),
     row("POST", ORDER, WRITE, Asked, Asked),
     row("POST", DEFINE_AGENT, ADMIN, Asked, Closed),
-    row("GET", STREAM, READ, Named, Asked),
     row("GET", LIST_AGENTS, READ, Asked, Free),
     row("GET", GET_AGENT, READ, Named, Free),
     row("GET", LIST_THREADS, READ, Named, Named),
@@ -63,12 +87,24 @@ pub const ACCESS: &[Access] = &[
 
 /// What answers at each, by rpc.
 pub struct Handlers {
+    pub stream: MethodRouter<Gateway>,
+    pub make_ticket: MethodRouter<Gateway>,
+    pub list_keys: MethodRouter<Gateway>,
+    pub make_key: MethodRouter<Gateway>,
+    pub revoke_key: MethodRouter<Gateway>,
+    pub list_projections: MethodRouter<Gateway>,
+    pub rebuild_projection: MethodRouter<Gateway>,
+    pub swap_projection: MethodRouter<Gateway>,
+    pub digest_projection: MethodRouter<Gateway>,
+    pub drop_generation: MethodRouter<Gateway>,
+    pub promote_fleet: MethodRouter<Gateway>,
+    pub list_dead_letters: MethodRouter<Gateway>,
+    pub get_agent_log: MethodRouter<Gateway>,
     pub send_message: MethodRouter<Gateway>,
     pub choose: MethodRouter<Gateway>,
     pub approve: MethodRouter<Gateway>,
     pub order: MethodRouter<Gateway>,
     pub define_agent: MethodRouter<Gateway>,
-    pub stream: MethodRouter<Gateway>,
     pub list_agents: MethodRouter<Gateway>,
     pub get_agent: MethodRouter<Gateway>,
     pub list_threads: MethodRouter<Gateway>,
@@ -96,12 +132,24 @@ pub struct Handlers {
 impl Handlers {
     pub fn router(self) -> Router<Gateway> {
         Router::new()
+            .route(STREAM, self.stream)
+            .route(MAKE_TICKET, self.make_ticket)
+            .route(LIST_KEYS, self.list_keys)
+            .route(MAKE_KEY, self.make_key)
+            .route(REVOKE_KEY, self.revoke_key)
+            .route(LIST_PROJECTIONS, self.list_projections)
+            .route(REBUILD_PROJECTION, self.rebuild_projection)
+            .route(SWAP_PROJECTION, self.swap_projection)
+            .route(DIGEST_PROJECTION, self.digest_projection)
+            .route(DROP_GENERATION, self.drop_generation)
+            .route(PROMOTE_FLEET, self.promote_fleet)
+            .route(LIST_DEAD_LETTERS, self.list_dead_letters)
+            .route(GET_AGENT_LOG, self.get_agent_log)
             .route(SEND_MESSAGE, self.send_message)
             .route(CHOOSE, self.choose)
             .route(APPROVE, self.approve)
             .route(ORDER, self.order)
             .route(DEFINE_AGENT, self.define_agent)
-            .route(STREAM, self.stream)
             .route(LIST_AGENTS, self.list_agents)
             .route(GET_AGENT, self.get_agent)
             .route(LIST_THREADS, self.list_threads)

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::{Gateway, objects};
 use crate::{
+    auth::Caller,
     config::GatewayConfig,
     fields::{Fields, text},
     problem::{FieldError, Problem},
@@ -75,15 +76,16 @@ fn one(value: &Value, limits: &GatewayConfig) -> Result<Given, Problem> {
 }
 
 /// The parts as events name them: what was brought along is stored first, what was named must be there.
-pub async fn stored(gateway: &Gateway, given: Vec<Given>) -> Result<Vec<Part>, Problem> {
+pub async fn stored(gateway: &Gateway, caller: &Caller, user: &str, given: Vec<Given>) -> Result<Vec<Part>, Problem> {
     let mut parts = Vec::with_capacity(given.len());
     for (at, Given { name, content }) in given.into_iter().enumerate() {
         let part = match content {
             Content::Inline { media_type, bytes } => {
-                objects::store(gateway, media_type, &bytes, &format!("parts[{at}].data")).await?.0
+                let field = format!("parts[{at}].data");
+                objects::store(gateway, caller, Some(user), media_type, &bytes, &field).await?.0
             }
             Content::Stored(digest) => {
-                let found = gateway.objects.info(&digest).await?;
+                let found = gateway.keep_object(&digest).await?;
                 let known = found.filter(|part| media::known(&part.media_type).is_some());
                 known.ok_or_else(|| Problem::invalid(vec![unknown(at, digest)]))?
             }

@@ -67,7 +67,7 @@ pub async fn post(
     // Before it is said whether there is such an agent.
     caller.act_on_agent(Some(&chat.model))?;
     let (name, agent) = models::find(&gateway, &chat.model).await?;
-    let permit = gateway.stream_permit()?;
+    let permit = gateway.stream_permit(&caller)?;
 
     let message = Addressed::of(&gateway, &headers, &chat, user, name.clone()).await?;
     let thread = message.thread.clone();

@@ -2,6 +2,7 @@
 
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
+use kairo_proto::words::OfferAction;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -147,7 +148,7 @@ fn suggested(event: &EventJson) -> Question {
         reason => format!(" ({reason})"),
     };
     let what = match text("summary") {
-        _ if text("action") == "suggest_new" => {
+        _ if text("action") == OfferAction::SuggestNew.as_str() => {
             format!("This seems to be a new subject{reason}. Begin a new thread for it?")
         }
         summary => format!("This seems to belong to another thread, {summary}{reason}. Go on there?"),

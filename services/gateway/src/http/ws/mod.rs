@@ -64,7 +64,7 @@ pub async fn get(
 ) -> Result<Response, Problem> {
     let upgrade = upgrade
         .map_err(|rejection| Problem::malformed(format!("connect with a WebSocket: {}", rejection.body_text())))?;
-    let permit = gateway.stream_permit()?;
+    let permit = gateway.stream_permit(&caller)?;
     let largest = gateway.config.max_body_bytes * READ_FACTOR;
     let traceparent = traceparent(&headers);
     let upgrade = upgrade.protocols([PROTOCOL]).max_message_size(largest).max_frame_size(largest);

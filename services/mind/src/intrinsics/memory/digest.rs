@@ -3,6 +3,7 @@
 use jiff::{Span, civil::Date};
 use kairo_events::ids;
 use kairo_proto::v1::{MemoryAppended, decided_event::Event};
+use kairo_proto::words::MemoryKind;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -47,7 +48,13 @@ pub(super) fn digest() -> Intrinsic {
         "additionalProperties": false,
     });
     let (name, schema) = ("memory.digest".to_owned(), schema.to_string());
-    let tool = Tool { name, description: description.to_owned(), schema, needs_approval: false };
+    let tool = Tool {
+        name,
+        description: description.to_owned(),
+        schema,
+        needs_approval: false,
+        needs_approval_with: Vec::new(),
+    };
     Intrinsic { tool, begin, finish }
 }
 
@@ -68,7 +75,8 @@ impl<'c> Journal<'c> {
         };
         let from = to.checked_sub(Span::new().days(days)).map_err(|error| format!("day: {error}"))?;
         let within = |entry: &&Recent| {
-            entry.kind == "journal" && entry.day.parse::<Date>().is_ok_and(|day| (from..=to).contains(&day))
+            entry.kind == MemoryKind::Journal.as_str()
+                && entry.day.parse::<Date>().is_ok_and(|day| (from..=to).contains(&day))
         };
         let entries = context.state.memories.recent.iter().filter(within).filter(|entry| his(context, entry)).collect();
         Ok(Self { from, to, entries })
@@ -142,7 +150,7 @@ fn finish(context: &Context<'_>, params: &Map<String, Value>, answer: &str) -> R
 fn memory(context: &Context<'_>, journal: &Journal<'_>, at: usize, item: &Value) -> Result<MemoryAppended, String> {
     let item = item.as_object().ok_or("expected an object")?;
     let kind = text(item, "kind").map(str::to_lowercase).unwrap_or_default();
-    let kinds = KINDS.iter().copied().filter(|kind| *kind != "journal");
+    let kinds = KINDS.iter().copied().filter(|kind| *kind != MemoryKind::Journal.as_str());
     let kind = kinds.clone().find(|known| *known == kind).ok_or_else(|| {
         let kinds: Vec<_> = kinds.collect();
         format!("kind: expected one of {}", kinds.join(", "))

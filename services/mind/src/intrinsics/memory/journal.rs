@@ -60,7 +60,13 @@ pub(super) fn append() -> Intrinsic {
         "additionalProperties": false,
     });
     let (name, schema) = ("memory.append".to_owned(), schema.to_string());
-    let tool = Tool { name, description: description.to_owned(), schema, needs_approval: false };
+    let tool = Tool {
+        name,
+        description: description.to_owned(),
+        schema,
+        needs_approval: false,
+        needs_approval_with: Vec::new(),
+    };
     Intrinsic { tool, begin, finish }
 }
 

@@ -41,6 +41,7 @@ fn turn(user: &str) -> Turn {
 
 fn with<T>(state: &AgentState, turn: &Turn, key: Option<&sealing::Key>, go: impl FnOnce(&Context<'_>) -> T) -> T {
     go(&Context {
+        agent: "default",
         state,
         turn_id: turn.correlation,
         turn,

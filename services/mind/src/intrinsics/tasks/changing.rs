@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::{Begun, Context, is_his, shown, zone_of};
 use crate::{
     intrinsics::Done,
+    state::Cause,
     tasks::{LINEAGE, Status, Task, What},
 };
 
@@ -92,12 +93,41 @@ pub fn run(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, 
     Ok(Done { events: vec![Event::TaskFired(fired)], result }.into())
 }
 
+pub fn share(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    shared(context, params, true)
+}
+
+pub fn unshare(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    shared(context, params, false)
+}
+
+/// A shared hook sees what concerns other users, so no model decides on it.
+fn shared(context: &Context<'_>, params: &Map<String, Value>, shared: bool) -> Result<Begun, String> {
+    if !matches!(context.turn.cause, Cause::Order(_)) {
+        return Err("only an administrator shares hooks".to_owned());
+    }
+    let task = of_user(context, params)?;
+    if !matches!(task.what, What::Hook { .. }) {
+        return Err(format!("{:?} is no hook: it runs for nobody but its user", task.title));
+    }
+    if task.status.is_over() {
+        return Err(refused(task, task.status, "shared"));
+    }
+    let mut done = changed(task, task.status, None);
+    for event in &mut done.events {
+        if let Event::TaskChanged(changed) = event {
+            changed.shared = Some(shared);
+        }
+    }
+    Ok(done.into())
+}
+
 fn changed(task: &Task, status: Status, next: Option<(String, u64)>) -> Done {
     let (next_at, occurrence) = next.unwrap_or_default();
     let task_id = task.id.to_string();
     let reason = "on request".to_owned();
     let result = json!({ "task_id": task_id, "title": task.title, "status": status.word().as_str() });
-    let event = TaskChanged { task_id, status: status.word().text(), reason, next_at, occurrence };
+    let event = TaskChanged { task_id, status: status.word().text(), reason, next_at, occurrence, shared: None };
     Done { events: vec![Event::TaskChanged(event)], result }
 }
 

@@ -51,6 +51,7 @@ impl Agent {
         let known =
             |name: &str| ["user.notify", "email.search", "email.send", "memory.append", "task.cancel"].contains(&name);
         let context = Context {
+            agent: "default",
             state: &self.state,
             turn_id: Uuid::nil(),
             turn: &turn,

@@ -278,6 +278,13 @@ fn rules_of_words_and_what_is_none() {
     }
 }
 
+#[test]
+fn fuzz_calendars() {
+    kairo_fuzz::Corpus::named("calendars").one_in(20).fuzz_text(|text| {
+        expand(&read(text, "file", &berlin()), &march());
+    });
+}
+
 proptest! {
     #[test]
     fn no_text_brings_it_down(

@@ -163,6 +163,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn fuzz_mail() {
+        kairo_fuzz::Corpus::named("mail").fuzz(|bytes| {
+            if let Some(mail) = Mail::whole(bytes) {
+                assert!(mail.subject.chars().count() <= MAX_HEADER_CHARS && mail.from.len() <= MAX_PEOPLE);
+                assert!(mail.attachments.len() <= MAX_ATTACHMENTS && mail.references.len() <= MAX_REFERENCES);
+            }
+            Mail::head(bytes);
+        });
+    }
+
+    #[test]
     fn headers_and_texts_of_several_charsets() {
         let multipart = "From: =?ISO-8859-1?Q?J=FCrgen_M=FCller?= <j@example.de>\r\n\
             To: =?UTF-8?B?5bCP5piO?= <ming@example.cn>, \"Lee, Sarah\" <s@example.org>\r\n\

@@ -82,6 +82,7 @@ impl EmailSend {
             timeout,
             executor: Executor::ToolRunner,
             needs_approval: true,
+            needs_approval_with: Vec::new(),
         };
         Ok(Self { spec, workspace, config: Arc::new(config.clone()), smtp })
     }

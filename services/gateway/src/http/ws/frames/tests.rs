@@ -17,6 +17,16 @@ fn about(id: &str, reference: &str) -> About {
     About { id: text(id), reference: text(reference) }
 }
 
+#[test]
+fn fuzz_websocket_frames() {
+    let limits = GatewayConfig::default();
+    kairo_fuzz::Corpus::named("frames").fuzz(|frame| {
+        if let (_, Err(problem)) = read(frame, &limits) {
+            assert!(problem.status.is_client_error(), "{problem:?}");
+        }
+    });
+}
+
 /// One of each frame that the gateway sends; a new kind does not compile until it is here.
 pub fn samples() -> Vec<Value> {
     let limits = GatewayConfig::default();

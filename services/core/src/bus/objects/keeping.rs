@@ -1,0 +1,226 @@
+//! What the object store keeps, since when and for whom, and how something of it is removed.
+//!
+//! An object is a message that describes it, and its pieces. Whatever is decided about an object is decided under the guard
+//! of that message's sequence, so of two who decide at the same time one does: an object that was stored again, or that is
+//! about to be named ([`Objects::touch`]), since somebody saw that it is old, is not removed.
+
+use std::{collections::HashSet, time::Duration};
+
+use async_nats::jetstream::{
+    consumer::{DeliverPolicy, pull::OrderedConfig},
+    context::PublishErrorKind,
+    message::PublishMessage,
+    object_store::ObjectInfo,
+    stream::{LastRawMessageErrorKind, Stream as NatsStream},
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE};
+use bytes::Bytes;
+use futures::{Stream, StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use tokio::time::timeout;
+
+use super::{Objects, READ_PATIENCE, unavailable};
+use crate::{bus::BusError, record::server_time, subjects::OBJECTS_BUCKET};
+
+/// Under which it is kept beside the bytes who stored them first: the key, and the user.
+const KEY: &str = "kairo-key";
+const USER: &str = "kairo-user";
+
+/// For whom bytes are stored: they count for both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredFor {
+    pub key: Option<String>,
+    pub user: Option<String>,
+}
+
+impl StoredFor {
+    pub(super) fn metadata(&self) -> impl Iterator<Item = (String, String)> {
+        let pairs = [(KEY, self.key.clone()), (USER, self.user.clone())];
+        pairs.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    }
+
+    fn of(info: &ObjectInfo) -> Self {
+        let said = |name| info.metadata.get(name).cloned();
+        Self { key: said(KEY), user: said(USER) }
+    }
+}
+
+/// An object, or what is left of one that was removed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    pub digest: String,
+    /// In bytes.
+    pub size: u64,
+    pub stored_for: StoredFor,
+    /// When it was stored, or touched last, by the server's clock.
+    pub at: Timestamp,
+    pub is_removed: bool,
+    /// Of the message that describes it.
+    pub sequence: u64,
+    /// Under which its pieces are kept.
+    pieces: String,
+}
+
+impl Kept {
+    fn of(info: ObjectInfo, sequence: u64, at: Timestamp) -> Self {
+        Self {
+            stored_for: StoredFor::of(&info),
+            digest: info.name,
+            size: info.size as u64,
+            at,
+            is_removed: info.deleted,
+            sequence,
+            pieces: info.nuid,
+        }
+    }
+}
+
+impl Objects {
+    /// Makes an object that is older than this as young as one that was just stored, so that nobody removes it before it
+    /// is named. False when there is none of this digest.
+    pub async fn touch(&self, digest: &str, young: Duration) -> Result<bool, BusError> {
+        while let Some((info, kept)) = self.described(digest).await?.filter(|(_, kept)| !kept.is_removed) {
+            // Where somebody else was quicker, to touch it or to remove it, it is looked at again.
+            if kept.at + young > self.bus.now() || self.describe(&kept, &info).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes an object, unless it was stored again or touched since this was said of it: then it is false. What is left
+    /// says to those who follow that it was removed, until it is forgotten.
+    pub async fn remove(&self, kept: &Kept) -> Result<bool, BusError> {
+        let Some((info, _)) = self.described(&kept.digest).await? else { return Ok(false) };
+        let removed = ObjectInfo { deleted: true, size: 0, chunks: 0, digest: None, ..info };
+        let is_removed = self.describe(kept, &removed).await?;
+        if is_removed {
+            self.drop_pieces(&kept.pieces).await?;
+        }
+        Ok(is_removed)
+    }
+
+    /// Forgets that there was an object that was removed, unless it was stored again.
+    pub async fn forget(&self, kept: &Kept) -> Result<(), BusError> {
+        // Whoever removed it may have been killed before its pieces were gone.
+        self.drop_pieces(&kept.pieces).await?;
+        let subject = description_of(&kept.digest);
+        let forgotten = self.stream().await?.purge().filter(subject).sequence(kept.sequence + 1).await;
+        forgotten.map(drop).map_err(|error| unavailable("forgetting an object", error))
+    }
+
+    /// Removes pieces of no object that were stored before this time, such as of what a gateway was storing when it was
+    /// killed; of so many objects at most. Of how many it were.
+    pub async fn remove_strays(&self, before: Timestamp, most: usize) -> Result<usize, BusError> {
+        const LOOKING: &str = "looking for pieces of no object";
+        let stream = self.stream().await?;
+        let found = stream.info_builder().subjects(pieces_at("*")).fetch().await;
+        let found = found.map_err(|error| unavailable(LOOKING, error))?;
+        let found: Vec<(String, usize)> = found.try_collect().await.map_err(|error| unavailable(LOOKING, error))?;
+        // Asked for after the pieces, so that whatever was whole by then is known.
+        let known: HashSet<String> = self.all().await?.into_iter().map(|kept| pieces_at(&kept.pieces)).collect();
+        let mut removed = 0;
+        for (subject, _) in found.into_iter().filter(|(subject, _)| !known.contains(subject)) {
+            if removed == most {
+                break;
+            }
+            let last = stream.get_last_raw_message_by_subject(&subject).await;
+            if last.is_ok_and(|last| server_time(last.time.unix_timestamp_nanos()) < before) {
+                self.purge(&stream, &subject).await?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// What is kept, and from then on what changes; how many come before that.
+    pub async fn follow(&self) -> Result<(u64, impl Stream<Item = Result<Kept, BusError>> + use<>), BusError> {
+        const FOLLOWING: &str = "following the object store";
+        let config = OrderedConfig {
+            deliver_policy: DeliverPolicy::LastPerSubject,
+            filter_subject: format!("$O.{OBJECTS_BUCKET}.M.>"),
+            ..Default::default()
+        };
+        let consumer = self.stream().await?.create_consumer(config).await;
+        let consumer = consumer.map_err(|error| unavailable(FOLLOWING, error))?;
+        let there = consumer.cached_info().num_pending;
+        let messages = consumer.messages().await.map_err(|error| unavailable(FOLLOWING, error))?;
+        let kept = messages.map(|message| {
+            let message = message.map_err(|error| unavailable(FOLLOWING, error))?;
+            let place = message.info().map_err(|source| BusError::Unavailable { doing: FOLLOWING, source })?;
+            let (sequence, at) = (place.stream_sequence, server_time(place.published.unix_timestamp_nanos()));
+            let info = serde_json::from_slice(&message.payload).map_err(|error| unavailable(FOLLOWING, error))?;
+            Ok(Kept::of(info, sequence, at))
+        });
+        Ok((there, kept))
+    }
+
+    /// All that is kept.
+    async fn all(&self) -> Result<Vec<Kept>, BusError> {
+        let (there, kept) = self.follow().await?;
+        let patience = self.bus.nats()?.request_timeout.saturating_mul(READ_PATIENCE);
+        let there = usize::try_from(there).unwrap_or(usize::MAX);
+        let read = timeout(patience, kept.take(there).try_collect()).await;
+        read.map_err(|error| unavailable("reading what the object store keeps", error))?
+    }
+
+    /// What the leader has of an object.
+    async fn described(&self, digest: &str) -> Result<Option<(ObjectInfo, Kept)>, BusError> {
+        const LOOKING: &str = "looking an object up";
+        match self.stream().await?.get_last_raw_message_by_subject(&description_of(digest)).await {
+            Ok(message) => {
+                let info: ObjectInfo =
+                    serde_json::from_slice(&message.payload).map_err(|error| unavailable(LOOKING, error))?;
+                let at = server_time(message.time.unix_timestamp_nanos());
+                Ok(Some((info.clone(), Kept::of(info, message.sequence, at))))
+            }
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(unavailable(LOOKING, error)),
+        }
+    }
+
+    /// What the leader has of an object, if it was not removed.
+    pub(super) async fn info_of_leader(&self, digest: &str) -> Result<Option<ObjectInfo>, BusError> {
+        Ok(self.described(digest).await?.map(|(info, _)| info))
+    }
+
+    /// Describes an object anew, if nobody did since; false if somebody did.
+    async fn describe(&self, since: &Kept, info: &ObjectInfo) -> Result<bool, BusError> {
+        const DESCRIBING: &str = "describing an object";
+        let payload = serde_json::to_vec(info).map_err(|error| unavailable(DESCRIBING, error))?;
+        // It takes the place of the one before.
+        let message = PublishMessage::build()
+            .header("Nats-Rollup", "sub")
+            .expected_last_subject_sequence(since.sequence)
+            .payload(Bytes::from(payload));
+        let jetstream = &self.bus.nats()?.jetstream;
+        let sent = async { jetstream.send_publish(description_of(&since.digest), message).await?.await };
+        match sent.await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(false),
+            Err(error) => Err(unavailable(DESCRIBING, error)),
+        }
+    }
+
+    async fn drop_pieces(&self, pieces: &str) -> Result<(), BusError> {
+        match pieces {
+            "" => Ok(()),
+            pieces => self.purge(&self.stream().await?, &pieces_at(pieces)).await,
+        }
+    }
+
+    async fn purge<I>(&self, stream: &NatsStream<I>, subject: &str) -> Result<(), BusError> {
+        let purged = stream.purge().filter(subject).await;
+        purged.map(drop).map_err(|error| unavailable("removing the pieces of an object", error))
+    }
+}
+
+/// Where an object is described.
+fn description_of(digest: &str) -> String {
+    format!("$O.{OBJECTS_BUCKET}.M.{}", URL_SAFE.encode(digest))
+}
+
+/// Where its pieces are.
+fn pieces_at(pieces: &str) -> String {
+    format!("$O.{OBJECTS_BUCKET}.C.{pieces}")
+}

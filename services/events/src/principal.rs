@@ -1,0 +1,59 @@
+//! Who entered an event: CloudEvents' Auth Context extension
+//! (<https://github.com/cloudevents/spec/blob/main/cloudevents/extensions/authcontext.md>).
+//!
+//! The gateway says it of everything that it writes for somebody, by what it knows of them and never by what they say of
+//! themselves. The router hands it on with what it delivers.
+
+use std::fmt;
+
+/// Whoever an event was entered by, as the gateway knew them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    /// What they were known by: `api_key`, `app_user`, `unauthenticated`, or what a newer build says.
+    pub kind: String,
+    /// Which of that kind; empty for none.
+    pub id: String,
+}
+
+impl Principal {
+    /// Whoever brought the API key of this id.
+    pub fn api_key(id: &str) -> Self {
+        Self::new("api_key", id)
+    }
+
+    /// Somebody on the gateway's own machine, where no key is required.
+    pub fn loopback() -> Self {
+        Self::new("unauthenticated", "loopback")
+    }
+
+    /// Whoever this issuer knows as this subject (OpenID Connect): only both together name somebody.
+    pub fn app_user(issuer: &str, subject: &str) -> Self {
+        Self::new("app_user", &format!("{issuer}|{subject}"))
+    }
+
+    fn new(kind: &str, id: &str) -> Self {
+        Self { kind: kind.to_owned(), id: id.to_owned() }
+    }
+}
+
+/// As clients are shown it: `api_key:<id>`.
+impl fmt::Display for Principal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.id.as_str() {
+            "" => out.write_str(&self.kind),
+            id => write!(out, "{}:{id}", self.kind),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_principal_is_shown_by_what_it_is_known_by() {
+        assert_eq!(Principal::api_key("k7").to_string(), "api_key:k7");
+        assert_eq!(Principal::loopback().to_string(), "unauthenticated:loopback");
+        assert_eq!(Principal::new("system", "").to_string(), "system");
+    }
+}

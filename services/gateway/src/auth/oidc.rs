@@ -1,0 +1,127 @@
+//! Tokens of issuers that the operator trusts (OpenID Connect): JWTs, beside API keys.
+//!
+//! Which issuer a token is of it says itself, and is believed only if one of that issuer's keys ([`jwks`]) has signed it, with
+//! one of the algorithms that are configured for it, all of them asymmetric. What its bearer may do the configured claims
+//! say ([`claims`]).
+
+pub mod claims;
+pub mod config;
+mod crypto;
+mod jwks;
+
+use std::{collections::HashSet, sync::Arc};
+
+use jiff::Timestamp;
+use jsonwebtoken::{Algorithm, Header, Validation, dangerous::insecure_decode, decode, decode_header};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::Caller;
+use crate::problem::Problem;
+use claims::Token;
+use config::OidcConfig;
+use jwks::Jwks;
+
+/// How the header of every JWT begins: `{"`, in base64.
+const BEGINNING: &str = "eyJ";
+/// Longest token that is looked at, in bytes.
+const MAX_TOKEN: usize = 16_384;
+const MS_PER_S: u64 = 1_000;
+
+/// The issuers that are trusted. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Oidc(Arc<[Issuer]>);
+
+struct Issuer {
+    config: OidcConfig,
+    jwks: Arc<Jwks>,
+}
+
+/// What is read of a token before it is believed.
+#[derive(Deserialize)]
+struct Unverified {
+    iss: String,
+}
+
+impl Oidc {
+    /// Fetches issuers' keys now, and anew as long as the gateway runs.
+    ///
+    /// # Errors
+    /// When no HTTP client can be made on this machine.
+    pub fn open(configs: &[OidcConfig], shutdown: &CancellationToken) -> reqwest::Result<Self> {
+        crypto::install();
+        let issuers = configs.iter().map(|config| {
+            let jwks = Arc::new(Jwks::new(config)?);
+            let (fetching, shutdown) = (jwks.clone(), shutdown.clone());
+            tokio::spawn(async move { shutdown.run_until_cancelled(fetching.keep_fresh()).await });
+            Ok(Issuer { config: config.clone(), jwks })
+        });
+        Ok(Self(issuers.collect::<reqwest::Result<_>>()?))
+    }
+
+    /// Whether this is a token, and no API key.
+    pub fn is_token(&self, text: &str) -> bool {
+        !self.0.is_empty() && text.starts_with(BEGINNING)
+    }
+
+    /// Who brings this token; none when it is not in force, whatever is wrong with it.
+    ///
+    /// # Errors
+    /// When the keys of its issuer cannot be had.
+    pub async fn caller(&self, text: &str, now: Timestamp) -> Result<Option<Caller>, Problem> {
+        if text.len() > MAX_TOKEN {
+            return Ok(None);
+        }
+        let (Ok(header), Ok(unverified)) = (decode_header(text), insecure_decode::<Unverified>(text)) else {
+            return Ok(None);
+        };
+        let Some(issuer) = self.0.iter().find(|issuer| issuer.config.issuer == unverified.claims.iss) else {
+            return Ok(None);
+        };
+        let token = issuer.token(text, &header).await?.filter(|token| now < token.expires_at);
+        Ok(token.map(|token| Caller::Bearer(Arc::new(token))))
+    }
+
+    /// Who comes with a ticket that stands for the bearer of a token.
+    pub fn again(&self, token: &Token, now: Timestamp) -> Option<Caller> {
+        let is_trusted = self.0.iter().any(|issuer| issuer.config.issuer == token.issuer);
+        (is_trusted && now < token.expires_at).then(|| Caller::Bearer(Arc::new(token.clone())))
+    }
+}
+
+impl Issuer {
+    async fn token(&self, text: &str, header: &Header) -> Result<Option<Token>, Problem> {
+        if !self.config.algorithms.iter().any(|allowed| allowed.name() == header.alg) {
+            return Ok(self.refused("its algorithm is not one that is configured"));
+        }
+        let Some(key) = self.jwks.key(header.kid.as_deref(), header.alg).await? else {
+            return Ok(self.refused("none of its issuer's keys is the one it names"));
+        };
+        let claims = match decode::<Map<String, Value>>(text, &key, &self.validation(header.alg)) {
+            Ok(decoded) => decoded.claims,
+            // Which says what is wrong, and nothing of what the token says.
+            Err(error) => return Ok(self.refused(&error.to_string())),
+        };
+        match Token::of(&self.config, &claims) {
+            Ok(token) => Ok(Some(token)),
+            Err(reason) => Ok(self.refused(&reason)),
+        }
+    }
+
+    fn validation(&self, algorithm: Algorithm) -> Validation {
+        let mut validation = Validation::new(algorithm);
+        validation.leeway = self.config.clock_skew_ms / MS_PER_S;
+        validation.validate_nbf = true;
+        validation.required_spec_claims = HashSet::from(["exp", "iss", "aud"].map(str::to_owned));
+        validation.set_issuer(&[&self.config.issuer]);
+        validation.set_audience(&self.config.audience);
+        validation
+    }
+
+    /// For the operator, who wonders why somebody is not let in; whoever sent it is not told.
+    fn refused<T>(&self, reason: &str) -> Option<T> {
+        tracing::debug!(issuer = self.config.issuer, reason, "a token is refused");
+        None
+    }
+}

@@ -1,0 +1,168 @@
+//! What an issuer is configured with.
+
+use jsonwebtoken::Algorithm;
+use kairo_core::config::{Mistake, check};
+use serde::{Deserialize, Serialize};
+use url::{Host, Url};
+
+/// An issuer of tokens that is trusted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OidcConfig {
+    /// What its tokens say in `iss`, letter by letter. Needed.
+    pub issuer: String,
+    /// Of what its tokens say in `aud`, one must be among these. Needed.
+    pub audience: Vec<String>,
+    /// Where its keys are (a JWK set): https, or http on this machine. Needed, if there is no `jwks_file`.
+    pub jwks_url: String,
+    /// The file its keys are in, which is read anew as the URL is. Default none.
+    pub jwks_file: String,
+    /// Algorithms that its tokens may be signed with: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA.
+    /// Default RS256 and ES256.
+    pub algorithms: Vec<Asymmetric>,
+    /// The claim that says which user the bearer is, and is limited to; it must be a name as users have them. Empty for
+    /// bearers that may speak as any user. Default `sub`.
+    pub user_claim: String,
+    /// The claim that says what the bearer may do: words between spaces, or a list. Default `scope`.
+    pub scope_claim: String,
+    /// What the words for Kairo begin with: `kairo:read`, `kairo:write`, `kairo:admin`. Others are passed over. Default
+    /// `kairo:`.
+    pub scope_prefix: String,
+    /// The claim that lists the agents that the bearer is limited to; a token without it is refused then. Empty for all
+    /// agents, which is the default.
+    pub agents_claim: String,
+    /// How far the issuer's clock may be from the gateway's, in milliseconds, whole seconds of which count: for so long a
+    /// token is good after it has expired. Default 30000.
+    pub clock_skew_ms: u64,
+    /// How often its keys are fetched, in milliseconds. Default 300000.
+    pub jwks_refresh_ms: u64,
+    /// How long after they were fetched last its keys are not fetched again because a token names one that is not known,
+    /// in milliseconds. Default 30000.
+    pub jwks_retry_ms: u64,
+    /// How long fetching its keys may take, in milliseconds. Default 5000.
+    pub jwks_timeout_ms: u64,
+    /// How long keys are trusted that cannot be fetched anew, in milliseconds. Default 86400000.
+    pub jwks_max_age_ms: u64,
+}
+
+/// An algorithm whose signatures are checked with a key that everybody may know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Asymmetric {
+    RS256,
+    RS384,
+    RS512,
+    PS256,
+    PS384,
+    PS512,
+    ES256,
+    ES384,
+    EdDSA,
+}
+
+impl Asymmetric {
+    pub fn name(self) -> Algorithm {
+        match self {
+            Self::RS256 => Algorithm::RS256,
+            Self::RS384 => Algorithm::RS384,
+            Self::RS512 => Algorithm::RS512,
+            Self::PS256 => Algorithm::PS256,
+            Self::PS384 => Algorithm::PS384,
+            Self::PS512 => Algorithm::PS512,
+            Self::ES256 => Algorithm::ES256,
+            Self::ES384 => Algorithm::ES384,
+            Self::EdDSA => Algorithm::EdDSA,
+        }
+    }
+}
+
+impl Default for OidcConfig {
+    fn default() -> Self {
+        Self {
+            issuer: String::new(),
+            audience: Vec::new(),
+            jwks_url: String::new(),
+            jwks_file: String::new(),
+            algorithms: vec![Asymmetric::RS256, Asymmetric::ES256],
+            user_claim: "sub".to_owned(),
+            scope_claim: "scope".to_owned(),
+            scope_prefix: "kairo:".to_owned(),
+            agents_claim: String::new(),
+            clock_skew_ms: 30_000,
+            jwks_refresh_ms: 300_000,
+            jwks_retry_ms: 30_000,
+            jwks_timeout_ms: 5_000,
+            jwks_max_age_ms: 86_400_000,
+        }
+    }
+}
+
+impl OidcConfig {
+    /// What is wrong with it, by its keys.
+    pub fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        let found = &mut mistakes;
+        let needed = [
+            ("issuer", self.issuer.is_empty(), "say what its tokens have in iss"),
+            ("audience", self.audience.is_empty(), "say what its tokens for Kairo have in aud, such as [\"kairo\"]"),
+            ("algorithms", self.algorithms.is_empty(), "name one, such as [\"RS256\"]"),
+            ("scope_claim", self.scope_claim.is_empty(), "name the claim that says what the bearer may do"),
+        ];
+        let missing = needed.into_iter().filter(|(_, missing, _)| *missing);
+        found.extend(missing.map(|(key, _, advice)| Mistake::new(key, "it is empty", advice)));
+        if self.jwks_url.is_empty() == self.jwks_file.is_empty() {
+            let advice = "say where the issuer's keys are, in jwks_url or in jwks_file";
+            found.push(Mistake::new("jwks_url", "there must be one of it and jwks_file", advice));
+        }
+        if !self.jwks_url.is_empty() && !is_trustworthy(&self.jwks_url) {
+            let advice = "use https; http is for addresses of this machine";
+            found.push(Mistake::new("jwks_url", format!("{:?} cannot be trusted", self.jwks_url), advice));
+        }
+        check(found, "clock_skew_ms", self.clock_skew_ms, 0..=600_000, "milliseconds");
+        check(found, "jwks_refresh_ms", self.jwks_refresh_ms, 100..=86_400_000, "milliseconds");
+        check(found, "jwks_retry_ms", self.jwks_retry_ms, 100..=86_400_000, "milliseconds");
+        check(found, "jwks_timeout_ms", self.jwks_timeout_ms, 10..=60_000, "milliseconds");
+        check(found, "jwks_max_age_ms", self.jwks_max_age_ms, self.jwks_refresh_ms..=2_592_000_000, "milliseconds");
+        mistakes
+    }
+}
+
+/// Whether what is fetched from there is what is there.
+fn is_trustworthy(url: &str) -> bool {
+    let Ok(url) = Url::parse(url) else { return false };
+    let here = match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    url.scheme() == "https" || url.scheme() == "http" && here
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_or_cannot_be_trusted_is_named() {
+        let keys = |config: &OidcConfig| config.mistakes().into_iter().map(|mistake| mistake.key).collect::<Vec<_>>();
+        assert_eq!(keys(&OidcConfig::default()), ["issuer", "audience", "jwks_url"]);
+        let good = OidcConfig {
+            issuer: "https://login.example.com".to_owned(),
+            audience: vec!["kairo".to_owned()],
+            jwks_url: "https://login.example.com/jwks".to_owned(),
+            ..OidcConfig::default()
+        };
+        assert!(good.mistakes().is_empty(), "{:?}", good.mistakes());
+        for url in ["http://login.example.com/jwks", "http://localhost.example.com", "ftp://127.0.0.1", "jwks"] {
+            assert_eq!(keys(&OidcConfig { jwks_url: url.to_owned(), ..good.clone() }), ["jwks_url"], "{url}");
+        }
+        for url in ["http://127.0.0.1:1/jwks", "http://localhost/jwks", "http://[::1]/jwks"] {
+            assert!(keys(&OidcConfig { jwks_url: url.to_owned(), ..good.clone() }).is_empty(), "{url}");
+        }
+        assert_eq!(keys(&OidcConfig { jwks_file: "keys.json".to_owned(), ..good.clone() }), ["jwks_url"]);
+        // Nothing that whoever knows the issuer's public key could sign with it.
+        for algorithm in ["HS256", "none", "None"] {
+            assert!(serde_json::from_value::<Asymmetric>(algorithm.into()).is_err(), "{algorithm}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Connections of clients: so many at once, so many of one peer, and none that does nothing.
+//!
+//! A connection has `gateway.header_timeout_ms` until the head of its first request has come, and may then do nothing for
+//! `gateway.idle_timeout_ms`: no request is being dealt with, and nothing of an answer was taken by the client. Bytes that
+//! a client sends without them ever becoming a request do not count, so that no head is begun for ever.
+
+mod activity;
+
+use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+
+use axum::{
+    BoxError, Router,
+    body::{Body, Bytes, HttpBody},
+    extract::{ConnectInfo, Request},
+    http,
+    response::Response,
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto::Builder,
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::sleep,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::{Service, ServiceExt, service_fn};
+
+use crate::{
+    auth::{
+        limits::Whose,
+        shares::{Permit, Shares},
+    },
+    config::GatewayConfig,
+};
+use activity::{Activity, Watched};
+
+/// Pause before connections are taken again when there is no room for one more in the system.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long a client that is told to go has to hear it.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How long connections may take and do nothing.
+#[derive(Clone, Copy)]
+struct Patience {
+    header: Duration,
+    idle: Duration,
+}
+
+/// Serves every connection until shutdown, and then to the end of what was begun.
+pub async fn serve(listener: TcpListener, app: Router, config: &GatewayConfig, shutdown: CancellationToken) {
+    let shares = Shares::new(config.max_connections, config.max_connections_per_peer);
+    let patience = Patience {
+        header: Duration::from_millis(config.header_timeout_ms),
+        idle: Duration::from_millis(config.idle_timeout_ms),
+    };
+    let connections = TaskTracker::new();
+    while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                refused(&error).await;
+                continue;
+            }
+        };
+        // Nothing is said: whoever opens so many connections does not listen, and an answer would take time.
+        let Ok(permit) = shares.take(Some(Whose::peer(peer.ip()))) else {
+            tracing::debug!(%peer, "no more connections are taken from there, or at all");
+            continue;
+        };
+        connections.spawn(connection(stream, peer, app.clone(), patience, shutdown.clone(), permit));
+    }
+    connections.close();
+    connections.wait().await;
+}
+
+/// What is wrong with one connection says nothing of the next. Without room for one more, asking at once is of no use.
+async fn refused(error: &io::Error) {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+        tracing::warn!(%error, "no connection can be taken");
+        sleep(PAUSE).await;
+    }
+}
+
+/// Serves one connection to its end. A WebSocket goes on without it.
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    app: Router,
+    patience: Patience,
+    shutdown: CancellationToken,
+    _permit: Permit,
+) {
+    // A piece of a stream is sent when it is written: without this it would wait for the client to acknowledge the one
+    // before, which clients put off.
+    drop(stream.set_nodelay(true));
+    let activity = Arc::new(Activity::default());
+    let service = answering(app, peer, activity.clone());
+    let mut builder = Builder::new(TokioExecutor::new());
+    // WebSockets over HTTP/2 need it.
+    builder.http2().enable_connect_protocol();
+    let stream = TokioIo::new(Watched::new(stream, activity.clone()));
+    let mut served = pin!(builder.serve_connection_with_upgrades(stream, TowerToHyperService::new(service)));
+    let silent = tokio::select! {
+        _ = served.as_mut() => return,
+        () = shutdown.cancelled() => false,
+        () = activity.silence(patience.header, patience.idle) => true,
+    };
+    served.as_mut().graceful_shutdown();
+    if silent {
+        drop(tokio::time::timeout(FAREWELL, served).await);
+    } else {
+        drop(served.await);
+    }
+}
+
+/// The endpoints, as those of this peer see them.
+fn answering<B>(
+    app: Router,
+    peer: SocketAddr,
+    activity: Arc<Activity>,
+) -> impl Service<http::Request<B>, Response = Response, Error = Infallible, Future: Send> + Clone + Send
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    service_fn(move |request: http::Request<B>| {
+        let dealt_with = activity.begin();
+        let mut request: Request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let answer = app.clone().oneshot(request);
+        async move {
+            let answer = answer.await;
+            drop(dealt_with);
+            answer
+        }
+    })
+}

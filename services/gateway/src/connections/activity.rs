@@ -1,0 +1,179 @@
+//! Whether something goes on over a connection.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, sleep_until},
+};
+
+/// What went on over a connection so far.
+#[derive(Debug)]
+pub struct Activity(Mutex<Seen>);
+
+#[derive(Debug)]
+struct Seen {
+    /// Whether there was a request.
+    begun: bool,
+    /// Requests that are being dealt with: their answers have not begun.
+    dealt_with: usize,
+    /// When the client came.
+    came: Instant,
+    /// When it was last answered, or last took something of an answer.
+    last: Instant,
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        let now = Instant::now();
+        Self(Mutex::new(Seen { begun: false, dealt_with: 0, came: now, last: now }))
+    }
+}
+
+/// A request is being dealt with until it is dropped.
+pub struct DealtWith(Arc<Activity>);
+
+impl Activity {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn begin(self: &Arc<Self>) -> DealtWith {
+        let mut seen = self.seen();
+        seen.begun = true;
+        seen.dealt_with += 1;
+        DealtWith(self.clone())
+    }
+
+    /// Waits until nothing has gone on for that long: `first` before the first request, `idle` afterwards.
+    pub async fn silence(&self, first: Duration, idle: Duration) {
+        while let Some(at) = self.silent_at(first, idle) {
+            sleep_until(at).await;
+        }
+    }
+
+    /// When it will have been silent for long enough, as things stand; none when it has been.
+    fn silent_at(&self, first: Duration, idle: Duration) -> Option<Instant> {
+        let seen = self.seen();
+        let now = Instant::now();
+        let at = match (seen.dealt_with, seen.begun) {
+            (0, false) => seen.came + first,
+            (0, true) => seen.last + idle,
+            // It is looked at again when the request could have been over for so long.
+            (1.., _) => now + idle,
+        };
+        (at > now).then_some(at)
+    }
+}
+
+impl Drop for DealtWith {
+    fn drop(&mut self) {
+        let mut seen = self.0.seen();
+        seen.dealt_with -= 1;
+        seen.last = Instant::now();
+    }
+}
+
+/// A connection of which it is noted when its client took something.
+pub struct Watched<S> {
+    stream: S,
+    activity: Arc<Activity>,
+}
+
+impl<S> Watched<S> {
+    pub fn new(stream: S, activity: Arc<Activity>) -> Self {
+        Self { stream, activity }
+    }
+
+    fn note(&self, written: &Poll<io::Result<usize>>) {
+        if matches!(written, Poll::Ready(Ok(1..))) {
+            self.activity.seen().last = Instant::now();
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.note(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Duration = Duration::from_secs(10);
+    const IDLE: Duration = Duration::from_secs(75);
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_counted_from_what_went_on_last() {
+        let (activity, began) = (Arc::new(Activity::default()), Instant::now());
+        activity.silence(FIRST, IDLE).await;
+        assert_eq!(began.elapsed(), FIRST);
+
+        let (activity, began) = (Arc::new(Activity::default()), Instant::now());
+        let request = activity.begin();
+        let dealing = async {
+            tokio::time::sleep(10 * IDLE).await;
+            drop(request);
+        };
+        tokio::join!(activity.silence(FIRST, IDLE), dealing);
+        assert_eq!(began.elapsed(), 11 * IDLE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_a_client_takes_is_activity() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+        let (client, server) = tokio::io::duplex(64);
+        let activity = Arc::new(Activity::default());
+        let mut server = Watched::new(server, activity.clone());
+        let (mut from_server, mut to_server) = tokio::io::split(client);
+        drop(activity.begin());
+        let began = Instant::now();
+        tokio::time::sleep(IDLE / 2).await;
+        server.write_all(b"answer").await.unwrap();
+        from_server.read_exact(&mut [0; 6]).await.unwrap();
+        tokio::time::sleep(IDLE / 2).await;
+        to_server.write_all(b"G").await.unwrap();
+        server.read_exact(&mut [0; 1]).await.unwrap();
+        activity.silence(FIRST, IDLE).await;
+        assert_eq!(began.elapsed(), IDLE / 2 + IDLE);
+    }
+}

@@ -1,0 +1,200 @@
+//! What the object store keeps, followed from here on: how many bytes for whom, and since when.
+//!
+//! Each gateway follows it for itself, and counts what it is storing right now. So of several gateways that store for the
+//! same key in the same moment each may take what the others do not know of yet; the next request finds the bound reached.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::StreamExt;
+use kairo_core::bus::{
+    BusError,
+    objects::{Kept, Objects, StoredFor},
+};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Pause before the store is followed anew when that broke off.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long the first reading may take.
+const READ_WITHIN: Duration = Duration::from_secs(30);
+
+/// How many bytes may be stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub key: u64,
+    pub user: u64,
+}
+
+/// Whose bound is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    Key,
+    User,
+}
+
+/// Cloning it is cheap.
+#[derive(Clone, Default)]
+pub struct Inventory(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    /// By digest; what was removed as well, until it is forgotten.
+    kept: HashMap<String, Kept>,
+    /// What is being stored, until it is seen to be there.
+    coming: HashMap<String, (StoredFor, u64)>,
+}
+
+/// Bytes on their way into the store. They count until they are seen there, or until it is dropped without [`Coming::came`].
+pub struct Coming {
+    inventory: Inventory,
+    digest: String,
+    came: bool,
+}
+
+impl Inventory {
+    /// Reads what there is, and follows it until shutdown.
+    pub async fn follow(objects: &Objects, shutdown: CancellationToken) -> Self {
+        let inventory = Self::default();
+        let (objects, following) = (objects.clone(), inventory.clone());
+        let (told, whole) = oneshot::channel();
+        tokio::spawn(async move {
+            let mut told = Some(told);
+            let going_on = async {
+                loop {
+                    if let Err(error) = following.read(&objects, &mut told).await {
+                        tracing::warn!(%error, "the object store is not followed");
+                    }
+                    sleep(PAUSE).await;
+                }
+            };
+            shutdown.run_until_cancelled(going_on).await;
+        });
+        // Without nats for that long, what is stored is not counted at first, and nothing can be stored either.
+        drop(timeout(READ_WITHIN, whole).await);
+        inventory
+    }
+
+    async fn read(&self, objects: &Objects, told: &mut Option<oneshot::Sender<()>>) -> Result<(), BusError> {
+        let (mut there, changes) = objects.follow().await?;
+        let mut changes = Box::pin(changes);
+        // What was forgotten meanwhile nobody says.
+        let mut whole = HashMap::new();
+        while there > 0
+            && let Some(kept) = changes.next().await.transpose()?
+        {
+            whole.insert(kept.digest.clone(), kept);
+            there -= 1;
+        }
+        self.known().begin(whole);
+        if let Some(told) = told.take() {
+            _ = told.send(());
+        }
+        while let Some(kept) = changes.next().await.transpose()? {
+            self.known().take_in(kept);
+        }
+        Ok(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts bytes that are about to be stored, if they stay within the bounds.
+    pub fn announce(&self, digest: &str, whose: &StoredFor, size: u64, bounds: Bounds) -> Result<Coming, Over> {
+        let mut known = self.known();
+        let fits = |own: Option<&String>, of: fn(&StoredFor) -> Option<&String>, most: u64| {
+            own.is_none_or(|own| known.bytes(|other| of(other) == Some(own)).saturating_add(size) <= most)
+        };
+        if !fits(whose.key.as_ref(), |other| other.key.as_ref(), bounds.key) {
+            return Err(Over::Key);
+        }
+        if !fits(whose.user.as_ref(), |other| other.user.as_ref(), bounds.user) {
+            return Err(Over::User);
+        }
+        known.coming.insert(digest.to_owned(), (whose.clone(), size));
+        Ok(Coming { inventory: self.clone(), digest: digest.to_owned(), came: false })
+    }
+
+    /// What there is for which this holds.
+    pub fn those(&self, holds: impl Fn(&Kept) -> bool) -> Vec<Kept> {
+        self.known().kept.values().filter(|kept| holds(kept)).cloned().collect()
+    }
+
+    /// Forgets what is no longer there, unless it was stored again.
+    pub fn forget(&self, gone: &Kept) {
+        let mut known = self.known();
+        if known.kept.get(&gone.digest).is_some_and(|kept| kept.sequence == gone.sequence) {
+            known.kept.remove(&gone.digest);
+        }
+    }
+}
+
+impl Known {
+    fn begin(&mut self, whole: HashMap<String, Kept>) {
+        self.coming.retain(|digest, _| !whole.contains_key(digest));
+        self.kept = whole;
+    }
+
+    fn take_in(&mut self, kept: Kept) {
+        self.coming.remove(&kept.digest);
+        self.kept.insert(kept.digest.clone(), kept);
+    }
+
+    /// How many bytes are stored, or being stored, for those for whom this holds.
+    fn bytes(&self, holds: impl Fn(&StoredFor) -> bool) -> u64 {
+        let kept = self.kept.values().filter(|kept| !kept.is_removed).map(|kept| (&kept.stored_for, kept.size));
+        let coming = self.coming.values().map(|(whose, size)| (whose, *size));
+        kept.chain(coming).filter(|(whose, _)| holds(whose)).map(|(_, size)| size).sum()
+    }
+}
+
+impl Coming {
+    /// They are there: whoever follows the store will see them.
+    pub fn came(mut self) {
+        self.came = true;
+    }
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        if !self.came {
+            self.inventory.known().coming.remove(&self.digest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { key: 10, user: 6 };
+
+    fn whose(key: Option<&str>, user: Option<&str>) -> StoredFor {
+        StoredFor { key: key.map(str::to_owned), user: user.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_key_and_a_user_have_so_many_bytes_and_no_more() {
+        let inventory = Inventory::default();
+        let announce = |digest: &str, whose: &StoredFor, size| inventory.announce(digest, whose, size, BOUNDS);
+        let (ann, joe) = (whose(Some("k"), Some("ann")), whose(Some("k"), Some("joe")));
+        announce("a", &ann, 6).ok().unwrap().came();
+        assert_eq!(announce("b", &ann, 1).err(), Some(Over::User));
+        assert_eq!(announce("b", &joe, 5).err(), Some(Over::Key));
+        // What does not come does not count.
+        drop(announce("b", &joe, 4).ok().unwrap());
+        let coming = announce("b", &joe, 4).ok().unwrap();
+        assert_eq!(announce("c", &whose(Some("k"), None), 1).err(), Some(Over::Key));
+        drop(coming);
+        // Who is not bounded is not counted.
+        assert!(announce("c", &whose(None, None), 1_000).is_ok());
+        assert!(announce("c", &whose(Some("other"), Some("eve")), 6).is_ok());
+    }
+}

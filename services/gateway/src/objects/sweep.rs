@@ -1,0 +1,58 @@
+//! Removing what no event names. Every gateway looks, now and then; of several that look at the same time one removes an
+//! object, and one that is killed leaves nothing that the next does not finish.
+
+use std::{collections::HashSet, time::Duration};
+
+use kairo_core::bus::objects::Kept;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::{
+    follow::end_of_log,
+    http::{at_least, query},
+    problem::Problem,
+    state::Gateway,
+};
+
+/// Objects that the read model is asked about at once, and whose pieces are removed at once that belong to none.
+const BATCH: usize = 500;
+
+/// Looks until the gateway stops.
+pub async fn run(gateway: Gateway) {
+    let mut ticks = interval(Duration::from_millis(gateway.config.objects_sweep_ms));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while gateway.shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
+        if let Some(Err(problem)) = gateway.shutdown.run_until_cancelled(sweep(&gateway)).await {
+            tracing::warn!(problem = problem.detail, "objects that no event names are looked for again later");
+        }
+    }
+}
+
+async fn sweep(gateway: &Gateway) -> Result<(), Problem> {
+    let before = gateway.bus.now() - Duration::from_millis(gateway.config.objects_grace_ms);
+    let mut removed = 0;
+    for batch in gateway.inventory.those(|kept| !kept.is_removed && kept.at < before).chunks(BATCH) {
+        for kept in unnamed(gateway, batch).await? {
+            removed += usize::from(gateway.objects.remove(kept).await?);
+        }
+    }
+    for kept in gateway.inventory.those(|kept| kept.is_removed && kept.at < before) {
+        gateway.objects.forget(&kept).await?;
+        gateway.inventory.forget(&kept);
+    }
+    let strays = gateway.objects.remove_strays(before, BATCH).await?;
+    if removed + strays > 0 {
+        tracing::info!(removed, strays, "removed objects that no event names");
+    }
+    Ok(())
+}
+
+/// Those of the objects that no event names. They were old before this was asked, so whoever named one since has made it
+/// young first, and it will not be removed as it was.
+async fn unnamed<'k>(gateway: &Gateway, batch: &'k [Kept]) -> Result<Vec<&'k Kept>, Problem> {
+    let end = end_of_log(&gateway.bus).await?;
+    let snapshot = at_least(gateway, end, Duration::from_millis(gateway.config.freshness_wait_ms)).await?;
+    let digests: Vec<String> = batch.iter().map(|kept| kept.digest.clone()).collect();
+    let named = query::answered(gateway, snapshot.named_objects(&digests)).await?;
+    let named: HashSet<String> = named.into_iter().collect();
+    Ok(batch.iter().filter(|kept| !named.contains(&kept.digest)).collect())
+}

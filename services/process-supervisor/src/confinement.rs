@@ -1,0 +1,85 @@
+//! What the kernel can keep programs from, and what of that is not in force: operators are told.
+
+use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError, Scope};
+
+use crate::policy::Mode;
+
+/// The first that also keeps a program from truncating what it may not write.
+pub(crate) const FILES: ABI = ABI::V3;
+/// The first that knows of networks.
+pub(crate) const PORTS: ABI = ABI::V4;
+/// The first that keeps a program from signalling others, such as its guard.
+pub(crate) const SCOPES: ABI = ABI::V6;
+
+/// What the kernel can keep a program from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Enforced {
+    /// Opening files.
+    pub files: bool,
+    /// Using TCP ports.
+    pub ports: bool,
+    /// Signalling processes that it has not started.
+    pub signals: bool,
+}
+
+impl Enforced {
+    /// Asks the kernel.
+    pub fn by_this_kernel() -> Self {
+        let ruleset = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        let has = |asked: Result<Ruleset, RulesetError>| asked.and_then(Ruleset::create).is_ok();
+        Self {
+            files: has(ruleset().handle_access(AccessFs::from_all(FILES))),
+            ports: has(ruleset().handle_access(AccessNet::from_all(PORTS))),
+            signals: has(ruleset().scope(Scope::from_all(SCOPES))),
+        }
+    }
+
+    /// What programs are not kept from, and why, in words for operators.
+    pub fn shortcomings(self, mode: Mode) -> Vec<&'static str> {
+        let landlock = match (mode, self.files, self.ports, self.signals) {
+            (Mode::Off, ..) => vec![
+                "programs may open whatever files their user may and use the network: \
+                 process_supervisor.landlock.mode is off",
+            ],
+            (Mode::Required, false, ..) => vec![
+                "no program is run: process_supervisor.landlock.mode is required, and this kernel has no Landlock that \
+                 restricts files (Linux 6.2)",
+            ],
+            (Mode::BestEffort | Mode::Required, files, ports, signals) => [
+                (files, "programs may open whatever files their user may: this kernel has no Landlock (Linux 6.2)"),
+                (ports, "programs may use the network: the Landlock of this kernel does not restrict it (Linux 6.7)"),
+                (
+                    signals,
+                    "programs may signal other processes of their user: the Landlock of this kernel does not restrict \
+                     it (Linux 6.12)",
+                ),
+            ]
+            .into_iter()
+            .filter_map(|(enforced, shortcoming)| (!enforced).then_some(shortcoming))
+            .collect(),
+        };
+        let always = "programs have no pid namespace and no cgroup of their own: limits count for each process";
+        landlock.into_iter().chain([always]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_enforced_is_said() {
+        let all = Enforced { files: true, ports: true, signals: true };
+        let says = |enforced: Enforced, mode, what: &str| {
+            let shortcomings = enforced.shortcomings(mode);
+            shortcomings.iter().any(|shortcoming| shortcoming.contains(what))
+        };
+        assert_eq!(all.shortcomings(Mode::BestEffort).len(), 1, "namespaces and cgroups are never used");
+        assert!(says(all, Mode::Off, "mode is off"));
+        assert!(says(Enforced { ports: false, ..all }, Mode::BestEffort, "Linux 6.7"));
+        assert!(says(Enforced { signals: false, ..all }, Mode::Required, "Linux 6.12"));
+        let nothing = Enforced { files: false, ports: false, signals: false };
+        assert_eq!(nothing.shortcomings(Mode::BestEffort).len(), 4);
+        assert!(says(nothing, Mode::Required, "no program is run"));
+    }
+}

@@ -1,0 +1,116 @@
+//! Whether a human said yes to a call: the call names what was asked, and the log says what came of it.
+//!
+//! A decision alone is not believed. What was asked must be for this tool with these arguments, and the verdict is read
+//! where router delivered it, from the user who was asked.
+
+use std::sync::Arc;
+
+use kairo_core::{
+    bus::{Bus, BusError, epoch::EpochInForce},
+    consent,
+    ids::Name,
+    record::{Raw, Record},
+    subjects::AGENT_APPROVAL,
+};
+use kairo_proto::{
+    v1::{AgentApproval, AgentDecision, ApprovalRequested, decided_event::Event},
+    words::Verdict,
+};
+
+use crate::{
+    offer::Offer,
+    plan::{Asked, Call},
+    tool::{Executor, ToolSpec},
+};
+
+/// From this epoch on calls say where in the log was asked.
+const SAYS_WHERE: u32 = 3;
+
+pub struct Consents {
+    bus: Bus,
+    offer: Arc<Offer>,
+    epoch: EpochInForce,
+}
+
+impl Consents {
+    pub fn new(bus: &Bus, offer: Arc<Offer>, epoch: EpochInForce) -> Self {
+        Self { bus: bus.clone(), offer, epoch }
+    }
+
+    /// What is known of a call that was asked for: of its tool, and whether a human must consent and has not.
+    pub async fn call(&self, agent: &Name, asked: Asked) -> Result<Call, BusError> {
+        let known = self.offer.find(&asked.tool).await?;
+        let needs_consent = |tool: &ToolSpec| {
+            tool.needs_approval || consent::is_needed_for(&tool.needs_approval_with, &asked.arguments)
+        };
+        let needs_consent = known.as_ref().is_some_and(needs_consent);
+        let unconsented = if needs_consent { self.missing(agent, &asked).await? } else { None };
+        Ok(Call {
+            idempotent: known.as_ref().is_some_and(|tool| tool.idempotent),
+            unconsented,
+            handed_over: known.is_some_and(|tool| tool.executor == Executor::ProcessSupervisor),
+            asked,
+        })
+    }
+
+    /// Why a call that needs a human's consent may not begin; none if it may.
+    async fn missing(&self, agent: &Name, asked: &Asked) -> Result<Option<String>, BusError> {
+        if asked.approval_id.is_empty() {
+            return Ok(Some("this one carries no consent".to_owned()));
+        }
+        if asked.asked_at == 0 && self.epoch.current() < SAYS_WHERE {
+            return Ok(None);
+        }
+        let Some(requested) = self.requested(agent, asked).await? else {
+            let id = &asked.approval_id;
+            return Ok(Some(format!("nobody was asked {id:?} of this tool with these arguments")));
+        };
+        Ok(match self.verdict(agent, asked, &requested.user).await? {
+            Some(Verdict::Approved) => None,
+            Some(verdict) => Some(format!("{} said {verdict}", requested.user)),
+            None => Some(format!("{} has not answered", requested.user)),
+        })
+    }
+
+    /// What was asked, if it was for this call.
+    async fn requested(&self, agent: &Name, asked: &Asked) -> Result<Option<ApprovalRequested>, BusError> {
+        let record = match asked.asked_at {
+            0 => return Ok(None),
+            sequence => self.bus.at(sequence).await?,
+        };
+        Ok(request_in(&record, agent, asked).cloned())
+    }
+
+    /// The first verdict on it, of the user who was asked. It stood in the log before the call did, so where one server
+    /// does not have it, the leader does.
+    async fn verdict(&self, agent: &Name, asked: &Asked, user: &str) -> Result<Option<Verdict>, BusError> {
+        let subject = AGENT_APPROVAL.of(agent);
+        let most = self.bus.limits.max_body_bytes;
+        let mut said = Vec::new();
+        self.bus.read_all(&subject, asked.asked_at, |raw: Raw| said.push(raw)).await?;
+        let first = |said: &[Raw]| said.iter().find_map(|raw| verdict_in(&raw.read(most).ok()?, asked, user));
+        if let Some(verdict) = first(&said) {
+            return Ok(Some(verdict));
+        }
+        said.clear();
+        self.bus.read_all_at_leader(&subject, asked.asked_at, |raw: Raw| said.push(raw)).await?;
+        Ok(first(&said))
+    }
+}
+
+/// The request for consent that a call names, in a decision of its own agent, for the same tool and arguments.
+fn request_in<'r>(record: &'r Record, agent: &Name, asked: &Asked) -> Option<&'r ApprovalRequested> {
+    let decision = AgentDecision::of(&record.body)?;
+    let of_agent = record.subject.split('.').nth(2) == Some(agent.as_str());
+    let event = decision.events.iter().find(|event| event.event_id == asked.approval_id)?;
+    let Some(Event::ApprovalRequested(requested)) = &event.event else { return None };
+    let is_it = of_agent && requested.tool == asked.tool && requested.arguments == asked.arguments;
+    is_it.then_some(requested)
+}
+
+/// What a user said to it.
+fn verdict_in(record: &Record, asked: &Asked, user: &str) -> Option<Verdict> {
+    let approval = AgentApproval::of(&record.body)?;
+    let is_of_it = approval.action_id == asked.approval_id && approval.user == user;
+    is_of_it.then(|| approval.verdict_word())
+}
