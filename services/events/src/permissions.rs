@@ -139,6 +139,8 @@ fn gateway(own: Permissions) -> Permissions {
         .writes(TICKETS_BUCKET, &[">"])
         .reads(&bucket(TICKETS_BUCKET))
         .reads_objects()
+        // It follows what is stored, to remove what no event names.
+        .publishes([format!("{}.*", api("CONSUMER.MSG.NEXT", &objects()))])
         // Bytes that somebody else stores at the same time are replaced; who may write there could purge by a rollup, too.
         .publishes([format!("$O.{OBJECTS_BUCKET}.>"), api("STREAM.PURGE", &objects())])
 }
