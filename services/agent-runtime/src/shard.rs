@@ -235,11 +235,16 @@ impl Shard {
 
     fn load(&mut self, agent: &Name, absent: Absent, again: bool) {
         let (shards, told, agent) = (self.shards.clone(), self.told.clone(), agent.clone());
+        // What is being read wakes it, and comes by itself.
+        let known = match absent {
+            Absent::New(first) => first - 1,
+            Absent::Folded => self.read,
+        };
         self.spawn(async move {
             let Ok(_room) = shards.loads.acquire().await else { return };
             let loaded = match again {
                 true => snapshots::load_again(&shards.bus, &agent).await,
-                false => snapshots::load(&shards.bus, &agent, absent).await,
+                false => snapshots::load(&shards.bus, &agent, absent, known).await,
             };
             if loaded.is_err() {
                 tokio::time::sleep(LOOK).await;

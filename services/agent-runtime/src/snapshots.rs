@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, TryStreamExt, future::try_join, stream};
 use kairo_core::{
     bus::{Bus, BusError},
     ids::Name,
@@ -61,26 +61,29 @@ pub enum Absent {
     Folded,
 }
 
-/// The agent's state: from its snapshot or, where there is none, from the log or from nothing.
-pub async fn load(bus: &Bus, agent: &Name, absent: Absent) -> Result<Loaded, BusError> {
+/// The agent's state: from its snapshot or, where there is none, from the log or from nothing. Whoever asks follows the log
+/// from behind `known` on.
+pub async fn load(bus: &Bus, agent: &Name, absent: Absent, known: u64) -> Result<Loaded, BusError> {
     let id = bus.log()?.id;
     let head = bus.value(SNAPSHOTS_BUCKET, &key(agent)).await?;
     let revision = head.as_ref().map_or(0, |head| head.revision);
     let snapshot = match &head {
-        Some(head) => read::<Snapshot>(bus, agent, &head.value).await?,
+        Some(head) => read::<Snapshot>(bus, agent, &head.value).await?.filter(|snapshot| snapshot.log == id),
         None => None,
     };
     let answers = snapshot.as_ref().and_then(|snapshot| snapshot.answers.clone());
-    let mut stored = match snapshot {
-        Some(snapshot) if snapshot.log == id && is_in_log(bus, agent, &snapshot).await? => Log::resume(snapshot, id),
-        _ => None,
+    let state = match &snapshot {
+        Some(snapshot) => state_of(bus, agent, snapshot, known).await?,
+        None => SnapshotState::Wrong,
     };
+    let mut stored = snapshot.filter(|_| state != SnapshotState::Wrong).and_then(|snapshot| Log::resume(snapshot, id));
     if let Some(log) = &mut stored
         && !supply(bus, log).await?
     {
         stored = None;
     }
     let (log, newer) = match (stored, head, absent) {
+        (Some(log), ..) if state == SnapshotState::Old => fold(bus, agent, log).await?,
         (Some(log), ..) => (log, None),
         // Snapshots may have been deleted: two looks cost little, as it is done once in an agent's life. A server that lags
         // behind may see nothing; decisions that it missed are fenced by the guard.
@@ -89,6 +92,37 @@ pub async fn load(bus: &Bus, agent: &Name, absent: Absent) -> Result<Loaded, Bus
         (None, ..) => fold(bus, agent, Log::default()).await?,
     };
     Ok(Loaded { log, newer, answers, revision })
+}
+
+/// How a snapshot stands to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SnapshotState {
+    Current,
+    /// The log goes on behind it where nobody reads it again.
+    Old,
+    /// It is of another past of the log, or says less than it says.
+    Wrong,
+}
+
+/// Where snapshots were deleted, one who lost the agent long ago may have put an old one in the place of a newer one: no
+/// guard keeps an entry from being made that is not there. So the log is asked.
+async fn state_of(bus: &Bus, agent: &Name, snapshot: &Snapshot, known: u64) -> Result<SnapshotState, BusError> {
+    let subjects = subjects::subjects_of(agent);
+    let last = bus.last_of_each_up_to(&subjects, known.max(snapshot.through));
+    let (is_in_log, last) = try_join(is_in_log(bus, agent, snapshot), last).await?;
+    let is_missed = |raw: &Raw| {
+        let is_decision = raw.subject == AGENT_DECISION.of(agent);
+        is_decision && raw.sequence > snapshot.state.decided && raw.sequence <= snapshot.through
+    };
+    Ok(match () {
+        () if !is_in_log => SnapshotState::Wrong,
+        () if last.iter().any(is_missed) => {
+            tracing::warn!(%agent, through = snapshot.through, "a snapshot lacks a decision, and is thrown away");
+            SnapshotState::Wrong
+        }
+        () if last.iter().any(|raw| raw.sequence > snapshot.through) => SnapshotState::Old,
+        () => SnapshotState::Current,
+    })
 }
 
 /// Whether the log has what a snapshot was taken of: one that was restored to what it was before has nothing there, or
@@ -140,7 +174,7 @@ async fn is_new(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
 
 /// The agent's state as the log has it now, after something did not fit what was known of it.
 pub async fn load_again(bus: &Bus, agent: &Name) -> Result<Loaded, BusError> {
-    let loaded = load(bus, agent, Absent::Folded).await?;
+    let loaded = load(bus, agent, Absent::Folded, 0).await?;
     if loaded.newer.is_some() {
         return Ok(loaded);
     }
