@@ -211,6 +211,7 @@ async fn each_agent_that_waits_is_told_once_in_whatever_form_it_is_said() {
         event_id: id.to_string(),
         r#type: "com.github.push".into(),
         data: data.to_string(),
+        outside: vec!["system:github".into()],
     };
     assert_eq!(body, &expected);
     let data: BTreeSet<String> = told.iter().map(|(_, body)| body.data.clone()).collect();

@@ -434,6 +434,10 @@ pub struct AgentProfile {
     /// When the agent's day ends, as HH:MM: what happened in its threads is then written to its memory. Empty means never.
     #[prost(string, tag = "11")]
     pub day_ends_at: ::prost::alloc::string::String,
+    /// What becomes of calls that act outside (mail, programs, other systems) in a turn that has seen content which nobody here
+    /// wrote: "consent" (a human is asked first; also what empty means) or "trusted" (nothing).
+    #[prost(string, tag = "12")]
+    pub outside_content: ::prost::alloc::string::String,
 }
 impl ::prost::Name for AgentProfile {
     const NAME: &'static str = "AgentProfile";
@@ -1059,6 +1063,9 @@ pub struct ApprovalRequested {
     pub chain_id: ::prost::alloc::string::String,
     #[prost(uint32, tag = "5")]
     pub step: u32,
+    /// As in ToolResult: what was seen in the turn that asks.
+    #[prost(string, repeated, tag = "6")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ApprovalRequested {
     const NAME: &'static str = "ApprovalRequested";
@@ -1132,6 +1139,9 @@ pub struct Task {
     /// Which time that will be, counted from 1.
     #[prost(uint64, tag = "17")]
     pub occurrence: u64,
+    /// As in ToolResult: what was seen in the turn that made it.
+    #[prost(string, repeated, tag = "18")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for Task {
     const NAME: &'static str = "Task";
@@ -1169,6 +1179,9 @@ pub struct TaskFired {
     /// Hooks on whose behalf it happened: none of them is triggered by what follows.
     #[prost(string, repeated, tag = "8")]
     pub lineage: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// As in ToolResult: of the task, and of what did it.
+    #[prost(string, repeated, tag = "9")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for TaskFired {
     const NAME: &'static str = "TaskFired";
@@ -1236,6 +1249,9 @@ pub struct MemoryAppended {
     pub secrets: ::prost::alloc::vec::Vec<SealedSecret>,
     #[prost(string, tag = "9")]
     pub user: ::prost::alloc::string::String,
+    /// As in ToolResult: of what it was made from.
+    #[prost(string, repeated, tag = "10")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for MemoryAppended {
     const NAME: &'static str = "MemoryAppended";
@@ -1887,6 +1903,9 @@ pub struct MemoryRow {
     /// How well it fits the words; 0 where none were asked for.
     #[prost(double, tag = "14")]
     pub score: f64,
+    /// Where what it was made from comes from that nobody here wrote, such as web:<https://example.org/a.>
+    #[prost(string, repeated, tag = "15")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for MemoryRow {
     const NAME: &'static str = "MemoryRow";
@@ -1973,6 +1992,9 @@ pub struct ApprovalRow {
     #[prost(message, optional, tag = "11")]
     #[serde(with = "crate::json::time")]
     pub requested_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Where content comes from that was seen before and that nobody here wrote, such as mail:bob@example.org.
+    #[prost(string, repeated, tag = "12")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ApprovalRow {
     const NAME: &'static str = "ApprovalRow";
@@ -2027,6 +2049,9 @@ pub struct ConsentRow {
     /// Who entered that, as the gateway knew them: api_key:<id>, unauthenticated:loopback.
     #[prost(string, optional, tag = "16")]
     pub entered_by: ::core::option::Option<::prost::alloc::string::String>,
+    /// Where content comes from that was seen before and that nobody here wrote, such as mail:bob@example.org.
+    #[prost(string, repeated, tag = "17")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ConsentRow {
     const NAME: &'static str = "ConsentRow";
@@ -3610,6 +3635,11 @@ pub struct DefineAgentRequest {
     #[prost(string, tag = "11")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub day_ends_at: ::prost::alloc::string::String,
+    /// What becomes of calls that act outside in a turn that has seen content which nobody here wrote: consent, which is the
+    /// default, or trusted.
+    #[prost(string, tag = "12")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub outside_content: ::prost::alloc::string::String,
 }
 impl ::prost::Name for DefineAgentRequest {
     const NAME: &'static str = "DefineAgentRequest";
@@ -5499,6 +5529,10 @@ pub struct ToolCatalogue {
     pub version: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "2")]
     pub tools: ::prost::alloc::vec::Vec<ToolSpec>,
+    /// Every tool of an MCP server that was ever offered, as it was defined when it was offered first or accepted last. One
+    /// that is defined otherwise is not among the tools.
+    #[prost(message, repeated, tag = "3")]
+    pub pins: ::prost::alloc::vec::Vec<ToolPin>,
 }
 impl ::prost::Name for ToolCatalogue {
     const NAME: &'static str = "ToolCatalogue";
@@ -5508,6 +5542,24 @@ impl ::prost::Name for ToolCatalogue {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ToolCatalogue".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolPin {
+    #[prost(string, tag = "1")]
+    pub tool: ::prost::alloc::string::String,
+    /// UUIDv5 of the definition's canonical JSON.
+    #[prost(string, tag = "2")]
+    pub digest: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolPin {
+    const NAME: &'static str = "ToolPin";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolPin".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolPin".into()
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5533,6 +5585,10 @@ pub struct ToolSpec {
     /// Where not to each: a human must consent to the calls with one of these arguments.
     #[prost(message, repeated, tag = "8")]
     pub needs_approval_with: ::prost::alloc::vec::Vec<ToolArgument>,
+    /// Whether it does something that others see, such as sending or running something: in a turn that has seen content from
+    /// outside, a human must consent to it.
+    #[prost(bool, tag = "9")]
+    pub acts_outside: bool,
 }
 impl ::prost::Name for ToolSpec {
     const NAME: &'static str = "ToolSpec";
@@ -5771,6 +5827,9 @@ pub struct TaskTriggered {
     /// Its data, a JSON object, as text.
     #[prost(string, tag = "4")]
     pub data: ::prost::alloc::string::String,
+    /// As in ToolResult.
+    #[prost(string, repeated, tag = "5")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for TaskTriggered {
     const NAME: &'static str = "TaskTriggered";
@@ -5801,6 +5860,9 @@ pub struct EmailReceived {
     /// RFC 3339; empty when the mail does not say.
     #[prost(string, tag = "6")]
     pub date: ::prost::alloc::string::String,
+    /// As in ToolResult.
+    #[prost(string, repeated, tag = "7")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for EmailReceived {
     const NAME: &'static str = "EmailReceived";
@@ -5885,6 +5947,9 @@ pub struct ToolProgress {
     pub fraction: ::core::option::Option<f64>,
     #[prost(string, tag = "5")]
     pub message: ::prost::alloc::string::String,
+    /// As in ToolResult, for what it says.
+    #[prost(string, repeated, tag = "6")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ToolProgress {
     const NAME: &'static str = "ToolProgress";
@@ -5917,6 +5982,10 @@ pub struct ToolResult {
     /// The replica that reports it.
     #[prost(string, tag = "7")]
     pub runner: ::prost::alloc::string::String,
+    /// Where content in it comes from that nobody here wrote, such as mail:bob@example.org, web:<https://example.org/a> or
+    /// mcp:github. The mark follows what is made of it.
+    #[prost(string, repeated, tag = "8")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ToolResult {
     const NAME: &'static str = "ToolResult";

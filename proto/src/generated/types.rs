@@ -331,6 +331,7 @@ mapped! {
     ProcessExited,
     ProcessUsage,
     ToolCatalogue,
+    ToolPin,
     ToolSpec,
     ToolArgument,
     DecisionBasis,

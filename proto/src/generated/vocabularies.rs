@@ -146,6 +146,13 @@ vocabularies! {
         /// It makes a plan, the fast model compiles it to a chain, the light model completes steps.
         Chain = "chain",
     }
+    /// What becomes of calls that act outside in a turn that has seen content which nobody here wrote.
+    OutsideContent {
+        /// A human is asked first.
+        Consent = "consent",
+        /// Nothing: they are made.
+        Trusted = "trusted",
+    }
     /// Which thread a message belongs to.
     Threads {
         /// One for each user.
@@ -297,6 +304,7 @@ fields! {
     AgentProfile.interjection as interjection_word: Interjection,
     AgentProfile.planning as planning_word: Planning,
     AgentProfile.threads as threads_word: Threads,
+    AgentProfile.outside_content as outside_content_word: OutsideContent,
     AgentChoice.option as option_word: OfferAnswer,
     AgentApproval.verdict as verdict_word: Verdict,
     AgentCommand.command as command_word: OrderedCommand,
@@ -336,6 +344,7 @@ fields! {
     DefineAgentRequest.interjection as interjection_word: Interjection,
     DefineAgentRequest.planning as planning_word: Planning,
     DefineAgentRequest.threads as threads_word: Threads,
+    DefineAgentRequest.outside_content as outside_content_word: OutsideContent,
     ProcessAnswer.outcome as outcome_word: ProcessAnswered,
     ProcessExited.outcome as outcome_word: ProcessOutcome,
     ListTasksRequest.kind as kind_word: TaskKind,

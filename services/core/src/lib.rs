@@ -16,6 +16,6 @@ pub mod telemetry;
 pub mod watch;
 
 pub use kairo_events::{
-    address, consent, dates, decider, envelope, event_json, hooks, log_message, media, partition, permissions,
+    address, consent, dates, decider, envelope, event_json, hooks, log_message, media, outside, partition, permissions,
     principal, schema, sealing, subjects, threads, vocabulary,
 };

@@ -26,6 +26,7 @@ pub mod hooks;
 pub mod ids;
 pub mod log_message;
 pub mod media;
+pub mod outside;
 pub mod partition;
 pub mod permissions;
 pub mod principal;

@@ -37,6 +37,8 @@ impl AgentState {
                 let known = Uuid::parse_str(&progress.action_id).ok().and_then(|id| self.in_flight.get_mut(&id));
                 if let Some(known) = known {
                     known.progress = Some(Progress::of_tool(record.envelope.time, progress));
+                    let (thread_id, turn) = (known.thread_id.clone(), known.turn);
+                    self.see_outside(&thread_id, turn, &progress.outside);
                 }
             }
             about::Tool::Result(result) => self.learn(record, result),

@@ -15,10 +15,20 @@ use uuid::Uuid;
 use super::{
     chain::{Chain, Origin, RESULT_BYTES, Step, StepRun, StepState, THINK},
     in_flight::InFlight,
+    outside::Provenance,
     state::{AgentState, Cause, Offer, Turn},
     tasks::{Trigger, kept},
     thread::{Call, Entry, cut},
 };
+
+/// Something that hooks may wait for.
+struct Happened<'a> {
+    data: Value,
+    /// As in [`Trigger`].
+    user: Option<String>,
+    lineage: &'a [Uuid],
+    outside: Provenance,
+}
 
 impl AgentState {
     pub(super) fn fold(
@@ -192,10 +202,11 @@ impl AgentState {
         turn.chain = Some(chain);
         turn.lineage = lineage.chain([id]).collect();
         self.turns.insert(turn_id, turn);
-        if thread_id.is_empty() {
-            return;
+        if !thread_id.is_empty() {
+            let thread = super::thread::Thread { user, ..Default::default() };
+            self.threads.entry(thread_id.clone()).or_insert_with(|| thread.into());
         }
-        self.threads.entry(thread_id).or_insert_with(|| super::thread::Thread { user, ..Default::default() }.into());
+        self.see_outside(&thread_id, turn_id, &fired.outside);
     }
 
     /// Changes a step's state; returns the step as it was written.
@@ -250,11 +261,16 @@ impl AgentState {
         let user = self.turns.get(&known.turn).map(|turn| turn.user.clone());
         let of_thread = || self.threads.get(&known.thread_id).map(|thread| thread.user.clone());
         let user = user.or_else(of_thread).unwrap_or_default();
-        self.trigger(record, &name, Value::Object(data), Some(user), &known.lineage);
+        let turn = self.turns.get(&known.turn).map(|turn| self.outside_of(turn));
+        let mut outside = turn.unwrap_or_default();
+        outside.see(&result.outside);
+        let happened = Happened { data: Value::Object(data), user: Some(user), lineage: &known.lineage, outside };
+        self.trigger(record, &name, happened);
     }
 
     /// Notes the hooks that wait for this, for the decision on it.
-    pub(super) fn trigger(&mut self, record: &Record, name: &str, data: Value, user: Option<String>, lineage: &[Uuid]) {
+    fn trigger(&mut self, record: &Record, name: &str, happened: Happened<'_>) {
+        let Happened { data, user, lineage, outside } = happened;
         let waiting: Vec<Uuid> = self.tasks.hooks(name).map(|task| task.id).collect();
         // What happened before and was not decided on was nobody's move.
         self.tasks.triggered.retain(|trigger| trigger.input == record.sequence);
@@ -269,6 +285,7 @@ impl AgentState {
                 user: user.clone(),
                 lineage: lineage.to_vec(),
                 correlation: record.envelope.correlation_id,
+                outside: outside.clone(),
             });
         }
     }
@@ -290,11 +307,12 @@ impl AgentState {
                     user: None,
                     lineage: Vec::new(),
                     correlation: record.envelope.correlation_id,
+                    outside: Provenance::default(),
                 });
             }
             Outside::Triggered(triggered) => {
                 let data = serde_json::from_str(&triggered.data).unwrap_or(Value::Null);
-                self.happened(record, &format!("post:{}", triggered.trigger), data);
+                self.happened(record, &format!("post:{}", triggered.trigger), data, &triggered.outside);
             }
             Outside::Email(mail) => {
                 let data = json!({
@@ -306,16 +324,18 @@ impl AgentState {
                     "body": mail.body,
                     "date": mail.date,
                 });
-                self.happened(record, "post:email.received", data);
+                self.happened(record, "post:email.received", data, &mail.outside);
             }
         }
     }
 
     /// Notes what happened outside for the hooks that wait for it, once: whoever tells of it may do so again.
-    fn happened(&mut self, record: &Record, name: &str, data: Value) {
+    fn happened(&mut self, record: &Record, name: &str, data: Value, marks: &[String]) {
         let waited_for = self.tasks.hooks(name).next().is_some();
         if waited_for && self.seen.see(&format!("event/{}", record.envelope.id)) {
-            self.trigger(record, name, data, None, &[]);
+            let mut outside = Provenance::default();
+            outside.see(marks);
+            self.trigger(record, name, Happened { data, user: None, lineage: &[], outside });
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod in_flight;
 pub mod intrinsics;
 pub mod log;
 pub mod memories;
+pub mod outside;
 pub mod prompts;
 pub mod replay;
 pub mod request;

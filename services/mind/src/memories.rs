@@ -8,7 +8,7 @@ use kairo_proto::v1::MemoryAppended;
 use kairo_proto::words::MemoryKind;
 use serde::{Deserialize, Serialize};
 
-use super::{state::AgentState, thread::cut_to};
+use super::{outside::Provenance, state::AgentState, thread::cut_to};
 
 /// Memories at hand, their texts in bytes, the text of one in bytes, and the days they reach back from the newest.
 const RECENT: usize = 200;
@@ -35,12 +35,17 @@ pub struct Recent {
     pub memory_id: String,
     /// Whom it was written for; empty for all.
     pub user: String,
+    /// Content from outside that it was made from.
+    #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+    pub outside: Provenance,
 }
 
 impl Memories {
     /// Takes in `memory.appended`.
     pub(super) fn append(&mut self, appended: &MemoryAppended) {
         self.recent.retain(|known| known.memory_id != appended.memory_id);
+        let mut outside = Provenance::default();
+        outside.see(&appended.outside);
         self.recent.push_back(Recent {
             kind: appended.kind.clone(),
             subject: cut_to(&appended.subject, CONTENT_BYTES),
@@ -49,6 +54,7 @@ impl Memories {
             sources: appended.source_event_ids.iter().take(SOURCES).cloned().collect(),
             memory_id: appended.memory_id.clone(),
             user: appended.user.clone(),
+            outside,
         });
         self.forget();
     }

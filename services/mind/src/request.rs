@@ -72,6 +72,9 @@ pub struct Tool {
     /// Where not to each: a human must consent to the calls with one of these arguments.
     #[serde(skip)]
     pub needs_approval_with: Vec<ToolArgument>,
+    /// Whether it does something that others see: a human must consent to it in a turn that has seen content from outside.
+    #[serde(skip)]
+    pub acts_outside: bool,
 }
 
 impl Tool {
@@ -83,8 +86,8 @@ impl Tool {
 
 impl From<ToolSpec> for Tool {
     fn from(tool: ToolSpec) -> Self {
-        let ToolSpec { name, description, schema, needs_approval, needs_approval_with, .. } = tool;
-        Self { name, description, schema, needs_approval, needs_approval_with }
+        let ToolSpec { name, description, schema, needs_approval, needs_approval_with, acts_outside, .. } = tool;
+        Self { name, description, schema, needs_approval, needs_approval_with, acts_outside }
     }
 }
 
@@ -216,6 +219,7 @@ mod tests {
                 schema: r#"{"type":"object"}"#.into(),
                 needs_approval: false,
                 needs_approval_with: Vec::new(),
+                acts_outside: false,
             }],
             analysis: false,
         };

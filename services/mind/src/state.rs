@@ -19,6 +19,7 @@ use super::{
     chain::{Chain, Move},
     in_flight::{Doubt, Doubts, InFlight, Processes},
     memories::Memories,
+    outside::Provenance,
     seen::Seen,
     shared::Shared,
     tasks::Tasks,
@@ -71,6 +72,9 @@ pub struct Profile {
     pub time_zone: String,
     /// HH:MM; empty for never.
     pub day_ends_at: String,
+    /// Whether it acts on what it read without asking, whoever wrote that.
+    #[serde(default)]
+    pub trusts_outside: bool,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -109,6 +113,9 @@ pub struct Turn {
     pub chain: Option<Chain>,
     /// Hooks on whose behalf it runs: they are not triggered by what it does.
     pub lineage: Vec<Uuid>,
+    /// Content from outside that it has seen.
+    #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+    pub outside: Provenance,
 }
 
 /// A thread that was suggested to the user.
@@ -163,6 +170,7 @@ impl Turn {
             offer: None,
             chain: None,
             lineage: Vec::new(),
+            outside: Provenance::default(),
         }
     }
 
@@ -248,6 +256,7 @@ impl AgentState {
     pub(super) fn learn(&mut self, record: &Record, result: &ToolResult) {
         let Ok(action) = Uuid::parse_str(&result.action_id) else { return };
         let Some(known) = self.in_flight.remove(&action) else { return };
+        self.see_outside(&known.thread_id, known.turn, &result.outside);
         self.end_step(known.turn, action, result);
         self.happened_after(record, &known, result);
         if result.error.as_ref().is_some_and(|error| error.kind_word() == words::ToolErrorKind::InDoubt) {
@@ -372,6 +381,7 @@ impl Profile {
             },
             plans: profile.planning_word() == words::Planning::Chain,
             topics: profile.threads_word() == words::Threads::Topics,
+            trusts_outside: profile.outside_content_word() == words::OutsideContent::Trusted,
             time_zone: if profile.time_zone.is_empty() { "UTC".to_owned() } else { profile.time_zone.clone() },
             day_ends_at: profile.day_ends_at.clone(),
         }

@@ -23,7 +23,7 @@ pub use self::{
     list::{Filter, Wanted},
     trigger::{Trigger, kept},
 };
-use super::schedule::Schedule;
+use super::{outside::Provenance, schedule::Schedule};
 
 /// Open tasks an agent may have, hooks included.
 pub const MOST_OPEN: usize = 1_000;
@@ -68,6 +68,9 @@ pub struct Task {
     pub created: Timestamp,
     /// Of a hook: it fires for whatever happens to the agent.
     pub shared: bool,
+    /// Content from outside that was seen where it was made.
+    #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+    pub outside: Provenance,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -218,6 +221,8 @@ impl Task {
     }
 
     fn read(at: Timestamp, task: &v1::Task) -> Option<Self> {
+        let mut outside = Provenance::default();
+        outside.see(&task.outside);
         let what = match task.kind_word() {
             TaskKind::Hook => What::Hook { trigger: task.trigger.clone(), condition: task.condition.clone() },
             TaskKind::Scheduled | TaskKind::Unknown(_) => {
@@ -237,6 +242,7 @@ impl Task {
             source: task.source.clone(),
             created: at,
             shared: false,
+            outside,
         })
     }
 

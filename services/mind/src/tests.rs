@@ -5,6 +5,7 @@ mod chains;
 mod in_progress;
 mod interjection;
 mod orders;
+mod outside;
 mod overtaken;
 mod parts;
 mod tasks;
@@ -55,6 +56,7 @@ fn catalogue() -> Catalogue {
         schema: "{}".into(),
         needs_approval: name == "email.send",
         needs_approval_with: Vec::new(),
+        acts_outside: name == "process.spawn",
     };
     Catalogue {
         version: "c1".into(),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{shared::Shared, words::Words};
+use super::{outside::Provenance, shared::Shared, words::Words};
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
 const THREAD_BYTES: usize = 256 * 1024;
@@ -34,6 +34,9 @@ pub struct Thread {
     pub fresh: VecDeque<Arc<str>>,
     /// Entries since then.
     pub news: usize,
+    /// Content from outside that was seen in it.
+    #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+    pub outside: Provenance,
 }
 
 /// Events a thread remembers until it is written to memory.

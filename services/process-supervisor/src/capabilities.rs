@@ -26,6 +26,8 @@ pub fn capabilities(policy: &Policy, limits: &Limits) -> ProcessCapabilities {
         .iter()
         .zip(&timeouts)
         .flat_map(|(tool, timeout)| [&tool.name, &tool.description, &tool.schema, timeout].map(String::as_str))
+        // Builds before it said nothing of this.
+        .chain(["acts outside"])
         .collect();
     ProcessCapabilities { version: ids::named("capabilities", &content).to_string(), tools }
 }
@@ -44,6 +46,8 @@ fn process_run(policy: &Policy, limits: &Limits) -> ToolSpec {
         executor: EXECUTOR.to_owned(),
         needs_approval: false,
         needs_approval_with: with_consent(policy),
+        // What a page or a mail says must not start programs.
+        acts_outside: true,
     }
 }
 
@@ -68,6 +72,8 @@ fn process_spawn(policy: &Policy, limits: &Limits) -> ToolSpec {
         executor: EXECUTOR.to_owned(),
         needs_approval: false,
         needs_approval_with: with_consent(policy),
+        // What a page or a mail says must not start programs.
+        acts_outside: true,
     }
 }
 

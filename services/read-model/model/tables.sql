@@ -358,6 +358,8 @@ CREATE TABLE approvals (
     chain_id           uuid,
     step               integer NOT NULL,
     requested_at       timestamptz NOT NULL,
+    -- Where content comes from that was seen before and that nobody here wrote.
+    outside            jsonb NOT NULL,
     verdict            text CHECK (verdict IN ('approved', 'rejected')),
     decided_by         text,
     note               text,

@@ -24,6 +24,28 @@ pub struct At(Option<Timestamp>);
 #[derive(Debug)]
 pub struct Object(Option<Json>);
 
+/// A `jsonb` that is a list of texts.
+#[derive(Debug)]
+pub struct Texts(Vec<String>);
+
+impl From<Texts> for Vec<String> {
+    fn from(column: Texts) -> Self {
+        column.0
+    }
+}
+
+impl Type<Postgres> for Texts {
+    fn type_info() -> PgTypeInfo {
+        <serde_json::Value as Type<Postgres>>::type_info()
+    }
+}
+
+impl Decode<'_, Postgres> for Texts {
+    fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
+        Ok(Self(sqlx::types::Json::decode(value)?.0))
+    }
+}
+
 macro_rules! shown {
     ($name:ident, $shown:ty, $stored:ty, $read:expr) => {
         impl From<$name> for Option<$shown> {

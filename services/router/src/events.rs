@@ -10,6 +10,7 @@ use kairo_core::{
     },
     envelope::{Envelope, Modality, Origin},
     ids::{self, Name},
+    outside as marks,
     record::Raw,
     subjects::{self, Service, TASK_TRIGGERED},
 };
@@ -89,6 +90,7 @@ pub fn triggered(raw: &Raw, trigger: &str, happened: &Outside, agent: &Name, now
         event_id: happened.id.to_string(),
         r#type: happened.type_name.clone(),
         data: happened.data.to_string(),
+        outside: vec![marks::mark(marks::Kind::System, trigger.split('.').next().unwrap_or_default())],
     };
     Outgoing::new(&TASK_TRIGGERED, agent, envelope, body)
 }

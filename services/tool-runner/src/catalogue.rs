@@ -171,6 +171,9 @@ fn digest<'a>(specs: impl Iterator<Item = &'a ToolSpec>) -> Uuid {
                 let with = spec.needs_approval_with.iter().map(|needing| json!([needing.name, needing.value]));
                 tool.insert("needs_approval_with".to_owned(), with.collect());
             }
+            if let (true, Value::Object(tool)) = (spec.acts_outside, &mut tool) {
+                tool.insert("acts_outside".to_owned(), Value::Bool(true));
+            }
             tool
         })
         .collect();
@@ -197,6 +200,8 @@ mod tests {
             executor: Executor::ToolRunner,
             needs_approval: false,
             needs_approval_with: Vec::new(),
+            acts_outside: false,
+            definition: None,
         }
     }
 

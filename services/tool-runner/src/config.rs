@@ -192,6 +192,12 @@ pub struct McpServerConfig {
     /// Whether the server's own word (`idempotentHint`, `readOnlyHint`) is enough to call one of
     /// its tools again after a crash. Default true; a server that is not trusted gets false.
     pub trust_hints: bool,
+    /// Whether what the server says counts as the operator's own words. Otherwise it is content from outside: agents that
+    /// have seen it ask before they act outside. Default false.
+    pub trust_content: bool,
+    /// Digests of definitions that may be offered although they changed since they were offered first, as `kairo status`
+    /// tells them. Default none.
+    pub accept: Vec<String>,
     /// Time limit of its calls, in milliseconds. Default that of all tools.
     pub call_timeout_ms: Option<u64>,
 }
@@ -208,6 +214,8 @@ impl Default for McpServerConfig {
             headers: BTreeMap::new(),
             idempotent: Vec::new(),
             trust_hints: true,
+            trust_content: false,
+            accept: Vec::new(),
             call_timeout_ms: None,
         }
     }

@@ -60,6 +60,8 @@ mod tests {
             executor: Executor::ToolRunner,
             needs_approval: always,
             needs_approval_with: vec![ToolArgument { name: "a".to_owned(), value: "b".to_owned() }],
+            acts_outside: false,
+            definition: None,
         };
         let spec = consent.applied_to(spec);
         let waived = !spec.needs_approval && consent.waived.iter().any(|pattern| covers(pattern, name));

@@ -44,7 +44,10 @@ impl Consents {
             tool.needs_approval || consent::is_needed_for(&tool.needs_approval_with, &asked.arguments)
         };
         let needs_consent = known.as_ref().is_some_and(needs_consent);
-        let unconsented = if needs_consent { self.missing(agent, &asked).await? } else { None };
+        let unconsented = match self.offer.withheld(&asked.tool) {
+            None if needs_consent => self.missing(agent, &asked).await?,
+            withheld => withheld,
+        };
         Ok(Call {
             idempotent: known.as_ref().is_some_and(|tool| tool.idempotent),
             unconsented,

@@ -86,6 +86,8 @@ impl Control {
             executor: Executor::ToolRunner,
             needs_approval: false,
             needs_approval_with: Vec::new(),
+            acts_outside: false,
+            definition: None,
         }
     }
 }

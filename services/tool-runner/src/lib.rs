@@ -21,7 +21,8 @@ mod imap;
 mod log;
 pub mod mcp;
 mod offer;
-pub mod plan;
+pub mod pins;
+mod plan;
 mod processes;
 mod progress;
 mod registry;
@@ -62,7 +63,14 @@ pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Too
     let more = control.tools().into_iter().chain([memory]).chain(further).collect();
     let toolbox = toolbox::Toolbox::start(tools, more).await;
     let toolbox = Arc::new(toolbox.map_err(|error| ServiceError::Other(error.to_string()))?);
-    let offer = offer::Offer::new(&bus, toolbox.clone(), tools.catalogue_limits(), tools.consent(), shutdown.clone());
+    let offer = offer::Offer::new(
+        &bus,
+        toolbox.clone(),
+        tools.catalogue_limits(),
+        tools.consent(),
+        readiness.clone(),
+        shutdown.clone(),
+    );
     let offer = Arc::new(offer);
     if waiting_for_nats(&bus, &shutdown, async || offer.publish().await).await?.is_none() {
         return Ok(());

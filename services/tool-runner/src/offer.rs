@@ -2,7 +2,8 @@
 //! changes. Tools that look after processes are offered only while something can be run.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -10,7 +11,7 @@ use kairo_core::{
     bus::{Bus, BusError, append::Outgoing, follow::Newest},
     envelope::{Envelope, Origin},
     ids::Name,
-    record::Record,
+    service::Readiness,
     subjects::{CAPABILITIES, CATALOGUE, Service},
 };
 use kairo_proto::v1::{self, ProcessCapabilities, ToolCatalogue};
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     catalogue::{Catalogue, CatalogueLimits, Rejection},
     consent::Consent,
+    pins::Pins,
     tool::{Executor, ToolSpec},
     toolbox::Toolbox,
 };
@@ -29,7 +31,16 @@ pub struct Offer {
     limits: CatalogueLimits,
     consent: Consent,
     supervisors: Newest,
-    current: Mutex<Arc<Catalogue>>,
+    readiness: Readiness,
+    current: Mutex<Current>,
+}
+
+/// What is on offer.
+struct Current {
+    catalogue: Arc<Catalogue>,
+    pins: Pins,
+    /// Tools that are not, and why.
+    withheld: BTreeMap<String, String>,
 }
 
 /// How the names of tools begin that are about processes.
@@ -43,11 +54,13 @@ impl Offer {
         toolbox: Arc<Toolbox>,
         limits: CatalogueLimits,
         consent: Consent,
+        readiness: Readiness,
         shutdown: CancellationToken,
     ) -> Self {
         let supervisors = Newest::follow(bus, subject(&CAPABILITIES, Service::ProcessSupervisor), shutdown);
         let (empty, _) = Catalogue::build([], limits);
-        Self { bus: bus.clone(), toolbox, limits, consent, supervisors, current: Mutex::new(Arc::new(empty)) }
+        let current = Current { catalogue: Arc::new(empty), pins: Pins::default(), withheld: BTreeMap::new() };
+        Self { bus: bus.clone(), toolbox, limits, consent, supervisors, readiness, current: Mutex::new(current) }
     }
 
     /// What is known of a tool. One that is not known here may have come up just now, and another replica told agents
@@ -56,17 +69,28 @@ impl Offer {
         if let Some(known) = self.known(tool) {
             return Ok(Some(known));
         }
-        let catalogue = self.assemble().await?;
-        self.put_in_force(catalogue);
+        let pins = self.current().pins.clone();
+        let assembled = self.assemble(pins).await?;
+        self.put_in_force(assembled);
         Ok(self.known(tool))
     }
 
     fn known(&self, tool: &str) -> Option<ToolSpec> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
+        self.current().catalogue.get(tool).cloned()
     }
 
-    fn put_in_force(&self, catalogue: Catalogue) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalogue);
+    /// Why a tool is not offered that is there.
+    pub fn withheld(&self, tool: &str) -> Option<String> {
+        self.current().withheld.get(tool).cloned()
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put_in_force(&self, assembled: Current) {
+        self.readiness.note_all("tools", assembled.withheld.values().cloned().collect());
+        *self.current() = assembled;
     }
 
     /// Publishes the catalogue whenever the tools change, until `shutdown`.
@@ -91,15 +115,16 @@ impl Offer {
 
     /// Puts the tools together, and publishes them if they are not what was published last.
     pub async fn publish(&self) -> Result<(), BusError> {
-        let catalogue = self.assemble().await?;
-        let message = message(&catalogue);
-        self.put_in_force(catalogue);
         let Ok(owner) = Name::parse(Service::ToolRunner.name()) else { return Ok(()) };
         for _ in 0..RACES {
             let last = self.bus.last(&CATALOGUE.of(&owner)).await?;
             let sequence = last.as_ref().map_or(0, |last| last.sequence);
             let published = last.and_then(|raw| raw.read(self.bus.limits.max_body_bytes).ok());
-            if version(published.as_ref()) == Some(message.version.as_str()) {
+            let published = published.as_ref().and_then(|record| ToolCatalogue::of(&record.body));
+            let assembled = self.assemble(published.map(Pins::of).unwrap_or_default()).await?;
+            let message = message(&assembled);
+            self.put_in_force(assembled);
+            if published.is_some_and(|it| (&it.version, &it.pins) == (&message.version, &message.pins)) {
                 return Ok(());
             }
             let envelope = Envelope::entering(self.bus.new_id(), Service::ToolRunner, Origin::System, self.bus.now());
@@ -116,18 +141,28 @@ impl Offer {
         Ok(())
     }
 
-    async fn assemble(&self) -> Result<Catalogue, BusError> {
+    async fn assemble(&self, mut pins: Pins) -> Result<Current, BusError> {
         let own = self.toolbox.catalogue();
         let supervised = self.supervisors.read().await?;
         let supervised = supervised.and_then(|record| ProcessCapabilities::try_from(record.body).ok());
         let supervised = supervised.map(|capabilities| capabilities.tools).unwrap_or_default();
         let supervised: Vec<ToolSpec> = supervised.into_iter().filter_map(spec).collect();
-        let specs = on_offer(own.specs().cloned(), supervised).map(|spec| self.consent.applied_to(spec));
+        let mut withheld = BTreeMap::new();
+        let admitted = |spec: &ToolSpec| match pins.admit(spec) {
+            Ok(()) => true,
+            Err(why) => {
+                withheld.insert(spec.name.clone(), why);
+                false
+            }
+        };
+        let specs = on_offer(own.specs().cloned(), supervised).filter(admitted);
+        let specs: Vec<ToolSpec> = specs.map(|spec| self.consent.applied_to(spec)).collect();
         let (catalogue, rejections) = Catalogue::build(specs, self.limits);
         for Rejection { name, reason } in rejections {
             tracing::warn!(name, reason, "tool left out");
         }
-        Ok(catalogue)
+        withheld.values().for_each(|why| tracing::warn!("{why}"));
+        Ok(Current { catalogue: Arc::new(catalogue), pins, withheld })
     }
 }
 
@@ -135,11 +170,7 @@ fn subject(row: &kairo_core::subjects::Route, service: Service) -> String {
     Name::parse(service.name()).map(|owner| row.of(&owner)).unwrap_or_default()
 }
 
-fn version(published: Option<&Record>) -> Option<&str> {
-    Some(&ToolCatalogue::of(&published?.body)?.version)
-}
-
-fn message(catalogue: &Catalogue) -> ToolCatalogue {
+fn message(Current { catalogue, pins, .. }: &Current) -> ToolCatalogue {
     let tool = |spec: &ToolSpec| v1::ToolSpec {
         name: spec.name.clone(),
         description: spec.description.clone(),
@@ -149,8 +180,13 @@ fn message(catalogue: &Catalogue) -> ToolCatalogue {
         executor: spec.executor.as_str().to_owned(),
         needs_approval: spec.needs_approval,
         needs_approval_with: spec.needs_approval_with.clone(),
+        acts_outside: spec.acts_outside,
     };
-    ToolCatalogue { version: catalogue.version().to_string(), tools: catalogue.specs().map(tool).collect() }
+    ToolCatalogue {
+        version: catalogue.version().to_string(),
+        tools: catalogue.specs().map(tool).collect(),
+        pins: pins.told(),
+    }
 }
 
 /// Our tools and those of the supervisors, without those that would have no processes to look after.
@@ -170,6 +206,8 @@ fn spec(tool: v1::ToolSpec) -> Option<ToolSpec> {
         executor: Executor::ProcessSupervisor,
         needs_approval: tool.needs_approval,
         needs_approval_with: tool.needs_approval_with,
+        acts_outside: tool.acts_outside,
+        definition: None,
     })
 }
 
@@ -189,6 +227,8 @@ mod tests {
             executor: Executor::ToolRunner,
             needs_approval: false,
             needs_approval_with: Vec::new(),
+            acts_outside: false,
+            definition: None,
         };
         on_offer(own.iter().map(spec), supervised.iter().map(spec).collect()).map(|spec| spec.name).collect()
     }

@@ -28,6 +28,8 @@ pub struct Telling<'c> {
     pub cause: &'c Envelope,
     pub action: Uuid,
     pub tool: &'c str,
+    /// Where its words come from that nobody here wrote.
+    pub outside: Vec<String>,
 }
 
 impl Telling<'_> {
@@ -50,6 +52,7 @@ impl Telling<'_> {
 
     fn event(&self, number: u64, progress: Progress) -> Option<Outgoing> {
         let body = body(self.action, self.tool, self.bus.instance.as_str(), progress)?;
+        let body = ToolProgress { outside: self.outside.clone(), ..body };
         // Counted by each replica for itself: a call that is repeated reports again.
         let id = ids::derived(self.action, &format!("progress/{}/{number}", self.bus.instance));
         let envelope = Envelope {
@@ -69,6 +72,7 @@ fn body(action: Uuid, tool: &str, runner: &str, progress: Progress) -> Option<To
         runner: runner.to_owned(),
         fraction: progress.fraction,
         message,
+        outside: Vec::new(),
     })
 }
 

@@ -16,13 +16,13 @@ use kairo_core::{
 use kairo_proto::v1::{self, ToolResult};
 use uuid::Uuid;
 
-use crate::tool::{CallResult, ToolError};
+use crate::{tool::ToolError, toolbox::Outcome};
 
 /// How one action ended.
 pub struct Ended<'a> {
     pub action: Uuid,
     pub tool: &'a str,
-    pub outcome: CallResult,
+    pub outcome: Outcome,
     pub took: Duration,
 }
 
@@ -53,8 +53,8 @@ impl Results {
         let (action, tool, took) = (ended.action, ended.tool, ended.took);
         match self.write(agent, since, cause, ended).await {
             Err(BusError::TooLarge { size }) => {
-                let outcome = Err(ToolError::too_large(format!("the result has {size} bytes; ask for less")));
-                self.write(agent, since, cause, Ended { action, tool, outcome, took }).await
+                let error = ToolError::too_large(format!("the result has {size} bytes; ask for less"));
+                self.write(agent, since, cause, Ended { action, tool, outcome: Err(error).into(), took }).await
             }
             outcome => outcome,
         }
@@ -76,7 +76,7 @@ impl Results {
 }
 
 fn result(runner: &str, ended: Ended<'_>) -> ToolResult {
-    let (ok, result, error) = match ended.outcome {
+    let (ok, result, error) = match ended.outcome.result {
         Ok(value) => (true, value.to_string(), None),
         Err(ToolError { kind, message }) => {
             (false, String::new(), Some(v1::ToolError { kind: kind.as_str().to_owned(), message }))
@@ -90,5 +90,6 @@ fn result(runner: &str, ended: Ended<'_>) -> ToolResult {
         error,
         duration_ms: u32::try_from(ended.took.as_millis()).unwrap_or(u32::MAX),
         runner: runner.to_owned(),
+        outside: ended.outcome.outside,
     }
 }

@@ -42,8 +42,8 @@ use crate::{
     plan::{Actions, Asked, Call, Fact, Known, NOBODY, Step, asked},
     progress::Telling,
     results::{Ended, Results},
-    tool::{CallContext, CallResult, Executor, ProgressReporter, ToolError},
-    toolbox::{Admission, Toolbox},
+    tool::{CallContext, Executor, ProgressReporter, ToolError},
+    toolbox::{Admission, Outcome, Toolbox},
 };
 
 pub struct Runner {
@@ -255,23 +255,25 @@ impl Runner {
         let outcome = match (step, room) {
             (Step::Leave | Step::Wait, _) | (Step::Begin | Step::Repeat, None) => return Ok(()),
             (Step::Begin | Step::Repeat, Some(Ok(room))) => self.run(job, &call.asked, room, stop).await,
-            (Step::Begin | Step::Repeat, Some(Err(error))) => Err(error),
+            (Step::Begin | Step::Repeat, Some(Err(error))) => Err(error).into(),
             (Step::Refuse, _) => {
                 let why = call.unconsented.as_deref().unwrap_or_default();
                 Err(ToolError::approval_required(format!(
                     "a human must consent to this call: {why}; nothing was begun"
                 )))
+                .into()
             }
-            (Step::Withdraw, _) => Err(ToolError::canceled("it was canceled before it began")),
+            (Step::Withdraw, _) => Err(ToolError::canceled("it was canceled before it began")).into(),
             (Step::Doubt, _) => Err(ToolError::in_doubt(
                 "the runner that began this was lost before it could say how it ended; the effect may have happened or not: find out before doing it again",
-            )),
+            ))
+            .into(),
         };
         let ended = Ended { action: call.asked.action, tool: &call.asked.tool, outcome, took: started.elapsed() };
         Ok(self.results.report(&job.agent, job.since, &job.decision.envelope, ended).await?)
     }
 
-    async fn run(&self, job: &Job<'_>, asked: &Asked, room: Admission<'_>, stop: CancellationToken) -> CallResult {
+    async fn run(&self, job: &Job<'_>, asked: &Asked, room: Admission<'_>, stop: CancellationToken) -> Outcome {
         let (progress, reports) = ProgressReporter::watched();
         let context = CallContext {
             action_id: asked.action.to_string(),
@@ -292,6 +294,7 @@ impl Runner {
             cause: &job.decision.envelope,
             action: asked.action,
             tool: &asked.tool,
+            outside: room.outside(),
         };
         // What is told of it ends with it: nothing comes after the result.
         tokio::select! {

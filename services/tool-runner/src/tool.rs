@@ -51,6 +51,20 @@ pub struct ToolSpec {
     pub needs_approval: bool,
     /// Where not to each: a human must consent to the calls with one of these arguments.
     pub needs_approval_with: Vec<ToolArgument>,
+    /// Whether it does something that others see, such as sending or running something: a human must consent to it in a
+    /// turn that has seen content from outside.
+    pub acts_outside: bool,
+    /// What an MCP server said it is; none for tools that come with this service.
+    pub definition: Option<Definition>,
+}
+
+/// A tool as somebody else defines it, who may define it otherwise later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// Of all that is said of it.
+    pub digest: String,
+    /// Whether the operator said that it may be offered as it is now.
+    pub is_accepted: bool,
 }
 
 /// What a call knows besides its arguments.
@@ -183,6 +197,11 @@ pub trait Tool: Send + Sync {
     /// When the call would fail before it had begun anything.
     fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Where content in what came of a call comes from that nobody here wrote, as [`kairo_core::outside::mark`] says it.
+    fn outside(&self, _args: &Value, _outcome: &CallResult) -> Vec<String> {
+        Vec::new()
     }
 
     /// Whether its calls stand in a queue of their own: what stops other calls must not wait for them to end.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::join_all;
+use kairo_core::outside;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
@@ -48,6 +49,27 @@ pub struct Admission<'t> {
     tool: Arc<dyn Tool>,
     args: Value,
     _place: SemaphorePermit<'t>,
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub struct Outcome {
+    pub result: CallResult,
+    /// Where content in it comes from that nobody here wrote.
+    pub outside: Vec<String>,
+}
+
+impl From<CallResult> for Outcome {
+    fn from(result: CallResult) -> Self {
+        Self { result, outside: Vec::new() }
+    }
+}
+
+impl Admission<'_> {
+    /// Where words come from that it says while it runs and that nobody here wrote.
+    pub fn outside(&self) -> Vec<String> {
+        outside::bounded(self.tool.outside(&self.args, &Ok(Value::Null)).iter().map(String::as_str))
+    }
 }
 
 impl Toolbox {
@@ -120,16 +142,15 @@ impl Toolbox {
 
     /// Carries out a call that was admitted: keeps the time limit and the size limit. Always comes back with exactly one
     /// outcome, also when the tool panics.
-    ///
-    /// # Errors
-    /// Each kind of [`ToolError`].
-    pub async fn carry_out(&self, admission: Admission<'_>, ctx: CallContext) -> CallResult {
+    pub async fn carry_out(&self, admission: Admission<'_>, ctx: CallContext) -> Outcome {
         let Admission { tool, args, _place } = admission;
         if ctx.cancel.is_cancelled() {
-            return Err(ToolError::canceled("it was canceled before it began"));
+            return Err(ToolError::canceled("it was canceled before it began")).into();
         }
-        let outcome = self.run(tool.as_ref(), args, ctx).await;
-        bounded(outcome, self.max_result_bytes)
+        let result = self.run(tool.as_ref(), args.clone(), ctx).await;
+        let result = bounded(result, self.max_result_bytes);
+        let outside = outside::bounded(tool.outside(&args, &result).iter().map(String::as_str));
+        Outcome { result, outside }
     }
 
     /// Admits a call and carries it out, for whoever keeps no ledger.
@@ -139,7 +160,7 @@ impl Toolbox {
     pub async fn call(&self, name: &str, args: Value, ctx: CallContext) -> CallResult {
         let admission = ctx.cancel.run_until_cancelled(self.admit(name, args)).await;
         let canceled = || Err(ToolError::canceled("it was canceled before it began"));
-        self.carry_out(admission.unwrap_or_else(canceled)?, ctx).await
+        self.carry_out(admission.unwrap_or_else(canceled)?, ctx).await.result
     }
 
     /// Lets the tool run until it ends, its time is up or it is canceled. In the last two cases
@@ -251,6 +272,8 @@ mod tests {
             executor: Executor::ToolRunner,
             needs_approval: false,
             needs_approval_with: Vec::new(),
+            acts_outside: false,
+            definition: None,
         };
         Arc::new(Scripted(spec, behavior))
     }

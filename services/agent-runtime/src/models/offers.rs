@@ -65,6 +65,7 @@ mod tests {
             schema: schema.into(),
             needs_approval: false,
             needs_approval_with: Vec::new(),
+            acts_outside: false,
         }
     }
 

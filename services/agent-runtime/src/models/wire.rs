@@ -310,6 +310,7 @@ mod tests {
                     schema: schema.into(),
                     needs_approval: false,
                     needs_approval_with: Vec::new(),
+                    acts_outside: false,
                 })
                 .into(),
             analysis: false,
@@ -390,6 +391,7 @@ mod tests {
             schema: "{}".into(),
             needs_approval: false,
             needs_approval_with: Vec::new(),
+            acts_outside: false,
         }))
     }
 

@@ -121,6 +121,9 @@ pub struct Profile {
     /// HH:MM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day_ends_at: Option<String>,
+    /// `consent` or `trusted`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside_content: Option<String>,
 }
 
 /// Which events are wanted; all that is given must fit.

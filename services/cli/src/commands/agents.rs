@@ -71,6 +71,10 @@ struct Define {
     /// When its day ends, as HH:MM: what happened is then written to its memory; without it, never
     #[arg(long, value_name = "TIME")]
     day_ends_at: Option<String>,
+    /// Calls that act outside, such as email.send or process.run, once it has seen mails, pages or what MCP servers say:
+    /// consent (a human is asked) or trusted (they are made); without it, consent
+    #[arg(long, value_name = "HOW", value_parser = ["consent", "trusted"])]
+    outside_content: Option<String>,
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
@@ -107,6 +111,7 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         threads: arguments.threads,
         time_zone: arguments.time_zone,
         day_ends_at: arguments.day_ends_at,
+        outside_content: arguments.outside_content,
     };
     let answer: Value = session.client.post("v1/agents", &profile).await?;
     match session.json {

@@ -1,6 +1,7 @@
 //! Liveness and readiness over HTTP: liveness asks nothing of anybody else, readiness does.
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
@@ -44,7 +45,8 @@ pub struct Readiness {
     waits: Arc<watch::Sender<Option<String>>>,
     url: Arc<OnceLock<String>>,
     bus: Arc<OnceLock<Bus>>,
-    notes: Arc<Mutex<Vec<String>>>,
+    /// By what they are about.
+    notes: Arc<Mutex<BTreeMap<&'static str, Vec<String>>>>,
 }
 
 impl Readiness {
@@ -75,12 +77,17 @@ impl Readiness {
     /// Has the status say what operators should know of this replica, though it takes work. For what is found out at the
     /// start: nothing takes it back.
     pub fn note(&self, text: &str) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).entry("").or_default().push(text.to_owned());
     }
 
-    /// What was noted, in that order.
+    /// The same of something that changes: what was noted about it before is replaced.
+    pub fn note_all(&self, about: &'static str, texts: Vec<String>) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(about, texts);
+    }
+
+    /// What was noted.
     pub fn notes(&self) -> Vec<String> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).values().flatten().cloned().collect()
     }
 
     pub(super) fn depend_on(&self, bus: &Bus) {

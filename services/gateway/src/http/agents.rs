@@ -16,6 +16,7 @@ use kairo_core::{
 use kairo_proto::v1::{
     AgentDefined, AgentProfile, AgentRow, DefineAgentResponse, GetAgentResponse, ListAgentsResponse,
 };
+use kairo_proto::words::OutsideContent;
 use serde_json::Value;
 
 use super::{
@@ -154,6 +155,8 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile),
     let threads = fields.optional("threads", THREADS.join(" or "), text(one_of(&THREADS)));
     let time_zone = fields.optional("time_zone", TIME_ZONE, text(time_zone));
     let day_ends_at = fields.optional("day_ends_at", TIME_OF_DAY, text(time_of_day));
+    let trust = OutsideContent::WORDS.join(" or ");
+    let outside_content = fields.optional("outside_content", trust, text(one_of(OutsideContent::WORDS)));
     fields.complete(|| {
         let agent = agent?;
         let profile = AgentProfile {
@@ -168,6 +171,7 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile),
             threads: threads.unwrap_or_default().to_owned(),
             time_zone: time_zone.unwrap_or_default(),
             day_ends_at: day_ends_at.unwrap_or_default(),
+            outside_content: outside_content.unwrap_or_default().to_owned(),
         };
         Some((agent, profile))
     })
@@ -231,12 +235,15 @@ mod tests {
         let body =
             br#"{"agent": "A", "description": 1, "prompt": "", "tools": ["a b"], "max_steps": -1, "history_limit": 1.5,
             "interjection": "later", "planning": "never", "threads": 2, "time_zone": "Mars/Utopia",
-            "day_ends_at": "24:00", "mood": "good"}"#;
+            "day_ends_at": "24:00", "outside_content": "maybe", "mood": "good"}"#;
         let problem = read(body, &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         let expected =
             ["agent", "description", "prompt", "tools", "max_steps", "history_limit", "interjection", "planning"];
-        assert_eq!(fields, [&expected[..], &["threads", "time_zone", "day_ends_at", "mood"]].concat());
+        assert_eq!(
+            fields,
+            [&expected[..], &["threads", "time_zone", "day_ends_at", "outside_content", "mood"]].concat()
+        );
         assert!(problem.errors.iter().all(|error| error.field == "mood" || !error.expected.is_empty()));
     }
 

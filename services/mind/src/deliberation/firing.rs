@@ -83,6 +83,7 @@ impl Deliberation<'_> {
     fn fire(&mut self, task: &Task, trigger: &Trigger) {
         let mut fired = tasks::fired(task, trigger.occurrence, trigger.event, self.input.envelope.time, &trigger.data);
         fired.lineage = trigger.lineage.iter().map(Uuid::to_string).collect();
+        fired.outside = task.outside.clone().with(&trigger.outside).marks();
         let steps = self.steps_of(task);
         self.begin_task(task, fired, trigger.correlation, steps);
     }
@@ -173,6 +174,7 @@ impl Deliberation<'_> {
     ) -> Option<Ready> {
         let turn = self.turn(turn_id)?;
         let (lineage, correlation, user) = (turn.lineage.clone(), turn.correlation, turn.user.clone());
+        let outside = self.mind.outside_of(turn);
         let trigger = format!("pre:{}", ready.event);
         let hooks = self.mind.tasks.hooks_of(&trigger, &user).filter(|hook| !lineage.contains(&hook.id));
         let hooks: Vec<Task> = hooks.cloned().collect();
@@ -193,6 +195,7 @@ impl Deliberation<'_> {
             let (event, now) = (self.input.envelope.id, self.input.envelope.time);
             let mut fired = tasks::fired(&hook, 0, event, now, &kept(data.clone()));
             fired.lineage = lineage.iter().map(Uuid::to_string).collect();
+            fired.outside = hook.outside.clone().with(&outside).marks();
             self.begin_task(&hook, fired, correlation, Ok(rest));
             for step in about_step {
                 let said = filled(&step, &data);

@@ -97,13 +97,15 @@ impl Deliberation<'_> {
         if let Some(reason) = self.no_room_for_consent(&arguments) {
             return self.end_step(turn_id, step, &Ended::Failed, Value::Null, &reason);
         }
-        let user = self.turn(turn_id).map(|turn| turn.user.clone()).unwrap_or_default();
+        let turn = self.turn(turn_id).map(|turn| (turn.user.clone(), self.mind.outside_of(turn).marks()));
+        let (user, outside) = turn.unwrap_or_default();
         let requested = ApprovalRequested {
             user,
             tool: tool.to_owned(),
             arguments,
             chain_id: chain.to_string(),
             step: position(step),
+            outside,
         };
         self.add(turn_id, Event::ApprovalRequested(requested));
     }

@@ -12,6 +12,7 @@ use super::{Deliberation, Failure, Purpose, deciding::Deciding};
 use crate::{
     chain::{Chain, Move, Origin, Step, StepState, THINK, references},
     intrinsics::{self, Begun, Context, Done},
+    request::Tool,
     schema,
     state::{Order, Turn},
 };
@@ -155,7 +156,7 @@ impl Deliberation<'_> {
         }
         if let Some(tool) = self.catalogue.tool(event) {
             let arguments = Value::Object(params).to_string();
-            return match tool.needs_approval_of(&arguments) {
+            return match self.needs_consent(turn_id, tool, &arguments) {
                 true => self.request_approval(turn_id, chain, at, event, arguments),
                 false => self.call(turn_id, Some((chain, at)), event, arguments, None),
             };
@@ -170,6 +171,14 @@ impl Deliberation<'_> {
             }
             Err(reason) => self.end_step(turn_id, at, &Ended::Failed, Value::Null, &reason),
         }
+    }
+
+    /// Whether a human must say yes to a call: for the tool's sake, or because content from outside may have told the turn
+    /// to act outside, and the agent is not one that trusts it.
+    pub(super) fn needs_consent(&self, turn_id: Uuid, tool: &Tool, arguments: &str) -> bool {
+        let trusts = || self.mind.profile.as_ref().is_some_and(|profile| profile.trusts_outside);
+        let has_seen = || self.turn(turn_id).is_some_and(|turn| !self.mind.outside_of(turn).is_empty());
+        tool.needs_approval_of(arguments) || tool.acts_outside && has_seen() && !trusts()
     }
 
     /// An intrinsic goes on with the answer it asked for.

@@ -99,7 +99,7 @@ impl Deliberation<'_> {
         let user = self.turn(turn_id).map(|turn| turn.user.as_str()).unwrap_or_default();
         let plain = |call: &AskedCall| {
             let tool = self.catalogue.tool(&call.tool);
-            tool.is_some_and(|tool| !tool.needs_approval_of(&call.arguments))
+            tool.is_some_and(|tool| !self.needs_consent(turn_id, tool, &call.arguments))
                 && self.mind.tasks.hooks_of(&format!("pre:{}", call.tool), user).next().is_none()
         };
         let within_task = self.turn(turn_id).is_some_and(|turn| turn.chain.is_some());

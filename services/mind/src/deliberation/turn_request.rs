@@ -84,6 +84,7 @@ fn plan_tool() -> Tool {
         .to_string(),
         needs_approval: false,
         needs_approval_with: Vec::new(),
+        acts_outside: false,
     }
 }
 

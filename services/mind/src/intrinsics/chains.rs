@@ -20,6 +20,7 @@ pub fn all() -> Vec<Intrinsic> {
         .to_string(),
         needs_approval: false,
         needs_approval_with: Vec::new(),
+        acts_outside: false,
     };
     vec![Intrinsic { tool, begin: cancel, finish: asks_nobody }]
 }

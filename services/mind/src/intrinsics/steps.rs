@@ -21,6 +21,7 @@ pub fn all() -> Vec<Intrinsic> {
         .to_string(),
         needs_approval: false,
         needs_approval_with: Vec::new(),
+        acts_outside: false,
     };
     let reason = json!({ "reason": { "type": "string", "minLength": 1, "maxLength": 1_000 } });
     let params = json!({ "params": { "type": "object", "description": "Parameters to set; the others stay." } });

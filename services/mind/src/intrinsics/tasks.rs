@@ -82,6 +82,7 @@ fn intrinsic(name: &str, description: &str, properties: Value, required: Value, 
             .to_string(),
             needs_approval: false,
             needs_approval_with: Vec::new(),
+            acts_outside: false,
         },
         begin,
         finish: asks_nobody,
@@ -184,6 +185,7 @@ pub fn fired(task: &Task, occurrence: u64, event: Uuid, now: Timestamp, data: &V
         next_at: next.map(|next| next.to_string()).unwrap_or_default(),
         trigger_event_id: event.to_string(),
         data: if data.is_object() { data.to_string() } else { "{}".to_owned() },
+        outside: task.outside.marks(),
         ..v1::TaskFired::default()
     }
 }

@@ -19,6 +19,7 @@ pub fn all() -> Vec<Intrinsic> {
         .to_string(),
         needs_approval: false,
         needs_approval_with: Vec::new(),
+        acts_outside: false,
     };
     vec![Intrinsic { tool, begin: notify, finish: asks_nobody }]
 }

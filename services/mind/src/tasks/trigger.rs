@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::thread::cut_to;
+use crate::{outside::Provenance, thread::cut_to};
 
 /// What is kept of an event for those who wait for it, in bytes, and of one of its fields.
 const BYTES: usize = 32 * 1024;
@@ -27,6 +27,9 @@ pub struct Trigger {
     /// Hooks on whose behalf it happened, so that none triggers itself.
     pub lineage: Vec<Uuid>,
     pub correlation: Uuid,
+    /// Where content in it comes from that nobody here wrote.
+    #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+    pub outside: Provenance,
 }
 
 /// As much of an event's data as tasks are given: all of it unless it is large, else its fields as far as there is room,

@@ -17,6 +17,7 @@ pub struct Approval {
     pub chain_id: Option<Uuid>,
     pub step: i32,
     pub requested_at: Time,
+    pub outside: Json,
 }
 
 /// A step or, without one, a chain ended: nobody needs to agree to what it asked for.

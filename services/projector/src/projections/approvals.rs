@@ -49,6 +49,7 @@ fn request(fact: &Fact, position: i32, event: &DecidedEvent, requested: &Approva
         chain_id: Uuid::parse_str(&requested.chain_id).ok(),
         step: i32::try_from(requested.step).unwrap_or(i32::MAX),
         requested_at: fact.at,
+        outside: Json::of(&requested.outside),
     });
 }
 
@@ -87,6 +88,7 @@ mod tests {
             arguments: "{\"to\":\"x\"}".into(),
             chain_id: chain_id.clone(),
             step: 2,
+            outside: vec!["mail:bob".into()],
         };
         let requested = decided_as("t", "asked", Event::ApprovalRequested(requested));
         let action_id = requested.event_id.clone();

@@ -21,6 +21,7 @@ pub async fn request(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Approv
         "chain_id": "uuid" = row.chain_id,
         "step": "int" = row.step,
         "requested_at": "timestamptz" = row.requested_at,
+        "outside": "jsonb" = &row.outside,
     }, "ON CONFLICT DO NOTHING")
 }
 

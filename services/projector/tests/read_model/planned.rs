@@ -122,6 +122,7 @@ impl Planned {
             arguments: "{\"to\":\"john\"}".into(),
             chain_id: self.id("chain").to_string(),
             step: 2,
+            outside: vec!["mail:sarah@example.org".into()],
         };
         vec![
             self.event(&subjects::AGENT_CHOICE, "chosen", choice),

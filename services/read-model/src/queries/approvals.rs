@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{number, rows};
 use crate::{
     ReadError, Snapshot,
-    shown::{At, Id, Object},
+    shown::{At, Id, Object, Texts},
     stored::{Key, U32, U64},
 };
 
@@ -30,7 +30,7 @@ macro_rules! approvals {
             r#"
             SELECT action_id AS "action_id: Id", sequence AS "sequence: U64", agent, user_id AS user, thread_id, correlation_id AS "correlation_id: Id",
                    tool, arguments AS "arguments: Object", chain_id AS "chain_id!: Id", step AS "step: U32", requested_at AS "requested_at: At", status, decided_by,
-                   note, entered_by, decided_at AS "decided_at!: At"
+                   note, entered_by, decided_at AS "decided_at!: At", outside AS "outside: Texts"
             FROM approvals WHERE "# + $conditions,
             $($parameters)*
         )

@@ -5,7 +5,7 @@ use sqlx::{query, query_as, types::Json};
 
 use crate::{
     MAX_ROWS, ReadError, Snapshot,
-    shown::{At, Id, Object},
+    shown::{At, Id, Object, Texts},
     stored::{Key, U32, U64},
 };
 
@@ -61,7 +61,8 @@ impl Snapshot {
             r#"
             SELECT action_id AS "action_id: Id", sequence AS "sequence: U64", agent, user_id AS user, thread_id,
                    correlation_id AS "correlation_id: Id", tool, arguments AS "arguments: Object",
-                   chain_id AS "chain_id!: Id", step AS "step: U32", requested_at AS "requested_at: At"
+                   chain_id AS "chain_id!: Id", step AS "step: U32", requested_at AS "requested_at: At",
+                   outside AS "outside: Texts"
             FROM approvals WHERE status = 'waiting' AND user_id = $1
             ORDER BY sequence, position LIMIT $2"#,
             user as _,

@@ -1,6 +1,7 @@
 //! What an event says of a mail.
 
 use jiff::Timestamp;
+use kairo_core::outside;
 use kairo_proto::v1::EmailReceived;
 
 use crate::builtin::mail::{Mail, Person};
@@ -22,13 +23,15 @@ pub fn arrival(email_id: &str, bytes: &[u8], truncated: bool, max_text: usize) -
         return Arrival { body, tags: vec!["unreadable".to_owned()] };
     };
     let (text, cut) = beginning(&mail.text, max_text);
+    let sender = mail.from.first().map(Person::to_string).unwrap_or_default();
     let body = EmailReceived {
         email_id,
-        sender: mail.from.first().map(Person::to_string).unwrap_or_default(),
         to: mail.to.iter().chain(&mail.cc).map(Person::to_string).collect(),
         subject: mail.subject.clone(),
         body: text.to_owned(),
         date: mail.date.as_ref().map(Timestamp::to_string).unwrap_or_default(),
+        outside: vec![outside::mark(outside::Kind::Mail, &sender)],
+        sender,
     };
     let left_off = cut || truncated || mail.cut;
     Arrival { body, tags: left_off.then(|| "truncated".to_owned()).into_iter().collect() }

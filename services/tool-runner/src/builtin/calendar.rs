@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use self::expand::Occurrence;
 use self::gather::{Gathered, gather};
 use super::now::rfc3339;
-use super::workspace::{About, Desk, Span, day_or_span, limit, span};
+use super::workspace::{About, Desk, Span, day_or_span, limit, nobody, span};
 use super::{parse_args, team};
 use crate::tool::{CallResult, ToolError};
 
@@ -36,24 +36,28 @@ pub const TOOLS: [About; 4] = [
         description: "What is in the calendar on a date or within a range, recurring entries included, in order. Default today. Returns events (uid, title, start, end, all_day, busy and what else is known), total, unreadable files and whether limits left something out (incomplete).",
         schema: check_schema,
         work: check,
+        outside: nobody,
     },
     About {
         name: "calendar.search",
         description: "Searches the calendar for entries with all words of query in title, place, description, calendar or people, or that a team takes part in. Without a range: the coming year, and if nothing is found there the past one, latest first.",
         schema: search_schema,
         work: search,
+        outside: nobody,
     },
     About {
         name: "calendar.availability",
         description: "Free time between from and until (or within date_range): stretches of at least duration_minutes that no busy entry touches. people keeps only entries that these take part in; without it all entries count. hours limits each day, such as 09:00-17:00.",
         schema: availability::schema,
         work: availability::work,
+        outside: nobody,
     },
     About {
         name: "calendar.create",
         description: "Creates a calendar entry and returns it with the conflicts found. A start that is a date makes an all-day entry. Attendees are addresses or names from the contacts; nobody is sent anything. With on_conflict \"refuse\" nothing is created when there are conflicts.",
         schema: create::schema,
         work: create::work,
+        outside: nobody,
     },
 ];
 

@@ -48,6 +48,8 @@ impl DateCalc {
                 executor: Executor::ToolRunner,
                 needs_approval: false,
                 needs_approval_with: Vec::new(),
+                acts_outside: false,
+                definition: None,
             },
             default_zone: default_zone.to_owned(),
         }

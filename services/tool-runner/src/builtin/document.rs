@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::parse_args;
-use super::workspace::{About, Desk, add, beginning};
+use super::workspace::{About, Desk, add, beginning, nobody};
 use crate::tool::{CallResult, ToolError};
 
 const FOLDER: &str = "documents";
@@ -26,6 +26,7 @@ pub const TOOLS: [About; 1] = [About {
     description: "Writes a document into the workspace. type says what it is: document or report (a Markdown file), page or html (a web page), presentation or slides (a deck to show in a browser with the arrow keys; a new slide begins at a line of --- and at headings of level 1 and 2). content is Markdown, or data: of an object each field becomes a section, of a list each object with a title does, such as {\"slides\": [{\"title\": …, \"bullets\": […]}]}. Returns path, format, bytes and, of a deck, the number of slides.",
     schema,
     work,
+    outside: nobody,
 }];
 
 fn schema() -> Value {

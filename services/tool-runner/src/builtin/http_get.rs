@@ -9,6 +9,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
+use kairo_core::outside;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Response, header, redirect};
 use serde::Deserialize;
@@ -97,6 +98,8 @@ impl HttpGet {
                 executor: Executor::ToolRunner,
                 needs_approval: false,
                 needs_approval_with: Vec::new(),
+                acts_outside: false,
+                definition: None,
             },
             client,
             allowed,
@@ -161,6 +164,12 @@ impl HttpGet {
 impl Tool for HttpGet {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn outside(&self, _: &Value, outcome: &CallResult) -> Vec<String> {
+        // Where it was read in the end, behind all redirects. Failures are told in words of our own.
+        let url = outcome.as_ref().ok().and_then(|page| page.get("url")?.as_str());
+        url.map(|url| outside::mark(outside::Kind::Web, url)).into_iter().collect()
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {

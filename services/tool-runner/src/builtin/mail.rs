@@ -13,6 +13,7 @@ use std::num::NonZeroUsize;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use kairo_core::outside::{Kind, mark};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -40,12 +41,14 @@ pub const TOOLS: [About; 2] = [
         description: "Searches the mailbox, newest first. All conditions given must hold; texts match anywhere and in any case. Returns messages (id, from, to, subject, date, unread, snippet, attachments), how many matched in all (total), and how many files were unreadable, the first of them named in skipped. email.read with an id gives the whole text.",
         schema: search_schema,
         work: search,
+        outside: senders,
     },
     About {
         name: "email.read",
         description: "Reads one message by the id that email.search returned: headers, text (HTML is turned into text) and the names of attachments. truncated says that a limit cut it off.",
         schema: read_schema,
         work: read,
+        outside: senders,
     },
 ];
 
@@ -255,6 +258,16 @@ fn read(desk: &Desk<'_>, args: Value) -> CallResult {
         "bytes": file.size,
         "truncated": cut || mail.cut || file.truncated,
     }))
+}
+
+/// Who wrote the mails of a result; nobody else did where the agent sent them.
+fn senders(args: &Value, result: &Value) -> Vec<String> {
+    if args.get("folder").and_then(Value::as_str) == Some("sent") {
+        return Vec::new();
+    }
+    let found = result.get("messages").and_then(Value::as_array).map_or(std::slice::from_ref(result), Vec::as_slice);
+    let from = |mail: &Value| mail.get("from")?.get(0)?.as_str().map(str::to_owned);
+    found.iter().map(|mail| mark(Kind::Mail, &from(mail).unwrap_or_default())).collect()
 }
 
 /// A message by its id, as far as the limits allow, if it is there.

@@ -104,6 +104,8 @@ impl MemorySearch {
                 executor: Executor::ToolRunner,
                 needs_approval: false,
                 needs_approval_with: Vec::new(),
+                acts_outside: false,
+                definition: None,
             },
             read_model: ReadModel::open(&postgres)?,
             time_zone: config.time_zone.clone(),
@@ -162,6 +164,12 @@ impl Tool for MemorySearch {
         &self.spec
     }
 
+    fn outside(&self, _: &Value, outcome: &CallResult) -> Vec<String> {
+        let found = outcome.as_ref().ok().and_then(|found| found.get("matches")?.as_array());
+        let marks = found.into_iter().flatten().filter_map(|memory| memory.get("outside")?.as_array());
+        marks.flatten().filter_map(|mark| mark.as_str().map(str::to_owned)).collect()
+    }
+
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
             let args = parse_args(args)?;
@@ -211,6 +219,9 @@ fn show(memory: &MemoryRow) -> Value {
     });
     if cut {
         add(&mut shown, "cut", true);
+    }
+    if !memory.outside.is_empty() {
+        add(&mut shown, "outside", memory.outside.as_slice());
     }
     shown
 }

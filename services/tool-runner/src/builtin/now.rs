@@ -39,6 +39,8 @@ impl Now {
                 executor: Executor::ToolRunner,
                 needs_approval: false,
                 needs_approval_with: Vec::new(),
+                acts_outside: false,
+                definition: None,
             },
             default_zone: default_zone.to_owned(),
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 pub use self::card::{Card, of_team};
 use super::parse_args;
-use super::workspace::{About, Desk, Read, add, limit};
+use super::workspace::{About, Desk, Read, add, limit, nobody};
 use crate::tool::{CallResult, ToolError};
 
 /// People returned when a call does not say how many.
@@ -22,6 +22,7 @@ pub const TOOLS: [About; 1] = [About {
     description: "People in the contacts: name, role, email, phone, organization, teams and note. team keeps those of a department, category or group; query those with all its words anywhere in their entry.",
     schema,
     work,
+    outside: nobody,
 }];
 
 fn schema() -> Value {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
+use kairo_core::outside;
 use reqwest::{Client, Response, StatusCode, redirect};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -70,6 +71,8 @@ impl WebSearch {
                 executor: Executor::ToolRunner,
                 needs_approval: false,
                 needs_approval_with: Vec::new(),
+                acts_outside: false,
+                definition: None,
             },
             client,
             endpoint,
@@ -111,6 +114,13 @@ impl WebSearch {
 impl Tool for WebSearch {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn outside(&self, _: &Value, outcome: &CallResult) -> Vec<String> {
+        let results = outcome.as_ref().ok().and_then(|found| found.get("results")?.as_array());
+        let urls = results.into_iter().flatten().filter_map(|result| result.get("url")?.as_str());
+        let search = outcome.as_ref().ok().map(|_| self.endpoint.host_str().unwrap_or_default());
+        search.into_iter().chain(urls).map(|url| outside::mark(outside::Kind::Web, url)).collect()
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {

@@ -71,12 +71,20 @@ pub struct About {
     pub description: &'static str,
     pub schema: fn() -> Value,
     pub work: fn(&Desk<'_>, Value) -> CallResult,
+    /// Where content in a result comes from that nobody here wrote, by the arguments and the result.
+    pub outside: fn(&Value, &Value) -> Vec<String>,
+}
+
+/// Of tools whose results hold the agent's own words, and those of its users.
+pub fn nobody(_: &Value, _: &Value) -> Vec<String> {
+    Vec::new()
 }
 
 /// A tool that reads or writes files of the agent that calls it.
 struct FileTool {
     spec: ToolSpec,
     work: fn(&Desk<'_>, Value) -> CallResult,
+    outside: fn(&Value, &Value) -> Vec<String>,
     workspace: Arc<Workspace>,
 }
 
@@ -91,14 +99,20 @@ impl FileTool {
             executor: Executor::ToolRunner,
             needs_approval: false,
             needs_approval_with: Vec::new(),
+            acts_outside: false,
+            definition: None,
         };
-        Self { spec, work: about.work, workspace }
+        Self { spec, work: about.work, outside: about.outside, workspace }
     }
 }
 
 impl Tool for FileTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn outside(&self, args: &Value, outcome: &CallResult) -> Vec<String> {
+        outcome.as_ref().map(|result| (self.outside)(args, result)).unwrap_or_default()
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {

@@ -235,8 +235,12 @@ impl Control {
 
     /// Writes how the action ended, unless somebody has.
     async fn report(&self, aim: &Aim<'_>, error: ToolError) -> Result<(), BusError> {
-        let ended =
-            Ended { action: aim.target.action, tool: &aim.asked.tool, outcome: Err(error), took: Duration::ZERO };
+        let ended = Ended {
+            action: aim.target.action,
+            tool: &aim.asked.tool,
+            outcome: Err(error).into(),
+            took: Duration::ZERO,
+        };
         self.results.report(&aim.target.agent, aim.since, &aim.decision.envelope, ended).await
     }
 

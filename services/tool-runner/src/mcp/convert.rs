@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use kairo_core::ids;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, Tool as McpToolInfo};
 use serde_json::Value;
 
+use crate::canonical_json::canonical_json;
 use crate::config::McpServerConfig;
-use crate::tool::{CallResult, Executor, ToolError, ToolSpec};
+use crate::tool::{CallResult, Definition, Executor, ToolError, ToolSpec};
 use crate::tool_name;
 
 /// Stands for kinds of content that later versions of the protocol may add.
@@ -28,9 +30,20 @@ pub fn tool_spec(server: &McpServerConfig, tool: &McpToolInfo, call_timeout: Dur
         idempotent: repeatable || configured,
         timeout: server.call_timeout_ms.map_or(call_timeout, Duration::from_millis),
         executor: Executor::ToolRunner,
-        needs_approval: false,
+        // A hint that asks for more care is believed of everybody.
+        needs_approval: tool.annotations.as_ref().is_some_and(|hints| hints.destructive_hint == Some(true)),
         needs_approval_with: Vec::new(),
+        acts_outside: !hints.is_some_and(|hints| hints.read_only_hint == Some(true)),
+        definition: Some(definition(server, tool)),
     }
+}
+
+/// The digest is of all that models and people are told, and of what the server says of its effects.
+fn definition(server: &McpServerConfig, tool: &McpToolInfo) -> Definition {
+    let said = serde_json::to_value(tool).unwrap_or_default();
+    let digest = ids::named("tool", &[&canonical_json(&said)]).to_string();
+    let is_accepted = server.accept.contains(&digest);
+    Definition { digest, is_accepted }
 }
 
 /// The value of a finished call: structured content where the server gives it, else its text,

@@ -243,13 +243,12 @@ impl Keeper {
     }
 
     fn publish(&self, tools: &[McpToolInfo]) {
-        let over_stdio = self.server.command.is_some();
         let tools = tools
             .iter()
             .map(|tool| {
                 let spec = convert::tool_spec(&self.server, tool, self.call_timeout);
                 let name = tool.name.to_string();
-                let tool = McpTool::new(spec, name, over_stdio, self.handle.clone());
+                let tool = McpTool::new(spec, name, &self.server, self.handle.clone());
                 Arc::new(tool) as Arc<dyn Tool>
             })
             .collect();

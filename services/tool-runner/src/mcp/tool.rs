@@ -1,11 +1,13 @@
 //! One tool of an MCP server.
 
 use futures::future::BoxFuture;
+use kairo_core::outside;
 use serde_json::Value;
 
 use super::convert;
 use super::failure::Failure;
 use super::handle::Handle;
+use crate::config::McpServerConfig;
 use crate::tool::{CallContext, CallResult, Tool, ToolError, ToolSpec};
 
 /// Connections that one call is tried on. A second one only where nothing was begun on the
@@ -18,12 +20,15 @@ pub struct McpTool {
     remote_name: String,
     /// Whether the server is a child process, whose connection ends when it does.
     over_stdio: bool,
+    /// Whether what it says counts as the operator's own words.
+    trusts_content: bool,
     server: Handle,
 }
 
 impl McpTool {
-    pub fn new(spec: ToolSpec, remote_name: String, over_stdio: bool, server: Handle) -> Self {
-        Self { spec, remote_name, over_stdio, server }
+    pub fn new(spec: ToolSpec, remote_name: String, config: &McpServerConfig, server: Handle) -> Self {
+        let (over_stdio, trusts_content) = (config.command.is_some(), config.trust_content);
+        Self { spec, remote_name, over_stdio, trusts_content, server }
     }
 
     async fn call_server(&self, args: Value, ctx: &CallContext) -> CallResult {
@@ -62,6 +67,12 @@ impl McpTool {
 impl Tool for McpTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn outside(&self, _: &Value, _: &CallResult) -> Vec<String> {
+        // Its failures and its progress are told in the server's words, too.
+        let is_trusted = self.trusts_content;
+        (!is_trusted).then(|| outside::mark(outside::Kind::Mcp, &self.server.name)).into_iter().collect()
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {

@@ -54,6 +54,7 @@ pub(super) fn digest() -> Intrinsic {
         schema,
         needs_approval: false,
         needs_approval_with: Vec::new(),
+        acts_outside: false,
     };
     Intrinsic { tool, begin, finish }
 }
@@ -173,6 +174,10 @@ fn memory(context: &Context<'_>, journal: &Journal<'_>, at: usize, item: &Value)
             source_event_ids.push(source.clone());
         }
     }
+    // The model was shown the whole journal, whichever entries it names, and what is known already.
+    let shown = context.state.memories.recent.iter().filter(|known| his(context, known));
+    let mut outside = context.state.outside_of(context.turn);
+    outside.see(shown.flat_map(|known| known.outside.marks()));
     Ok(MemoryAppended {
         memory_id: id.to_string(),
         kind: kind.to_owned(),
@@ -183,6 +188,7 @@ fn memory(context: &Context<'_>, journal: &Journal<'_>, at: usize, item: &Value)
         source_event_ids,
         secrets: kept.sealed,
         user,
+        outside: outside.marks(),
     })
 }
 

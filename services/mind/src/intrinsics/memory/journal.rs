@@ -66,6 +66,7 @@ pub(super) fn append() -> Intrinsic {
         schema,
         needs_approval: false,
         needs_approval_with: Vec::new(),
+        acts_outside: false,
     };
     Intrinsic { tool, begin, finish }
 }
@@ -132,7 +133,10 @@ fn appended(
     let memory = ids::derived(context.id, "memory");
     let kept = Kept::of(context, memory, content)?;
     let subject = cut_to(&secrets::take_out(text(params, "subject").unwrap_or_default()).text, SUBJECT_BYTES);
-    let user = thread(context, params).map_or(&context.turn.user, |thread| &thread.user);
+    let thread = thread(context, params);
+    let user = thread.as_ref().map_or(&context.turn.user, |thread| &thread.user);
+    let mut outside = context.state.outside_of(context.turn);
+    outside.see(thread.iter().flat_map(|thread| thread.outside.marks()));
     let event = MemoryAppended {
         memory_id: memory.to_string(),
         kind: kind(params)?.to_owned(),
@@ -143,6 +147,7 @@ fn appended(
         source_event_ids,
         secrets: kept.sealed,
         user: user.clone(),
+        outside: outside.marks(),
     };
     let result = json!({
         "memory_id": event.memory_id,

@@ -79,6 +79,7 @@ fn finished(
         thread_id: context.turn.thread_id.clone(),
         user: context.turn.user.clone(),
         source: TaskSource::User.text(),
+        outside: context.state.outside_of(context.turn).marks(),
         ..task
     };
     context.state.tasks.check_room(&task)?;

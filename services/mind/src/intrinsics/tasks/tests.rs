@@ -31,6 +31,7 @@ fn profile() -> Profile {
         topics: true,
         time_zone: "Europe/Berlin".to_owned(),
         day_ends_at: "22:00".to_owned(),
+        trusts_outside: false,
     }
 }
 

@@ -83,6 +83,8 @@ impl EmailSend {
             executor: Executor::ToolRunner,
             needs_approval: true,
             needs_approval_with: Vec::new(),
+            acts_outside: true,
+            definition: None,
         };
         Ok(Self { spec, workspace, config: Arc::new(config.clone()), smtp })
     }

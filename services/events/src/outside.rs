@@ -1,0 +1,67 @@
+//! Content from outside: words that nobody who uses Kairo wrote, such as a mail, a page or what an MCP server says.
+//!
+//! Whoever brings it in marks where it comes from, `<kind>:<where>`, and the mark follows what is made of it. In a turn that
+//! has seen such content, what acts outside needs a human's consent: the content may have told the agent to do it.
+
+use std::collections::BTreeSet;
+
+/// Marks kept together; more say nothing new about whether a human must be asked.
+pub const MOST: usize = 8;
+/// Longest mark, in bytes.
+const BYTES: usize = 200;
+
+/// What brought it in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A mail, by its sender.
+    Mail,
+    /// A page, by its URL.
+    Web,
+    /// An MCP server, by the name that the operator gave it.
+    Mcp,
+    /// Another system that publishes events, by its name.
+    System,
+}
+
+/// The mark of content that comes from there.
+pub fn mark(kind: Kind, whence: &str) -> String {
+    let kind = match kind {
+        Kind::Mail => "mail",
+        Kind::Web => "web",
+        Kind::Mcp => "mcp",
+        Kind::System => "system",
+    };
+    let line = whence.split(char::is_control).collect::<Vec<_>>().join(" ");
+    let mark = format!("{kind}:{line}");
+    mark.get(..mark.floor_char_boundary(BYTES)).unwrap_or_default().to_owned()
+}
+
+/// At most [`MOST`] of them, each once, none longer than a mark is.
+pub fn bounded<'m>(marks: impl IntoIterator<Item = &'m str>) -> Vec<String> {
+    let mut kept = BTreeSet::new();
+    for mark in marks {
+        if kept.len() < MOST {
+            kept.insert(mark.get(..mark.floor_char_boundary(BYTES)).unwrap_or_default());
+        }
+    }
+    kept.into_iter().filter(|mark| !mark.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_short_lines() {
+        assert_eq!(mark(Kind::Mail, "bob@example.org"), "mail:bob@example.org");
+        assert_eq!(mark(Kind::Web, "https://a/\nmcp:mine"), "web:https://a/ mcp:mine");
+        assert!(mark(Kind::Mcp, &"ä".repeat(500)).len() <= BYTES);
+    }
+
+    #[test]
+    fn so_many_are_kept_and_each_once() {
+        let many: Vec<String> = (0..50).map(|at| format!("web:{at}")).collect();
+        assert_eq!(bounded(many.iter().map(String::as_str)).len(), MOST);
+        assert_eq!(bounded(["b", "a", "b", ""]), ["a", "b"]);
+    }
+}

@@ -1,0 +1,79 @@
+//! What an agent has seen that nobody who uses it wrote, and where it comes from.
+//!
+//! The marks stand in the log, on what brings such content in: results, progress, mails and events of other systems. They
+//! stay with the thread and the turn that saw it, and go into the memories and tasks that are made there.
+
+use std::collections::BTreeSet;
+
+use kairo_events::outside;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::state::{AgentState, Turn};
+
+/// Where content from outside comes from; empty where there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Provenance(BTreeSet<String>);
+
+impl Provenance {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes in these, as far as there is room.
+    pub fn see<M: AsRef<str>>(&mut self, marks: impl IntoIterator<Item = M>) {
+        for mark in marks {
+            if self.0.len() < outside::MOST {
+                self.0.insert(mark.as_ref().to_owned());
+            }
+        }
+    }
+
+    /// These and those.
+    #[must_use]
+    pub fn with(mut self, other: &Self) -> Self {
+        self.see(&other.0);
+        self
+    }
+
+    pub fn marks(&self) -> Vec<String> {
+        self.0.iter().cloned().collect()
+    }
+}
+
+impl AgentState {
+    /// What this turn has seen: itself, or earlier in its thread.
+    pub fn outside_of(&self, turn: &Turn) -> Provenance {
+        let thread = self.threads.get(&turn.thread_id).map(|thread| thread.outside.clone());
+        thread.unwrap_or_default().with(&turn.outside)
+    }
+
+    /// A thread and a turn in it have seen content from there.
+    pub(super) fn see_outside(&mut self, thread_id: &str, turn: Uuid, marks: &[String]) {
+        if marks.is_empty() {
+            return;
+        }
+        if let Some(thread) = self.threads.get_mut(thread_id) {
+            thread.outside.see(marks);
+        }
+        if let Some(turn) = self.turns.get_mut(&turn) {
+            turn.outside.see(marks);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_bounded() {
+        let mut seen = Provenance::default();
+        assert!(seen.is_empty());
+        seen.see((0..100).map(|at| format!("web:{at}")));
+        assert_eq!(seen.marks().len(), outside::MOST);
+        assert_eq!(Provenance::default().with(&seen), seen);
+        assert_eq!(serde_json::to_value(Provenance::default()).unwrap(), serde_json::json!([]));
+    }
+}
