@@ -44,6 +44,7 @@ mod oidc;
 mod open;
 mod openai;
 mod openapi;
+mod outside_content;
 mod outside_events;
 mod owned;
 mod permissions;

@@ -38,6 +38,7 @@ pub fn all(world: &Shared, runner: &str) -> Vec<Arc<dyn Tool>> {
             needs_approval: model::needs_consent(name) && flaw != Some(Flaw::ConsentIgnored),
             needs_approval_with: Vec::new(),
             acts_outside: false,
+            definition: None,
         };
         Arc::new(Counting { spec, world: world.clone(), runner: runner.to_owned() })
     };

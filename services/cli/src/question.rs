@@ -25,8 +25,8 @@ pub struct Question {
 pub enum About {
     /// Whether a message belongs to another thread than the current one; `new` if it is to begin one.
     Thread { new: bool, thread_id: String, current_thread_id: String, reason: String, summary: String },
-    /// Whether a tool may be called so.
-    Consent { tool: String, arguments: String },
+    /// Whether a tool may be called so; `outside` is where content comes from that the agent has seen and that others wrote.
+    Consent { tool: String, arguments: String, outside: Vec<String> },
 }
 
 impl Question {
@@ -41,7 +41,11 @@ impl Question {
                 reason: text("reason"),
                 summary: text("summary"),
             },
-            v1::ApprovalRequested::TYPE => About::Consent { tool: text("tool"), arguments: text("arguments") },
+            v1::ApprovalRequested::TYPE => {
+                let marks = event.payload.get("outside").and_then(Value::as_array).into_iter().flatten();
+                let outside = marks.filter_map(|mark| mark.as_str().map(str::to_owned)).collect();
+                About::Consent { tool: text("tool"), arguments: text("arguments"), outside }
+            }
             _ => return None,
         };
         // kairo.agent.<agent>.decision
@@ -59,10 +63,14 @@ impl Question {
                 let thread = if summary.is_empty() { thread_id } else { summary };
                 format!("This seems to belong to another thread, {thread}{}. Go on there?", because(reason))
             }
-            About::Consent { tool, arguments } => {
+            About::Consent { tool, arguments, outside } => {
                 let shown: String = arguments.chars().take(ARGUMENTS_CHARS).collect();
                 let cut = if shown.len() < arguments.len() { "…" } else { "" };
-                format!("The agent {} asks for consent to call {tool} {shown}{cut}. May it?", self.agent)
+                let seen = match outside.is_empty() {
+                    true => String::new(),
+                    false => format!(" It has seen what others wrote: {}.", outside.join(", ")),
+                };
+                format!("The agent {} asks for consent to call {tool} {shown}{cut}.{seen} May it?", self.agent)
             }
         }
     }
@@ -138,6 +146,10 @@ mod tests {
         let requested = json!({"tool": "email.send", "arguments": "{\"to\":\"bob\"}", "user": "ann"});
         let question = Question::of(&event(v1::ApprovalRequested::TYPE, requested)).unwrap();
         assert_eq!(question.words(), "The agent cook asks for consent to call email.send {\"to\":\"bob\"}. May it?");
+        let outside =
+            json!({"tool": "process.run", "arguments": "{}", "user": "ann", "outside": ["mail:bob@example.org"]});
+        let words = Question::of(&event(v1::ApprovalRequested::TYPE, outside)).unwrap().words();
+        assert!(words.ends_with("{}. It has seen what others wrote: mail:bob@example.org. May it?"), "{words}");
         assert_eq!(question.commands()[1], format!("kairo reject {ID} --agent cook"));
         let long = json!({"tool": "t", "arguments": "ü".repeat(10_000)});
         let words = Question::of(&event(v1::ApprovalRequested::TYPE, long)).unwrap().words();

@@ -22,7 +22,7 @@ mod log;
 pub mod mcp;
 mod offer;
 pub mod pins;
-mod plan;
+pub mod plan;
 mod processes;
 mod progress;
 mod registry;

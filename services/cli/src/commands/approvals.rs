@@ -82,11 +82,14 @@ fn lines(answer: &ListApprovalsResponse) -> Vec<String> {
             one_line(&said.into_iter().flatten().collect::<Vec<_>>().join(": ")),
             printable(approval.entered_by.as_deref().unwrap_or_default()),
             short(&approval.action_id),
+            one_line(&approval.outside.join(" ")),
             one_line(rows::text(approval.arguments.as_ref())),
         ]
     });
-    let mut lines =
-        table(["asked", "agent", "user", "tool", "status", "by", "entered by", "action", "arguments"], rows);
+    let mut lines = table(
+        ["asked", "agent", "user", "tool", "status", "by", "entered by", "action", "has seen", "arguments"],
+        rows,
+    );
     lines.extend(answer.next_before.map(|next| format!("more: --before {next}")));
     lines
 }
@@ -103,13 +106,15 @@ mod tests {
             "approvals": [{
                 "action_id": "1f0c2ab4-0000-0000-0000-000000000001", "agent": "ops", "user": "ann", "tool": "email.send",
                 "arguments": {"to": "x"}, "requested_at": "2026-01-01T00:00:00Z", "status": "rejected",
-                "decided_by": "ann", "note": "not\nnow", "entered_by": "api_key:k7",
+                "decided_by": "ann", "note": "not\nnow", "entered_by": "api_key:k7", "outside": ["mcp:all"],
             }],
             "next_before": 7,
         }))
         .unwrap();
         let text = lines(&answer).join("\n");
-        for part in ["email.send  rejected  ann: not now  api_key:k7  1f0c2ab4  {\"to\":\"x\"}", "more: --before 7"] {
+        for part in
+            ["email.send  rejected  ann: not now  api_key:k7  1f0c2ab4  mcp:all   {\"to\":\"x\"}", "more: --before 7"]
+        {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
     }

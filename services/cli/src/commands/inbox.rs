@@ -74,7 +74,7 @@ impl From<OfferRow> for Question {
 impl From<ApprovalRow> for Question {
     fn from(approval: ApprovalRow) -> Self {
         let arguments = rows::text(approval.arguments.as_ref()).to_owned();
-        let about = About::Consent { tool: approval.tool, arguments };
+        let about = About::Consent { tool: approval.tool, arguments, outside: approval.outside };
         Self { id: approval.action_id, agent: approval.agent, about }
     }
 }
