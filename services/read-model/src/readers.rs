@@ -58,7 +58,7 @@ const PLACES: &str = "
 
 impl Reader {
     /// Statements that let it into the registry.
-    fn into_registry(&self) -> String {
+    fn registry_grants(&self) -> String {
         let Self { role, registry, requests, .. } = self;
         let mut sql =
             format!("GRANT USAGE ON SCHEMA public TO {role}; GRANT SELECT ON {} TO {role};", registry.join(", "));
@@ -70,7 +70,7 @@ impl Reader {
     }
 
     /// Statements that let it into a generation that has these tables; one of another version may lack some.
-    fn into_generation(&self, place: &str, made: &[String]) -> String {
+    fn generation_grants(&self, place: &str, made: &[String]) -> String {
         let role = self.role;
         let mut sql = format!("GRANT USAGE ON SCHEMA {place} TO {role};");
         for (table, columns) in self.tables.list().into_iter().filter(|(table, _)| made.iter().any(|it| it == table)) {
@@ -98,7 +98,7 @@ pub(crate) async fn let_in(connection: &mut PgConnection) -> sqlx::Result<()> {
     // So that nobody removes a generation meanwhile.
     raw_sql("LOCK TABLE generations IN ACCESS SHARE MODE").execute(&mut *transaction).await?;
     let readers = present(&mut transaction).await?;
-    let sql: String = readers.iter().map(Reader::into_registry).collect();
+    let sql: String = readers.iter().map(Reader::registry_grants).collect();
     raw_sql(AssertSqlSafe(sql)).execute(&mut *transaction).await?;
     let places: Vec<String> = query_scalar(PLACES).fetch_all(&mut *transaction).await?;
     for place in places {
@@ -111,7 +111,7 @@ pub(crate) async fn let_in(connection: &mut PgConnection) -> sqlx::Result<()> {
 pub async fn let_into(connection: &mut PgConnection, place: &str) -> sqlx::Result<()> {
     let readers = present(connection).await?;
     let made: Vec<String> = query_scalar(MADE).bind(place).fetch_all(&mut *connection).await?;
-    let sql: String = readers.iter().map(|reader| reader.into_generation(place, &made)).collect();
+    let sql: String = readers.iter().map(|reader| reader.generation_grants(place, &made)).collect();
     raw_sql(AssertSqlSafe(sql)).execute(connection).await?;
     Ok(())
 }
@@ -134,12 +134,12 @@ mod tests {
     #[test]
     fn every_table_is_read_by_gateway_and_what_memory_search_needs_by_tool_runner() {
         let [gateway, tool_runner] = READERS;
-        let sql = gateway.into_generation("kairo_7", &made());
+        let sql = gateway.generation_grants("kairo_7", &made());
         for table in TABLES {
             assert!(sql.contains(&format!("GRANT SELECT ON kairo_7.{table} TO kairo_gateway;")), "{table}: {sql}");
         }
         assert_eq!(
-            tool_runner.into_generation("kairo_7", &made()),
+            tool_runner.generation_grants("kairo_7", &made()),
             "GRANT USAGE ON SCHEMA kairo_7 TO kairo_tool_runner;\
              GRANT SELECT ON kairo_7.memories TO kairo_tool_runner;\
              GRANT SELECT (agent, thread_id, user_id) ON kairo_7.threads TO kairo_tool_runner;"
@@ -160,7 +160,7 @@ mod tests {
     fn what_another_version_lacks_is_passed_over() {
         let [_, tool_runner] = READERS;
         assert_eq!(
-            tool_runner.into_generation("kairo_7", &["log".to_owned()]),
+            tool_runner.generation_grants("kairo_7", &["log".to_owned()]),
             "GRANT USAGE ON SCHEMA kairo_7 TO kairo_tool_runner;"
         );
     }
