@@ -51,7 +51,7 @@ pub struct Machine {
     pub stack: Stack,
     /// For whoever talks to the gateway.
     pub http: reqwest::Client,
-    /// URL of Kairo's database.
+    /// URL of Kairo's database, as superuser.
     pub database: String,
     /// Whether the simulator was started before.
     simulated: bool,
@@ -84,15 +84,13 @@ impl Machine {
         options.ready_deadline = READY_WITHIN;
         let mut stack = Stack::new(options);
         stack.connect(&nats.url(), nats.users());
-        for service in [Service::Projector, Service::Gateway] {
-            stack.service(service).env("KAIRO_POSTGRES__URL", &database);
-        }
+        stack.use_database(&database);
         stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
         let work = folder.path().join("work").display().to_string();
         stack.service(Service::ProcessSupervisor).env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work);
         let http = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
         stack.provision().await?;
-        Ok(Self { nats, stack, http, simulated: false, database, postgres, postgres_data, folder })
+        Ok(Self { nats, stack, http, simulated: false, database: database.url, postgres, postgres_data, folder })
     }
 
     /// Starts the simulator and every service.

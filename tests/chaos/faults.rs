@@ -10,7 +10,7 @@ use std::{
 };
 
 use kairo_core::bus::Bus;
-use kairo_local::{Postgres, Stack};
+use kairo_local::{Database, Postgres, Stack};
 use tokio::{
     sync::Semaphore,
     task::JoinHandle,
@@ -54,7 +54,7 @@ pub struct Hands {
     store: JoinHandle<()>,
     tables: JoinHandle<()>,
     model: Stack,
-    database: String,
+    database: Database,
 }
 
 impl Hands {
@@ -93,9 +93,9 @@ impl Hands {
         Ok(())
     }
 
-    /// URL of Kairo's database.
+    /// URL of Kairo's database, as superuser.
     pub fn database(&self) -> &str {
-        &self.database
+        &self.database.url
     }
 
     /// Gives the machine back.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use futures::future::try_join_all;
-use kairo_local::{Postgres, Service, Stack, Tools, Users, free_port};
+use kairo_local::{Database, Postgres, Service, Stack, Tools, Users, free_port};
 use serde_json::json;
 
 use super::{
@@ -31,8 +31,7 @@ pub struct Replica {
 pub struct Machine {
     pub nats: Servers,
     pub postgres: Postgres,
-    /// URL of Kairo's database.
-    pub database: String,
+    pub database: Database,
     pub replicas: Vec<Replica>,
     pub model: Stack,
 }
@@ -45,7 +44,7 @@ struct Surroundings<'a> {
     users: &'a Users,
     /// Copies of streams.
     copies: usize,
-    database: String,
+    database: &'a Database,
     /// The simulator's.
     model: String,
 }
@@ -59,7 +58,7 @@ impl Machine {
         let postgres = Postgres::start(tools.ephemeral_postgres_in(folder.join("postgres"))?);
         let (nats, postgres) = tokio::join!(nats, postgres);
         let (nats, postgres) = (nats?, postgres?);
-        let database = postgres.create_database("kairo").await?;
+        let database = postgres.create_kairo("kairo").await?;
         let model = simulator(folder, settings, oracle).await?;
         let surroundings = Surroundings {
             folder,
@@ -67,7 +66,7 @@ impl Machine {
             nats: nats.url(),
             users: nats.users(),
             copies: nats.len(),
-            database: database.clone(),
+            database: &database,
             model: model.url(Service::ModelSim).unwrap_or_default().to_owned(),
         };
         surroundings.stack(0)?.provision().await?;
@@ -141,6 +140,7 @@ impl Surroundings<'_> {
     fn stack(&self, index: usize) -> Outcome<Stack> {
         let mut stack = stack(self.folder, index)?;
         stack.connect(&self.nats, self.users);
+        stack.use_database(self.database);
         stack
             .common()
             .env("KAIRO_NATS__REPLICAS", self.copies.to_string())
@@ -154,12 +154,9 @@ impl Surroundings<'_> {
     fn settings(&self, service: Service, index: usize, gateway: &str) -> Vec<(&'static str, String)> {
         match service {
             Service::Gateway => {
-                vec![("KAIRO_POSTGRES__URL", self.database.clone()), ("KAIRO_GATEWAY__LISTEN", gateway.to_owned())]
+                vec![("KAIRO_GATEWAY__LISTEN", gateway.to_owned())]
             }
-            Service::Projector => vec![
-                ("KAIRO_POSTGRES__URL", self.database.clone()),
-                ("KAIRO_PROJECTOR__SESSION_TIMEOUT_MS", "2000".to_owned()),
-            ],
+            Service::Projector => vec![("KAIRO_PROJECTOR__SESSION_TIMEOUT_MS", "2000".to_owned())],
             // Each asks under the name by which it is struck.
             Service::AgentRuntime => {
                 let url = format!("{}/as/{}/v1", self.model, name(service, index));

@@ -152,7 +152,7 @@ async fn what_cannot_be_read_is_set_aside_with_its_reason_and_blocks_nobody() {
     let (_, shown) = world.get("/v1/dead-letters?limit=1000").await;
     assert_eq!(shown["dead_letters"].as_array().unwrap().len(), expected);
     let unknown = flaws.iter().filter(|flaw| flaw.reason.ends_with(UNKNOWN)).count();
-    let mut database = PgConnection::connect(&world.database).await.unwrap();
+    let mut database = PgConnection::connect(&world.database.url).await.unwrap();
     let counted = "SELECT messages FROM kairo.unknown_types WHERE type = 'kairo.nothing.known.v1'";
     let counted: i64 = sqlx::query_scalar(counted).fetch_one(&mut database).await.unwrap();
     assert_eq!(usize::try_from(counted).unwrap(), unknown);

@@ -10,11 +10,15 @@ use std::{
 };
 
 use kairo_core::permissions::Identity;
-use kairo_local::{Service, StackOptions, Tools};
+use kairo_local::{Postgres, Service, StackOptions, Tools};
 use serde_json::Value;
+use sqlx::{Connection, PgConnection};
 
 /// What stands for whatever a deployment takes from its secrets: all of them are texts, one is a URL, one is a key.
 const SECRET: &str = "postgres://kairo:secret@database/kairo";
+/// The services that go to Postgres, as their names stand in variables.
+const IN_POSTGRES: [(Service, &str); 3] =
+    [(Service::Projector, "PROJECTOR"), (Service::Gateway, "GATEWAY"), (Service::ToolRunner, "TOOL_RUNNER")];
 const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
 /// What compose says, and does nothing else, while a secret is not set.
@@ -156,6 +160,65 @@ fn the_configurations_of_nats_server_are_understood() {
     }
 }
 
+/// What a new server of a deployment runs, run by the same program: the roles are there, with their passwords.
+#[tokio::test]
+async fn the_roles_of_postgres_are_made_and_can_log_in() {
+    let (tools, folder) = (Tools::of_this_checkout().expect("run ./scripts/test"), tempfile::tempdir().unwrap());
+    let options = tools.ephemeral_postgres_in(folder.path().join("postgres")).unwrap();
+    let postgres = Postgres::start(options).await.unwrap();
+    let url = postgres.create_database("kairo").await.unwrap();
+    let passwords = IN_POSTGRES.map(|(_, name)| (format!("POSTGRES_PASSWORD_{name}"), format!("of-{name}")));
+    let psql = |passwords: &[(String, String)]| {
+        let mut command = Command::new(tools.postgres_bin().unwrap().join("psql"));
+        command.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname", &url]);
+        for file in ["postgres-roles.sql", "postgres-passwords.sql"] {
+            command.arg("--file").arg(root().join("deploy").join(file));
+        }
+        command.envs(passwords.iter().cloned()).output().unwrap()
+    };
+    assert!(!psql(&passwords[1..]).status.success(), "a password is missing");
+    // However often.
+    for _ in 0..2 {
+        let made = psql(&passwords);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+    let superuser = url.split('@').next().unwrap();
+    for (_, name) in IN_POSTGRES {
+        let role = format!("kairo_{}", name.to_lowercase());
+        let own = url.replace(superuser, &format!("postgres://{role}:of-{name}"));
+        PgConnection::connect(&own).await.unwrap_or_else(|error| panic!("{role}: {error}"));
+        for file in ["docker-compose.yml", "k8s/overlays/demo"] {
+            assert!(text(file).contains(&format!("postgres://{role}:")), "{role} in {file}");
+        }
+    }
+}
+
+/// kustomize reads no file outside of its folder.
+#[test]
+fn what_makes_roles_in_the_demo_is_what_is_deployed() {
+    for file in ["postgres-roles.sql", "postgres-passwords.sql"] {
+        let read = |folder: &str| fs::read_to_string(root().join(folder).join(file)).unwrap();
+        assert_eq!(read("k8s/overlays/demo"), read("deploy"), "copy deploy/{file} to k8s/overlays/demo");
+    }
+}
+
+/// Each is given its own secret, and none of another.
+#[test]
+fn each_service_goes_to_postgres_as_itself() {
+    for (service, name) in IN_POSTGRES {
+        let file = format!("k8s/base/{}.yaml", service.binary().trim_start_matches("kairo-"));
+        let keys: Vec<String> =
+            text(&file).split("DATABASE_URL").skip(1).map(|rest| rest[..rest.find(' ').unwrap()].to_owned()).collect();
+        assert_eq!(keys, [format!("_{name}")], "{file}");
+        let compose = text("docker-compose.yml");
+        let section = compose.split(&format!("command: [{}]", service.binary())).nth(1).unwrap();
+        let section = section.split("command: [").next().unwrap();
+        let role =
+            format!("DATABASE_URL: postgres://kairo_{}:${{POSTGRES_PASSWORD_{name}{NEEDED}@", name.to_lowercase());
+        assert!(section.contains(&role) && section.matches("POSTGRES_PASSWORD").count() == 1, "{section}");
+    }
+}
+
 #[test]
 fn every_setting_is_one_that_a_program_knows() {
     for (deployment, files, toml) in DEPLOYMENTS {
@@ -212,9 +275,9 @@ fn nothing_but_the_gateway_is_published_and_that_only_here() {
 fn no_secret_of_compose_is_published() {
     let compose = text("docker-compose.yml");
     for name in MADE {
-        let used: Vec<&str> = compose.split(&format!("${{{name}")).skip(1).collect();
+        let used: Vec<&str> = compose.split(&format!("${{{name}:")).skip(1).collect();
         assert!(!used.is_empty(), "{name}");
-        assert!(used.iter().all(|rest| rest.starts_with(NEEDED)), "{name} has a default");
+        assert!(used.iter().all(|rest| rest.starts_with(NEEDED.trim_start_matches(':'))), "{name} has a default");
     }
     // Whatever else is a secret may be missing, and is then none.
     for line in
@@ -225,7 +288,7 @@ fn no_secret_of_compose_is_published() {
 }
 
 /// What the script makes.
-const MADE: [&str; 10] = [
+const MADE: [&str; 13] = [
     "KAIRO_API_KEY",
     "NATS_PASSWORD_AGENT_RUNTIME",
     "NATS_PASSWORD_GATEWAY",
@@ -236,6 +299,9 @@ const MADE: [&str; 10] = [
     "NATS_PASSWORD_ROUTER",
     "NATS_PASSWORD_TOOL_RUNNER",
     "POSTGRES_PASSWORD",
+    "POSTGRES_PASSWORD_GATEWAY",
+    "POSTGRES_PASSWORD_PROJECTOR",
+    "POSTGRES_PASSWORD_TOOL_RUNNER",
 ];
 
 #[test]

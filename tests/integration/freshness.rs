@@ -143,7 +143,7 @@ async fn a_read_model_that_stands_still_is_waited_for_no_longer_than_asked() {
 
 /// Waits until a query that came too early has given its connection back, and waits to be told.
 async fn query_waits(world: &World) {
-    let mut database = PgConnection::connect(&world.database).await.unwrap();
+    let mut database = PgConnection::connect(&world.database.url).await.unwrap();
     let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'kairo-position') AND EXISTS \
                  (SELECT FROM pg_stat_activity WHERE application_name = 'kairo' AND query = 'COMMIT' AND state = 'idle')";
     let waiting = async {

@@ -58,7 +58,7 @@ rules:
 
 /// Every row of every table of a generation, in a fixed order.
 async fn rows(world: &World, place: &str) -> BTreeMap<String, Vec<Value>> {
-    let mut database = PgConnection::connect(&world.database).await.unwrap();
+    let mut database = PgConnection::connect(&world.database.url).await.unwrap();
     let tables = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = $1";
     let tables: Vec<String> = sqlx::query_scalar(tables).bind(place).fetch_all(&mut database).await.unwrap();
     let mut all = BTreeMap::new();

@@ -22,7 +22,7 @@ use kairo_core::{
     ids::{self, Name},
     subjects::{Consumer, Service as Core},
 };
-use kairo_local::{Login, NatsServer, Postgres, Servers, Service, Stack, Tools};
+use kairo_local::{Database, Login, NatsServer, Postgres, Servers, Service, Stack, Tools};
 use kairo_tests::login;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -51,7 +51,7 @@ pub struct World {
     pub nats: NatsServer,
     pub postgres: Postgres,
     /// Where the read model is.
-    pub database: String,
+    pub database: Database,
     pub stack: Stack,
     pub bus: Bus,
     pub log: Log,
@@ -152,7 +152,7 @@ impl Wanted {
         World { nats, postgres, database, stack, bus, log, http: reqwest::Client::new(), folder }
     }
 
-    fn configure(&self, stack: &mut Stack, nats: &NatsServer, database: &str, folder: &Path) {
+    fn configure(&self, stack: &mut Stack, nats: &NatsServer, database: &Database, folder: &Path) {
         let model = format!("{}/v1", stack.url(Service::ModelSim).unwrap());
         stack.connect(&nats.url(), nats.users());
         let common = stack.common();
@@ -164,9 +164,7 @@ impl Wanted {
             .env("KAIRO_BUS__CHECKPOINT_MS", "500")
             .env("KAIRO_BUS__RETRY_LONGEST_MS", "1000")
             .env("KAIRO_TELEMETRY__LOG", "info,kairo=debug,kairo_core=debug,kairo_agent_runtime=debug");
-        for service in [Service::Projector, Service::ToolRunner, Service::Gateway] {
-            stack.service(service).env("KAIRO_POSTGRES__URL", database);
-        }
+        stack.use_database(database);
         stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
         stack.service(Service::AgentRuntime).env("KAIRO_MODELS__HEAVY__BASE_URL", model);
         let programs = json!({ "echo": "/bin/echo", "sh": "/bin/sh", "cat": "/bin/cat" });

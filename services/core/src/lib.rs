@@ -13,6 +13,7 @@ pub mod ownership;
 pub mod record;
 pub mod service;
 pub mod telemetry;
+pub mod tls;
 pub mod watch;
 
 pub use kairo_events::{

@@ -207,6 +207,14 @@ impl Problem {
         Self::unavailable("the read model does not answer; what is published meanwhile is not lost, try again")
     }
 
+    /// Postgres does not let the gateway's role do what it has to.
+    pub fn denied_read_model(error: &impl std::error::Error, role: &str) -> Self {
+        tracing::error!(%error, role, "the read model may not be asked");
+        Self::unavailable(
+            "the read model may not be asked by the gateway's role; the log of the gateway says what is missing",
+        )
+    }
+
     /// The read model has not come as far as the client asked for, and the wait is over.
     pub fn behind(position: u64, wanted: u64) -> Self {
         let (kind, title) = ("urn:kairo:problem:behind", "not as far yet");

@@ -7,16 +7,23 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::error::LocalError;
 use crate::lock::DirLock;
+use crate::nats::TlsFiles;
 use crate::placement::{Account, reachable_dir, remove_dir};
 
 /// The superuser of every cluster made here.
 pub(crate) const SUPERUSER: &str = "kairo";
+
+/// Settings of a server whose files [`Cluster::encrypt`] wrote.
+pub(crate) const ENCRYPTED: [&str; 4] =
+    ["ssl=on", "ssl_cert_file=server.crt", "ssl_key_file=server.key", "hba_file=pg_hba_encrypted.conf"];
+/// It lets in who brings a password over an encrypted connection.
+const HBA: &str = "hostssl all all 127.0.0.1/32 scram-sha-256\n";
 
 /// A cluster that can be started.
 #[derive(Clone)]
@@ -53,6 +60,23 @@ impl Cluster {
 
     pub(crate) fn data(&self) -> PathBuf {
         data_of(&self.real)
+    }
+
+    /// Puts a certificate and its key where the server finds them, and whom it lets in.
+    pub(crate) fn encrypt(&self, files: &TlsFiles) -> Result<(), LocalError> {
+        for (from, name) in [(&files.certificate, "server.crt"), (&files.key, "server.key")] {
+            self.put(name, &fs::read(from).map_err(LocalError::io("cannot read", from))?)?;
+        }
+        self.put("pg_hba_encrypted.conf", HBA.as_bytes())
+    }
+
+    /// A file for the server alone.
+    fn put(&self, name: &str, content: &[u8]) -> Result<(), LocalError> {
+        let path = self.data().join(name);
+        fs::write(&path, content)
+            .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o600)))
+            .map_err(LocalError::io("cannot write", &path))?;
+        self.account.map_or(Ok(()), |account| account.give(&path))
     }
 
     /// Removes it for good.
@@ -144,6 +168,14 @@ fn discard(partial: &Path) -> Result<(), LocalError> {
         }
         _ => Ok(()),
     }
+}
+
+/// The password in a file, made if it is not there.
+pub(crate) fn kept_secret(path: &Path) -> Result<String, LocalError> {
+    if !path.exists() {
+        write_secret(path)?;
+    }
+    read(path)
 }
 
 /// A new random password of 122 bits, for its owner's eyes only.

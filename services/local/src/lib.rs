@@ -13,6 +13,7 @@
 
 mod announcement;
 mod cluster;
+mod database;
 mod error;
 mod lock;
 mod log;
@@ -28,6 +29,7 @@ mod stack;
 mod tools;
 mod users;
 
+pub use database::Database;
 pub use error::LocalError;
 pub use lock::DirLock;
 pub use nats::{ClusterMember, NatsOptions, NatsServer, TlsFiles};

@@ -10,8 +10,10 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use tokio::time::timeout;
 
-use crate::cluster::{Cluster, SUPERUSER};
+use crate::cluster::{self, Cluster, SUPERUSER};
+use crate::database::{self, Database};
 use crate::error::LocalError;
+use crate::nats::TlsFiles;
 use crate::placement::remove_dir;
 use crate::port::{free_port, is_free};
 use crate::process::{Exit, Process, ProcessSpec};
@@ -19,6 +21,9 @@ use crate::process_tree;
 
 /// Logged when the server takes connections, after any recovery from a crash.
 const READY: &str = "database system is ready to accept connections";
+
+/// The folder of the passwords of roles, beside the cluster.
+const ROLES: &str = "roles";
 
 /// How often a server whose port somebody took in the last moment is tried on another one.
 const PORT_ATTEMPTS: usize = 5;
@@ -28,7 +33,7 @@ const PORT_ATTEMPTS: usize = 5;
 pub struct PgOptions {
     /// Holds `initdb` and `postgres`, version 14 or newer.
     pub bin_dir: PathBuf,
-    /// Holds the cluster and its password; made if it is not there. As root it may become a
+    /// Holds the cluster and the passwords; made if it is not there. As root it may become a
     /// symbolic link, because the server, which then runs as another user, must reach the data.
     pub data_dir: PathBuf,
     /// Where the server logs.
@@ -40,6 +45,8 @@ pub struct PgOptions {
     pub template: Option<PathBuf>,
     /// For tests: the data need not survive a crash of the machine and is removed on drop.
     pub ephemeral: bool,
+    /// What it proves with who it is, and encrypts: then connections must be encrypted. Without, they are plain.
+    pub tls: Option<TlsFiles>,
     /// Connections it accepts.
     pub max_connections: u16,
     /// How long it may take to start, recovery included.
@@ -57,6 +64,7 @@ impl PgOptions {
             port: None,
             template: None,
             ephemeral: false,
+            tls: None,
             max_connections: 200,
             deadline: Duration::from_secs(60),
         }
@@ -132,6 +140,16 @@ impl Postgres {
         }
         connection.close().await?;
         Ok(self.url(name))
+    }
+
+    /// Makes Kairo's database if it is not there, and a role for each service; what is in it becomes theirs, as from a
+    /// version in which all were one.
+    pub async fn create_kairo(&self, name: &str) -> Result<Database, LocalError> {
+        self.create_database(name).await?;
+        let passwords = database::passwords_in(&self.options.data_dir.join(ROLES))?;
+        let made = Database::new(self.port, name, &self.cluster.password, &passwords);
+        made.make_roles(&passwords).await?;
+        Ok(made)
     }
 
     /// Its main process, for looking at its exit.
@@ -229,6 +247,9 @@ async fn clear_remains(cluster: &Cluster, deadline: Duration) -> Result<(), Loca
 
 async fn launch(options: &PgOptions, cluster: &Cluster, port: u16) -> Result<Process, LocalError> {
     clear_remains(cluster, options.deadline).await?;
+    if let Some(files) = &options.tls {
+        cluster.encrypt(files)?;
+    }
     let mut spec = ProcessSpec::new("postgres", options.bin_dir.join("postgres"), &options.log)
         .args(["-D".into(), cluster.data().into_os_string()]);
     for setting in settings(options, port) {
@@ -253,6 +274,9 @@ fn settings(options: &PgOptions, port: u16) -> Vec<String> {
         "logging_collector=off".to_owned(),
         "log_destination=stderr".to_owned(),
     ];
+    if options.tls.is_some() {
+        settings.extend(cluster::ENCRYPTED.map(str::to_owned));
+    }
     if options.ephemeral {
         // Commits stay synchronous: they must survive the death of the server, if not the machine's.
         settings.extend(["fsync=off", "full_page_writes=off", "shared_buffers=32MB"].map(str::to_owned));

@@ -1,14 +1,14 @@
 //! The two servers that a Kairo needs.
 
-use crate::{LocalError, NatsOptions, NatsServer, PgOptions, Postgres};
+use crate::{Database, LocalError, NatsOptions, NatsServer, PgOptions, Postgres};
 
 /// nats-server and Postgres, with a database for Kairo. Dropping them kills both.
 #[derive(Debug)]
 pub struct Servers {
     pub nats: NatsServer,
     pub postgres: Postgres,
-    /// The URL of the database, with its password: not to be logged.
-    pub database: String,
+    /// Kairo's, with a role for each service.
+    pub database: Database,
 }
 
 impl Servers {
@@ -16,7 +16,7 @@ impl Servers {
     pub async fn start(nats: NatsOptions, postgres: PgOptions) -> Result<Self, LocalError> {
         let (nats, postgres) = tokio::join!(NatsServer::start(nats), Postgres::start(postgres));
         let (nats, postgres) = (nats?, postgres?);
-        let database = postgres.create_database("kairo").await?;
+        let database = postgres.create_kairo("kairo").await?;
         Ok(Self { nats, postgres, database })
     }
 }

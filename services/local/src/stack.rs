@@ -11,6 +11,7 @@ use kairo_events::{permissions::Identity, subjects};
 use tokio::time::timeout;
 
 use crate::announcement::{self, Announcement};
+use crate::database::Database;
 use crate::error::LocalError;
 use crate::process::{Exit, Process, ProcessSpec};
 use crate::users::Users;
@@ -224,6 +225,15 @@ impl Stack {
             }
         }
         log_in(&mut self.provisioner, Identity::Provision);
+    }
+
+    /// Has every service started from now on connect to this database as who it is.
+    pub fn use_database(&mut self, database: &Database) {
+        for service in Service::ALL {
+            if let Some((name, url)) = database.settings(service) {
+                self.service(service).env(name, url);
+            }
+        }
     }
 
     /// What `kairo provision` is given; it overrides the common settings.

@@ -9,7 +9,7 @@ use std::{
 
 use kairo_events::permissions::{self, Identity};
 
-use crate::{cluster::write_secret, error::LocalError};
+use crate::{cluster::kept_secret, error::LocalError};
 
 /// Passwords, each in a file of its own that only its owner can read, and public nkeys beside them.
 #[derive(Clone)]
@@ -41,12 +41,7 @@ impl Users {
         fs::create_dir_all(&dir).map_err(LocalError::io("cannot create", &dir))?;
         let mut users = Self { dir, passwords: BTreeMap::new(), nkeys: Vec::new() };
         for identity in Identity::ALL {
-            let file = users.password_file(identity);
-            if !file.exists() {
-                write_secret(&file)?;
-            }
-            let password = fs::read_to_string(&file).map_err(LocalError::io("cannot read", &file))?;
-            users.passwords.insert(identity, password.trim().to_owned());
+            users.passwords.insert(identity, kept_secret(&users.password_file(identity))?);
         }
         Ok(users)
     }

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use kairo_proto::words::GenerationState;
-use kairo_read_model::{Digests, GENERATIONS_CHANNEL, INDEXES_SQL, POSITION_CHANNEL, TABLES, TABLES_SQL};
+use kairo_read_model::{
+    Digests, GENERATIONS_CHANNEL, INDEXES_SQL, POSITION_CHANNEL, TABLES, TABLES_SQL, readers::let_into,
+};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Postgres, Transaction, query, query_as, query_scalar, raw_sql};
 use tokio::time::{Instant, sleep};
 
@@ -91,6 +93,7 @@ pub async fn begin(
     raw_sql(AssertSqlSafe(make)).execute(&mut *transaction).await?;
     within(&mut transaction, place).await?;
     raw_sql(TABLES_SQL).execute(&mut *transaction).await?;
+    let_into(&mut transaction, place).await?;
     let at_once = is_first && end == 0;
     let partitions = i32::try_from(partitions).unwrap_or(i32::MAX);
     let positions = query(PLACES).bind(building.generation).bind(partitions).bind((!at_once).then_some(number(end)));
@@ -220,7 +223,8 @@ async fn within(transaction: &mut Transaction<'_, Postgres>, place: &str) -> sql
     Ok(())
 }
 
-/// For people and their tools: the live tables under one name, `kairo.threads` and so on.
+/// For people and their tools: the live tables under one name, `kairo.threads` and so on. No role but the owner may read
+/// them by itself.
 async fn show(transaction: &mut Transaction<'_, Postgres>, place: &str) -> sqlx::Result<()> {
     // A user of that name would see the views instead of the tables that they had before there were generations, and
     // replicas of that time may still be at work.

@@ -8,7 +8,7 @@ use kairo_core::{
     subjects::EVENTS_STREAM,
 };
 use kairo_proto::words::GenerationState;
-use kairo_read_model::{Digests, ENTER, READ_MODEL, digests};
+use kairo_read_model::{Digests, READ_MODEL, REQUEST_REBUILD, digests};
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use tokio::{
     sync::watch,
@@ -115,11 +115,8 @@ impl Term<'_> {
             if failed > 0 {
                 return Ok(false);
             }
-            let entered = query_as(ENTER)
-                .bind(READ_MODEL.name)
-                .bind(READ_MODEL.version)
-                .bind(GenerationState::Asked.known_word());
-            let entered: Option<(i64, String)> = entered.fetch_optional(connection).await?;
+            let entered = query_scalar(REQUEST_REBUILD).bind(READ_MODEL.name).bind(READ_MODEL.version);
+            let entered: Option<i64> = entered.fetch_one(connection).await?;
             Ok(entered.is_some())
         };
         Ok(asked.await.map_err(SessionError::Failed)?)

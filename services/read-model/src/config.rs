@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use kairo_core::config::{Mistake, Secret, Validate, check};
+use kairo_core::{
+    config::{Mistake, Secret, Validate, check},
+    tls::use_ring,
+};
 use serde::{Deserialize, Serialize};
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::ReadError;
 
@@ -12,7 +15,9 @@ use crate::ReadError;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PostgresConfig {
-    /// `postgres://user:password@host:port/database`. Default `postgres://kairo@127.0.0.1:5432/kairo`.
+    /// `postgres://user:password@host:port/database`. Default `postgres://kairo@127.0.0.1:5432/kairo`. With
+    /// `?sslmode=verify-full` the connection is encrypted, to a server for whose name an authority vouches that the system
+    /// knows or that `sslrootcert=` names, a file in PEM; without, it is encrypted if the server offers that, whoever it is.
     ///
     /// projector needs sessions of its own (its lock lives in one), so a pooler in front must not share sessions.
     pub url: Secret,
@@ -42,6 +47,10 @@ impl PostgresConfig {
     /// When the URL cannot be read; the error does not quote it.
     pub fn connect_options(&self) -> Result<PgConnectOptions, ReadError> {
         let options: PgConnectOptions = self.url.expose().parse()?;
+        if matches!(options.get_ssl_mode(), PgSslMode::VerifyCa) {
+            // Which sqlx does not say itself for this mode.
+            use_ring();
+        }
         let statement_timeout = self.statement_timeout_ms.to_string();
         // A transaction that nobody goes on with, as when its process is frozen, keeps a rebuild away no longer.
         let limits = ["statement_timeout", "idle_in_transaction_session_timeout"];

@@ -7,6 +7,9 @@ use std::error::Error;
 pub enum ReadErrorKind {
     /// Postgres is away, starting, overloaded or not set up yet: the same query may succeed later.
     Unavailable,
+    /// Postgres does not let this role in, or does not let it do that. It may later: projector grants rights when it
+    /// starts.
+    Denied,
     /// Something is wrong with the query or the schema.
     Other,
 }
@@ -24,6 +27,10 @@ impl ReadErrorKind {
     fn describe(self) -> &'static str {
         match self {
             ReadErrorKind::Unavailable => "postgres is unavailable",
+            ReadErrorKind::Denied => {
+                "postgres refuses the role of postgres.url (deploy/postgres-roles.sql makes kairo_gateway and \
+                 kairo_tool_runner, and projector lets them in when it starts)"
+            }
             ReadErrorKind::Other => "the read model cannot answer",
         }
     }
@@ -40,6 +47,7 @@ impl ReadErrorKind {
             sqlx::Error::Database(error) if error.code().is_some_and(|code| passes(&code)) => {
                 ReadErrorKind::Unavailable
             }
+            sqlx::Error::Database(error) if error.code().is_some_and(|code| is_denial(&code)) => ReadErrorKind::Denied,
             _ => ReadErrorKind::Other,
         }
     }
@@ -71,9 +79,14 @@ impl From<sqlx::migrate::MigrateError> for ReadError {
 fn passes(code: &str) -> bool {
     // Connection, rollback, resources, operator intervention, system.
     const CLASSES: [&str; 5] = ["08", "40", "53", "57", "58"];
-    // Lock not available; database, table or column that projector has yet to make.
-    const CODES: [&str; 4] = ["55P03", "3D000", "42P01", "42703"];
+    // Lock not available; database, table, column or function that projector has yet to make.
+    const CODES: [&str; 5] = ["55P03", "3D000", "42P01", "42703", "42883"];
     CODES.contains(&code) || CLASSES.iter().any(|class| code.starts_with(class))
+}
+
+/// Whether an SQLSTATE is about who asks: who that is, or what that role may do.
+fn is_denial(code: &str) -> bool {
+    code == "42501" || code.starts_with("28")
 }
 
 #[cfg(test)]
@@ -87,6 +100,9 @@ mod tests {
         }
         for code in ["22021", "23505", "42601", "54000"] {
             assert!(!passes(code), "{code}");
+        }
+        for code in ["28000", "28P01", "42501"] {
+            assert!(is_denial(code) && !passes(code), "{code}");
         }
         assert_eq!(ReadErrorKind::of(&sqlx::Error::PoolTimedOut), ReadErrorKind::Unavailable);
         assert_eq!(ReadErrorKind::of(&sqlx::Error::RowNotFound), ReadErrorKind::Unavailable);

@@ -4,7 +4,6 @@
 //! schema (or indexes) of its own, and becomes the live one by one transaction. Everybody asks the live generation of
 //! the version they know, so services of two versions each have theirs.
 
-use kairo_proto::words::GenerationState;
 use serde::Serialize;
 use sqlx::{FromRow, query, query_as, query_scalar};
 
@@ -86,23 +85,12 @@ pub(crate) const POSITION: &str = "
     SELECT min(sequence) FROM positions JOIN generations USING (generation)
     WHERE projection = $1 AND version = $2 AND state = 'live' HAVING count(*) > 0";
 
-/// Enters a generation in the registry; nothing if another one of the projection is being built.
-pub const ENTER: &str = "
-    INSERT INTO generations (generation, projection, version, place, state) OVERRIDING SYSTEM VALUE
-    SELECT number, $1, $2, 'kairo_' || number, $3
-    FROM nextval(pg_get_serial_sequence('generations', 'generation')) AS number
-    ON CONFLICT DO NOTHING RETURNING generation, place";
+/// Enters a generation in the registry, and says its number; null if another one of the projection is being built.
+pub const REQUEST_REBUILD: &str = "SELECT request_rebuild($1, $2)";
 /// What was found to differ is swapped in all the same.
-const ACCEPT: &str = "
-    UPDATE generations SET state = 'ready', since = now()
-    WHERE projection = $1 AND version = $2 AND state = 'differing' RETURNING generation";
-/// Not what answers the queries of this version; what is live for older ones may go with them.
-const DROP: &str = "
-    UPDATE generations SET state = 'dropping', since = now()
-    WHERE generation = $1 AND state <> 'dropping' AND (state <> 'live' OR EXISTS (
-        SELECT FROM UNNEST($2::text[], $3::integer[]) AS known (projection, version)
-        WHERE known.projection = generations.projection AND known.version > generations.version
-    ))";
+const REQUEST_SWAP: &str = "SELECT request_swap($1, $2)";
+/// Not what answers queries, unless a newer version does.
+const REQUEST_DROP: &str = "SELECT request_drop($1)";
 /// Wakes whoever waits for a change.
 const TELL: &str = "SELECT pg_notify($1, '')";
 /// The channel on which every change of what generations there are, and of their states, is told.
@@ -113,20 +101,19 @@ impl ReadModel {
     /// built already.
     pub async fn rebuild(&self, projection: Projection) -> Result<Option<i64>, ReadError> {
         let mut transaction = self.pool().begin().await?;
-        let entered =
-            query_as(ENTER).bind(projection.name).bind(projection.version).bind(GenerationState::Asked.known_word());
-        let entered: Option<(i64, String)> = entered.fetch_optional(&mut *transaction).await?;
+        let entered = query_scalar(REQUEST_REBUILD).bind(projection.name).bind(projection.version);
+        let entered: Option<i64> = entered.fetch_one(&mut *transaction).await?;
         query(TELL).bind(POSITION_CHANNEL).execute(&mut *transaction).await?;
         query(TELL).bind(GENERATIONS_CHANNEL).execute(&mut *transaction).await?;
         transaction.commit().await?;
-        Ok(entered.map(|(generation, _)| generation))
+        Ok(entered)
     }
 
     /// Asks for the generation of a projection that was found to differ from the live one to be swapped in. Returns its
     /// number, or none if there is none.
     pub async fn request_swap(&self, projection: Projection) -> Result<Option<i64>, ReadError> {
-        let accepted = query_scalar(ACCEPT).bind(projection.name).bind(projection.version);
-        let accepted = accepted.fetch_optional(self.pool()).await?;
+        let accepted = query_scalar(REQUEST_SWAP).bind(projection.name).bind(projection.version);
+        let accepted = accepted.fetch_one(self.pool()).await?;
         query(TELL).bind(GENERATIONS_CHANNEL).execute(self.pool()).await?;
         Ok(accepted)
     }
@@ -134,11 +121,9 @@ impl ReadModel {
     /// Asks for a generation of any projection to be removed, be it kept, failed or still being built. Returns false if
     /// there is none, or if it answers queries.
     pub async fn request_drop(&self, generation: i64) -> Result<bool, ReadError> {
-        let names = PROJECTIONS.map(|projection| projection.name);
-        let versions = PROJECTIONS.map(|projection| projection.version);
-        let dropped = query(DROP).bind(generation).bind(names).bind(versions).execute(self.pool()).await?;
+        let dropped = query_scalar(REQUEST_DROP).bind(generation).fetch_one(self.pool()).await?;
         query(TELL).bind(GENERATIONS_CHANNEL).execute(self.pool()).await?;
-        Ok(dropped.rows_affected() > 0)
+        Ok(dropped)
     }
 
     /// Every generation that there is, those of other versions included.

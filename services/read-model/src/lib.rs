@@ -9,6 +9,7 @@ mod error;
 mod freshness;
 mod generations;
 mod queries;
+pub mod readers;
 mod rendered;
 pub mod search;
 mod shown;
@@ -18,7 +19,7 @@ pub mod stored;
 
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool,
-    migrate::Migrator,
+    migrate::{Migrate, Migrator},
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -27,7 +28,7 @@ pub use digest::{Digests, TableDigest, digests};
 pub use error::{ReadError, ReadErrorKind};
 pub use freshness::{NotFresh, POSITION_CHANNEL};
 pub use generations::{
-    ENTER, GENERATIONS_CHANNEL, Generation, INDEXES_SQL, PROJECTIONS, Projection, READ_MODEL, SEARCH, TABLES,
+    GENERATIONS_CHANNEL, Generation, INDEXES_SQL, PROJECTIONS, Projection, READ_MODEL, REQUEST_REBUILD, SEARCH, TABLES,
     TABLES_SQL,
 };
 pub use queries::{
@@ -80,13 +81,18 @@ impl ReadModel {
         Ok(Self { pool, moves: freshness::Moves::new(config.connect_options()?, READ_MODEL) })
     }
 
+    /// The role that it has in Postgres.
+    pub fn role(&self) -> String {
+        self.pool.connect_options().get_username().to_owned()
+    }
+
     /// The pool, for what is not a query of this crate.
     pub fn pool(&self) -> &PgPool {
         &self.pool
     }
 }
 
-/// Brings the registry up to date. Any number of callers at once: one does it, the others wait.
+/// Brings the registry up to date, and lets [`readers`] in. Any number of callers at once: one does it, the others wait.
 ///
 /// A migration may take long, so the connection is its own and its statements have no time limit.
 pub async fn migrate(config: &PostgresConfig) -> Result<(), ReadError> {
@@ -95,7 +101,12 @@ pub async fn migrate(config: &PostgresConfig) -> Result<(), ReadError> {
     let mut migrations: Migrator = sqlx::migrate!();
     // A replica of an older version, restarted while versions are mixed, finds a newer schema: schemas only grow.
     migrations.set_ignore_missing(true);
+    // The lock is held until readers are in, too: two who grant the same at once get in each other's way.
+    migrations.set_locking(false);
+    connection.lock().await?;
     migrations.run(&mut connection).await?;
+    readers::let_in(&mut connection).await?;
+    connection.unlock().await?;
     connection.close().await?;
     Ok(())
 }

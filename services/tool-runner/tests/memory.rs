@@ -11,13 +11,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kairo_core::config::Secret;
-use kairo_local::{Postgres, Tools};
-use kairo_read_model::{INDEXES_SQL, PostgresConfig, Projection, READ_MODEL, ReadModel, TABLES_SQL, migrate};
+use kairo_local::{Postgres, Service, Tools};
+use kairo_read_model::{
+    INDEXES_SQL, PostgresConfig, Projection, READ_MODEL, ReadModel, TABLES_SQL, migrate, readers::let_into,
+};
 use kairo_tool_runner::builtin::memory::{MemorySearch, MemorySearchConfig, NAME};
 use kairo_tool_runner::config::ToolsConfig;
 use kairo_tool_runner::tool::{CallContext, CallResult, ProgressReporter, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
 use serde_json::{Value, json};
+use sqlx::pool::PoolConnection;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -67,6 +70,8 @@ fn generation() -> String {
 
 struct Library {
     toolbox: Toolbox,
+    /// A session of projector's.
+    projector: PoolConnection<sqlx::Postgres>,
     _postgres: Postgres,
     _folder: TempDir,
 }
@@ -86,12 +91,16 @@ impl Library {
         let folder = tempfile::tempdir().unwrap();
         let options = tools.ephemeral_postgres_in(folder.path().join("postgres")).unwrap();
         let postgres = Postgres::start(options).await.unwrap();
-        let url = postgres.create_database("kairo").await.unwrap();
-        let config = PostgresConfig { url: Secret::new(url.clone()), ..PostgresConfig::default() };
+        let database = postgres.create_kairo("kairo").await.unwrap();
+        let url = |service| database.url_of(service).unwrap().to_owned();
+        let config = PostgresConfig { url: Secret::new(url(Service::Projector)), ..PostgresConfig::default() };
         migrate(&config).await.unwrap();
         let model = ReadModel::open(&config).unwrap();
-        sqlx::raw_sql(sqlx::AssertSqlSafe(generation())).execute(model.pool()).await.unwrap();
-        Self { toolbox: toolbox(&url, wait_ms).await, _postgres: postgres, _folder: folder }
+        let mut projector = model.pool().acquire().await.unwrap();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(generation())).execute(&mut *projector).await.unwrap();
+        let_into(&mut projector, "kairo_1").await.unwrap();
+        let toolbox = toolbox(&url(Service::ToolRunner), wait_ms).await;
+        Self { toolbox, projector, _postgres: postgres, _folder: folder }
     }
 
     async fn search(&self, args: Value) -> CallResult {
@@ -209,6 +218,18 @@ async fn a_search_waits_for_the_decision_that_asked_but_not_for_ever() {
         (error.kind, error.message.as_str()),
         (ToolErrorKind::Unavailable, "the read model is 7 messages behind; try again in a moment")
     );
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_read_is_told_so_at_once_and_the_search_goes_on_when_it_may() {
+    let mut library = Library::open(60_000).await;
+    let forbid = "REVOKE SELECT ON kairo_1.memories FROM kairo_tool_runner";
+    sqlx::raw_sql(forbid).execute(&mut *library.projector).await.unwrap();
+    let error = library.search(json!({})).await.unwrap_err();
+    assert_eq!(error.kind, ToolErrorKind::Unavailable);
+    assert!(error.message.contains("Postgres refuses the role of tool-runner"), "{error}");
+    let_into(&mut library.projector, "kairo_1").await.unwrap();
+    library.search(json!({})).await.unwrap();
 }
 
 #[tokio::test]

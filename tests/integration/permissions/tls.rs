@@ -1,38 +1,18 @@
 //! Connections to nats-server that are encrypted, to a server that an authority of the test vouches for.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig},
     subjects::Service as Core,
 };
-use kairo_local::{NatsServer, Service, Stack, TlsFiles, Tools};
+use kairo_local::{NatsServer, Service, Stack, Tools};
 use kairo_tests::login;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-use crate::world::agent;
-
-/// Writes an authority's certificate, and returns what signs for it.
-fn authority(path: &Path) -> Issuer<'static, KeyPair> {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    fs::write(path, params.self_signed(&key).unwrap().pem()).unwrap();
-    Issuer::new(params, key)
-}
-
-/// A server's certificate and key, signed by this authority.
-fn of_server(folder: &Path, authority: &Issuer<'static, KeyPair>) -> TlsFiles {
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    let files = TlsFiles { certificate: folder.join("server.pem"), key: folder.join("server.key") };
-    fs::write(&files.certificate, params.signed_by(&key, authority).unwrap().pem()).unwrap();
-    fs::write(&files.key, key.serialize_pem()).unwrap();
-    files
-}
+use crate::{
+    certificates::{authority, of_server},
+    world::agent,
+};
 
 async fn connect(nats: &NatsServer, authority: &Path) -> Bus {
     let config = NatsConfig { tls_ca: authority.display().to_string(), ..login::config(&nats.operator()) };

@@ -14,7 +14,7 @@ const POSITION: &str = "
 impl World {
     /// Waits until the read model holds all of the log.
     pub async fn projected(&self) {
-        let mut database = PgConnection::connect(&self.database).await.unwrap();
+        let mut database = PgConnection::connect(&self.database.url).await.unwrap();
         let projected = async {
             loop {
                 let position: Option<i64> = query_scalar(POSITION).fetch_one(&mut database).await.unwrap();
@@ -29,7 +29,7 @@ impl World {
 
     /// Changes the live tables behind projector's back.
     pub async fn execute(&self, sql: &'static str) {
-        let mut database = PgConnection::connect(&self.database).await.unwrap();
+        let mut database = PgConnection::connect(&self.database.url).await.unwrap();
         sqlx::query(sql).execute(&mut database).await.unwrap();
     }
 

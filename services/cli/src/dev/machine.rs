@@ -79,11 +79,11 @@ impl Machine {
         };
         let at = |postgres: &Postgres| format!("127.0.0.1:{}", postgres.port());
         let postgres = self.postgres.insert(step("postgres", Postgres::start(postgres), at).await?);
-        let postgres_url = postgres.create_database(DATABASE).await?;
+        let database = postgres.create_kairo(DATABASE).await?;
         let wiring = Wiring {
             nats_url: self.nats_url(),
             users,
-            postgres_url,
+            database,
             simulator_url: self.start_simulator(plan).await?,
             gateway_port: free_port(Some(plan.port))?,
             work_dir: plan.place.processes(),

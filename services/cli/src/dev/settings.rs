@@ -6,7 +6,7 @@ use std::{
 };
 
 use kairo_core::permissions::Identity;
-use kairo_local::{Service, ServiceSettings, Users};
+use kairo_local::{Database, Service, ServiceSettings, Users};
 use serde_json::json;
 
 use super::model::Model;
@@ -44,8 +44,8 @@ pub(super) struct Wiring {
     pub(super) nats_url: String,
     /// Who services are on it.
     pub(super) users: Users,
-    /// With its password.
-    pub(super) postgres_url: String,
+    /// Where each service has a role of its own.
+    pub(super) database: Database,
     pub(super) simulator_url: Option<String>,
     pub(super) gateway_port: u16,
     /// Where agents' processes start.
@@ -81,15 +81,9 @@ pub(super) fn of(
     };
     settings.push(set("KAIRO_BUS__BEAT_MS", BEAT_MS.to_string()));
     settings.extend(on_nats(service.identity(), wiring, environment));
-    match service {
-        Service::Projector | Service::ToolRunner => {
-            settings.push(set("KAIRO_POSTGRES__URL", wiring.postgres_url.clone()));
-        }
-        Service::Gateway => {
-            settings.push(set("KAIRO_POSTGRES__URL", wiring.postgres_url.clone()));
-            settings.push(set("KAIRO_GATEWAY__LISTEN", format!("127.0.0.1:{}", wiring.gateway_port)));
-        }
-        _ => {}
+    settings.extend(wiring.database.settings(service));
+    if service == Service::Gateway {
+        settings.push(set("KAIRO_GATEWAY__LISTEN", format!("127.0.0.1:{}", wiring.gateway_port)));
     }
     settings
 }
@@ -158,13 +152,17 @@ mod tests {
         Wiring {
             nats_url: "nats://127.0.0.1:1".into(),
             users: Users::in_dir(tempfile::tempdir().unwrap().path()).unwrap(),
-            postgres_url: "postgres://kairo:secret@127.0.0.1:2/kairo".into(),
+            database: Database::new(2, "kairo", "superuser", &passwords()),
             simulator_url: Some("http://127.0.0.1:3".into()),
             gateway_port: 4,
             work_dir: "/data/processes".into(),
             workspaces: "/data/workspaces".into(),
             secret_key: "07".repeat(32),
         }
+    }
+
+    fn passwords() -> BTreeMap<Service, String> {
+        ORDER.into_iter().map(|service| (service, format!("of-{}", service.binary()))).collect()
     }
 
     fn settings(service: Service, environment: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -192,14 +190,15 @@ mod tests {
     }
 
     #[test]
-    fn the_password_goes_only_where_it_is_used() {
+    fn a_password_of_postgres_goes_only_to_the_service_whose_it_is() {
         for service in ORDER {
-            let has_it = settings(service, &[]).values().any(|value| value.contains("secret"));
-            assert_eq!(
-                has_it,
-                matches!(service, Service::Projector | Service::ToolRunner | Service::Gateway),
-                "{service:?}"
-            );
+            let told = settings(service, &[]);
+            for (of, password) in passwords() {
+                let has_role = matches!(of, Service::Projector | Service::ToolRunner | Service::Gateway);
+                let has_it = told.values().any(|value| value.contains(&format!("{password}@")));
+                assert_eq!(has_it, of == service && has_role, "{service:?} has that of {of:?}");
+            }
+            assert!(!told.values().any(|value| value.contains("superuser")), "{service:?}");
         }
     }
 

@@ -33,15 +33,16 @@ pub async fn answered<T>(gateway: &Gateway, asked: impl Future<Output = Result<T
     let limit = Duration::from_millis(gateway.config.query_timeout_ms);
     match tokio::time::timeout(limit, asked).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(unanswered(&error)),
+        Ok(Err(error)) => Err(unanswered(gateway, &error)),
         Err(late) => Err(Problem::no_read_model(&late)),
     }
 }
 
 /// Why the read model does not answer.
-pub fn unanswered(error: &ReadError) -> Problem {
+pub fn unanswered(gateway: &Gateway, error: &ReadError) -> Problem {
     match error.kind {
         ReadErrorKind::Unavailable => Problem::no_read_model(error),
+        ReadErrorKind::Denied => Problem::denied_read_model(error, &gateway.read_model.role()),
         ReadErrorKind::Other => Problem::internal(error),
     }
 }

@@ -109,15 +109,19 @@ impl Asked {
 /// The read model once it takes account of the message of this sequence, which is waited for no longer than `wait`.
 pub async fn at_least(gateway: &Gateway, sequence: u64, wait: Duration) -> Result<Snapshot, Problem> {
     let limit = wait + Duration::from_millis(gateway.config.query_timeout_ms);
-    within(limit, gateway.read_model.at_least(sequence, wait)).await
+    within(gateway, limit, gateway.read_model.at_least(sequence, wait)).await
 }
 
 /// What is answered as fresh as it was to be, if it is in time.
-pub async fn within<T>(limit: Duration, asked: impl Future<Output = Result<T, NotFresh>>) -> Result<T, Problem> {
+pub async fn within<T>(
+    gateway: &Gateway,
+    limit: Duration,
+    asked: impl Future<Output = Result<T, NotFresh>>,
+) -> Result<T, Problem> {
     match tokio::time::timeout(limit, asked).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(NotFresh::Behind { position, wanted })) => Err(Problem::behind(position, wanted)),
-        Ok(Err(NotFresh::Unanswered(error))) => Err(query::unanswered(&error)),
+        Ok(Err(NotFresh::Unanswered(error))) => Err(query::unanswered(gateway, &error)),
         Err(late) => Err(Problem::no_read_model(&late)),
     }
 }

@@ -1,8 +1,8 @@
 //! What the registry says of the generations of the documents, and what is changed there.
 
-use kairo_proto::words::GenerationState;
 use kairo_read_model::{
-    ENTER, GENERATIONS_CHANNEL, POSITION_CHANNEL, READ_MODEL, SEARCH, search::document::Document, stored::Text,
+    GENERATIONS_CHANNEL, POSITION_CHANNEL, READ_MODEL, REQUEST_REBUILD, SEARCH, search::document::Document,
+    stored::Text,
 };
 use sqlx::{PgPool, query, query_scalar};
 
@@ -47,7 +47,7 @@ pub struct Registry {
 impl Registry {
     /// Enters another generation, unless one is being made.
     pub async fn enter(&self) -> Result<(), Trouble> {
-        let entered = query(ENTER).bind(SEARCH.name).bind(SEARCH.version).bind(GenerationState::Asked.known_word());
+        let entered = query(REQUEST_REBUILD).bind(SEARCH.name).bind(SEARCH.version);
         entered.execute(&self.pool).await?;
         self.tell().await
     }

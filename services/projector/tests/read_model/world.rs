@@ -53,8 +53,8 @@ impl World {
 
         let mut stack = Stack::of_this_build(folder.path().join("logs")).unwrap();
         stack.connect(&nats.url(), nats.users());
+        stack.use_database(&database);
         let common = stack.common();
-        common.env("KAIRO_POSTGRES__URL", &database);
         // Short, as the tests wait for it.
         common.env("KAIRO_BUS__RETRY_LONGEST_MS", "500").env("KAIRO_PROJECTOR__SESSION_TIMEOUT_MS", "1000");
         common.env("KAIRO_PROJECTOR__REBALANCE_MS", "100");
@@ -63,7 +63,10 @@ impl World {
         stack.start(Process::Projector).await.unwrap();
 
         let bus = connect(nats.operator()).await;
-        let config = PostgresConfig { url: Secret::new(database), ..Default::default() };
+        let config = PostgresConfig {
+            url: Secret::new(database.url_of(Process::Projector).unwrap().to_owned()),
+            ..Default::default()
+        };
         let model = ReadModel::open(&config).unwrap();
         sqlx::raw_sql(TELL).execute(model.pool()).await.unwrap();
         Self { nats, postgres, stack, bus, model, _folder: folder }

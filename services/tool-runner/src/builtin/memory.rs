@@ -116,8 +116,10 @@ impl MemorySearch {
 
     async fn search(&self, args: Args, ctx: &CallContext) -> CallResult {
         let query = self.query(args, ctx)?;
-        let snapshot = self.read_model.at_least(ctx.decision_sequence, self.wait).await.map_err(not_fresh)?;
-        let found = snapshot.memories(&query).await.map_err(|error| unanswered(&error))?;
+        let role = self.read_model.role();
+        let snapshot = self.read_model.at_least(ctx.decision_sequence, self.wait).await;
+        let snapshot = snapshot.map_err(|error| not_fresh(error, &role))?;
+        let found = snapshot.memories(&query).await.map_err(|error| unanswered(&error, &role))?;
         drop(snapshot);
         let (mut matches, mut bytes) = (Vec::new(), 0);
         for memory in &found {
@@ -226,22 +228,28 @@ fn show(memory: &MemoryRow) -> Value {
     shown
 }
 
-fn not_fresh(error: NotFresh) -> ToolError {
+fn not_fresh(error: NotFresh, role: &str) -> ToolError {
     match error {
         NotFresh::Behind { position, wanted } => {
             let behind = wanted.saturating_sub(position);
             ToolError::unavailable(format!("the read model is {behind} messages behind; try again in a moment"))
         }
-        NotFresh::Unanswered(error) => unanswered(&error),
+        NotFresh::Unanswered(error) => unanswered(&error, role),
     }
 }
 
-fn unanswered(error: &ReadError) -> ToolError {
+fn unanswered(error: &ReadError, role: &str) -> ToolError {
     match error.kind {
         ReadErrorKind::Unavailable => {
             tracing::warn!(%error, "memory cannot be searched");
             ToolError::unavailable(
                 "memory cannot be searched: the read model in Postgres does not answer; try again later, or go on without",
+            )
+        }
+        ReadErrorKind::Denied => {
+            tracing::error!(%error, role, "memory cannot be searched");
+            ToolError::unavailable(
+                "memory cannot be searched: Postgres refuses the role of tool-runner, whose log says what is missing; go on without",
             )
         }
         ReadErrorKind::Other => {

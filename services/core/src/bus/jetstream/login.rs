@@ -1,10 +1,11 @@
 //! How a client logs in, and how it hears what the server refuses it.
 
-use async_nats::{ConnectOptions, Event, ServerError, rustls::crypto::ring};
+use async_nats::{ConnectOptions, Event, ServerError};
 
 use crate::{
     bus::{NatsConfig, port::Cause, violations::Violations},
     permissions::{Identity, inbox_prefix},
+    tls::use_ring,
 };
 
 /// The scheme of URLs of servers that encrypt.
@@ -35,8 +36,7 @@ pub(super) fn options(identity: Identity, nats: &NatsConfig, violations: &Violat
     }
     let encrypts = nats.url.contains(TLS);
     if encrypts {
-        // Several libraries bring one, and the process has none of its own before somebody says which.
-        let _ = ring::default_provider().install_default();
+        use_ring();
     }
     // Also of servers that the first one tells of, which come without a scheme.
     Ok(options.require_tls(encrypts))

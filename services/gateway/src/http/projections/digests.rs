@@ -29,7 +29,7 @@ pub async fn digests(
 }
 
 async fn digested(gateway: &Gateway, projection: Projection) -> Result<Vec<DigestRow>, Problem> {
-    let generations = gateway.read_model.generations().await.map_err(|error| unanswered(&error))?;
+    let generations = gateway.read_model.generations().await.map_err(|error| unanswered(gateway, &error))?;
     let mut digested = Vec::new();
     for generation in generations.into_iter().filter(|it| it.projection == projection.name && has_rows(&it.state)) {
         digested.extend(match projection {
@@ -47,7 +47,8 @@ fn has_rows(state: &str) -> bool {
 
 /// None if it was removed meanwhile, as below.
 async fn of_tables(gateway: &Gateway, generation: Generation) -> Result<Option<DigestRow>, Problem> {
-    let digests = gateway.read_model.digests(generation.generation).await.map_err(|error| unanswered(&error))?;
+    let digests =
+        gateway.read_model.digests(generation.generation).await.map_err(|error| unanswered(gateway, &error))?;
     Ok(digests.map(|digests| {
         let places: BTreeSet<u64> = digests.positions.values().copied().collect();
         let positions = match places.len() {
