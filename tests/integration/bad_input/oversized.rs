@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 
 use futures::SinkExt;
+use kairo_core::{permissions::Identity, subjects::Service};
+use kairo_local::Login;
 use kairo_proto::v1;
 use serde_json::{Value, json};
 use tokio::{
@@ -100,7 +102,9 @@ async fn over_nats(world: &World) {
     let told: Value = serde_json::from_str(line.strip_prefix("INFO ").unwrap()).unwrap();
     let limit = usize::try_from(told["max_payload"].as_u64().unwrap()).unwrap();
     assert!(limit < BYTES, "{told}");
-    let publish = format!("CONNECT {{\"verbose\":false}}\r\nPUB kairo.user.ann.message {BYTES}\r\n");
+    let Login { user, password, .. } = world.nats.login(Identity::Service(Service::Gateway));
+    let connect = json!({ "verbose": false, "user": user, "pass": password });
+    let publish = format!("CONNECT {connect}\r\nPUB kairo.user.ann.message {BYTES}\r\n");
     server.write_all(publish.as_bytes()).await.unwrap();
     line.clear();
     timeout(DEADLINE, server.read_line(&mut line)).await.expect("nothing was said").unwrap();

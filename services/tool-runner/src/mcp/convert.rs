@@ -33,7 +33,7 @@ pub fn tool_spec(server: &McpServerConfig, tool: &McpToolInfo, call_timeout: Dur
         // A hint that asks for more care is believed of everybody.
         needs_approval: tool.annotations.as_ref().is_some_and(|hints| hints.destructive_hint == Some(true)),
         needs_approval_with: Vec::new(),
-        acts_outside: !hints.is_some_and(|hints| hints.read_only_hint == Some(true)),
+        acts_outside: hints.is_none_or(|hints| hints.read_only_hint != Some(true)),
         definition: Some(definition(server, tool)),
     }
 }
