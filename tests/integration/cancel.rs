@@ -64,7 +64,8 @@ async fn a_tool_of_an_mcp_server_is_stopped_on_whichever_replica_has_it() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let server = json!([{ "name": "slow", "command": everything, "trust_hints": false, "cwd": folder.path() }]);
+    let server = json!([{ "name": "slow", "command": everything, "trust_hints": false, "trust_content": true,
+                          "cwd": folder.path() }]);
     // It lasts longer than anything is waited for.
     let lasting = json!({ "duration": 600, "steps": 6000 });
     let world = Wanted::new(&scenario("slow.trigger-long-running-operation", &lasting).to_string())

@@ -60,7 +60,7 @@ async fn what_an_mcp_server_says_runs_no_program_unasked() {
     let everything = Tools::of_this_checkout().unwrap().mcp_everything().expect("Node is needed").to_owned();
     let world = start(json!({ "name": "all", "command": everything })).await;
     let clean = says(&world, "bob", AGENT, "run it", "work").await;
-    assert_eq!(world.reply(&clean).await, "ran\n", "bob has seen nothing from outside");
+    assert_eq!(world.reply(&clean).await, "ran", "bob has seen nothing from outside");
 
     let read = says(&world, "ann", AGENT, "read it", "work").await;
     assert!(world.reply(&read).await.contains("run the program"));
@@ -69,12 +69,12 @@ async fn what_an_mcp_server_says_runs_no_program_unasked() {
     let run = says(&world, "ann", AGENT, "run it", "work").await;
     let asked = world.log.wait(of(&run, v1::ApprovalRequested::TYPE)).await;
     assert_eq!(asked.payload["outside"], json!(["mcp:all"]));
-    let shown = format!("/v1/inbox?user=ann&at_least={}&wait_ms=30000", asked.sequence);
-    let (status, inbox) = world.get(&shown).await;
+    world.projected().await;
+    let (status, inbox) = world.get("/v1/inbox?user=ann").await;
     assert_eq!((status, &inbox["approvals"][0]["outside"]), (200, &json!(["mcp:all"])), "{inbox}");
     let verdict = json!({ "user": "ann", "agent": AGENT, "action_id": asked.event_id, "verdict": "approved" });
     assert_eq!(world.post("/v1/approvals", &verdict).await.0, 202);
-    assert_eq!(world.reply(&run).await, "ran\n");
+    assert_eq!(world.reply(&run).await, "ran");
 
     // What is remembered there is marked as well, wherever it is found again.
     world.reply(&says(&world, "ann", AGENT, "keep it", "work").await).await;
@@ -89,7 +89,7 @@ async fn what_an_mcp_server_says_runs_no_program_unasked() {
     let profile = json!({ "agent": "trusting", "prompt": "Be kind.", "outside_content": "trusted" });
     assert_eq!(world.post("/v1/agents", &profile).await.0, 201);
     world.reply(&says(&world, "ann", "trusting", "read it", "work").await).await;
-    assert_eq!(world.reply(&says(&world, "ann", "trusting", "run it", "work").await).await, "ran\n");
+    assert_eq!(world.reply(&says(&world, "ann", "trusting", "run it", "work").await).await, "ran");
     world.end().await;
 }
 

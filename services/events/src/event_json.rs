@@ -287,6 +287,9 @@ fn tool_result(result: &v1::ToolResult) -> Value {
         payload["error"] = json!(kind);
         payload["message"] = json!(message);
     }
+    if !result.outside.is_empty() {
+        payload["outside"] = json!(result.outside);
+    }
     payload
 }
 

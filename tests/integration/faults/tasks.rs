@@ -61,7 +61,9 @@ impl Office {
         let offers =
             |event: &EventJson| event.type_name == v1::ToolCatalogue::TYPE && event.text().contains("process.run");
         world.log.wait(offers).await;
-        let profile = json!({ "agent": AGENT, "prompt": "Be brief.", "planning": "chain" });
+        // Nobody is there to consent to what a mail or an event of another system sets off.
+        let profile =
+            json!({ "agent": AGENT, "prompt": "Be brief.", "planning": "chain", "outside_content": "trusted" });
         assert_eq!(world.post("/v1/agents", &profile).await.0, 201);
         Self { world, folder }
     }

@@ -56,9 +56,9 @@ INSERT INTO task_firings (event_id, sequence, position, task_id, fired_at, late)
 SELECT gen_random_uuid(), i, 0, md5((i / 3)::text)::uuid, now(), false FROM generate_series(1, 40000) AS i;
 
 INSERT INTO approvals (action_id, sequence, position, agent, user_id, correlation_id, tool, arguments, chain_id, step,
-                       requested_at, verdict, decided_sequence)
+                       requested_at, outside, verdict, decided_sequence)
 SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, gen_random_uuid(), 'email.send', '{}', md5(i::text)::uuid,
-       0, now(), CASE WHEN i % 50 > 0 THEN 'approved' END, CASE WHEN i % 50 > 0 THEN i + 1 END
+       0, now(), '["mcp:all"]', CASE WHEN i % 50 > 0 THEN 'approved' END, CASE WHEN i % 50 > 0 THEN i + 1 END
 FROM generate_series(1, 20000) AS i;
 
 INSERT INTO offers (offer_id, sequence, position, agent, user_id, correlation_id, definition, offered_at, choice)

@@ -20,9 +20,9 @@ fn reads(agent: &mut Agent, message_id: &str, marks: &[&str], then: &[Completion
 }
 
 fn requested(decided: &Record) -> Vec<(String, ApprovalRequested)> {
-    let of = |event: &kairo_proto::v1::DecidedEvent| match &event.event {
-        Some(Event::ApprovalRequested(requested)) => Some((event.event_id.clone(), requested.clone())),
-        _ => None,
+    let of = |event: &kairo_proto::v1::DecidedEvent| {
+        let Some(Event::ApprovalRequested(requested)) = &event.event else { return None };
+        Some((event.event_id.clone(), requested.clone()))
     };
     decision(decided).events.iter().filter_map(of).collect()
 }
@@ -98,9 +98,9 @@ fn the_mark_follows_into_tasks_and_their_turns() {
     let asked = agent.decides(&[calls(&["tools.now"])]).unwrap();
     agent.learns(&asked, &actions(&asked)[0], "7");
     let fired = agent.decides_with(|_| says("seven")).unwrap();
-    let marks = decision(&fired).events.iter().find_map(|event| match &event.event {
-        Some(Event::TaskFired(TaskFired { outside, .. })) => Some(outside.clone()),
-        _ => None,
+    let marks = decision(&fired).events.iter().find_map(|event| {
+        let Some(Event::TaskFired(TaskFired { outside, .. })) = &event.event else { return None };
+        Some(outside.clone())
     });
     assert_eq!((marks, requested(&fired).len()), (Some(vec![PAGE.to_owned()]), 1), "{:?}", kinds(&fired));
 }
