@@ -2,6 +2,8 @@
 //!
 //! What they can do over HTTP is in [`crate::limited`] and [`crate::keys`], endpoint by endpoint.
 
+mod endpoints;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
