@@ -86,10 +86,11 @@ fn attempt(access: &Access, joe: &Things) -> Attempt {
         ("GET", "/v1/approvals/{action_id}") => Read(vec![format!("/v1/approvals/{approval}")]),
         ("GET", "/v1/actions/{action_id}") => Read(vec![format!("/v1/actions/{action}")]),
         ("GET", "/v1/processes/{process_id}") => Read(vec![format!("/v1/processes/{process}")]),
-        ("GET", path @ ("/v1/actions" | "/v1/processes")) => {
-            let filters = ["".to_owned(), format!("?agent={AGENT}&status=all"), format!("?thread={thread}&status=all")];
-            Read(filters.map(|filter| format!("{path}{filter}")).to_vec())
+        ("GET", "/v1/actions") => {
+            let filters = ["status=all".to_owned(), format!("thread={thread}&status=all")];
+            Read(filters.map(|filter| format!("/v1/actions?agent={AGENT}&{filter}")).to_vec())
         }
+        ("GET", "/v1/processes") => Read(vec!["/v1/processes".to_owned(), format!("/v1/processes?agent={AGENT}")]),
         ("GET", "/v1/events") => {
             let filters = [
                 "".to_owned(),
