@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
@@ -210,10 +211,20 @@ impl Drop for Postgres {
             process_tree::kill_with_children(pid);
         }
         if self.options.ephemeral {
+            free_shared_memory(&self.cluster.data());
             // A leftover costs disk, nothing else, and there is nobody to tell.
             let _ = self.cluster.remove();
         }
     }
+}
+
+/// Removes what a server that was killed leaves in the kernel and would take up again when it is started: a segment of
+/// shared memory. The kernel has room for some thousands.
+fn free_shared_memory(data: &Path) {
+    let lock = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+    // Its seventh line: the segment's key, and its id.
+    let Some(id) = lock.lines().nth(6).and_then(|line| line.split_whitespace().nth(1)) else { return };
+    let _ = Command::new("ipcrm").args(["-m", id]).stderr(Stdio::null()).status();
 }
 
 async fn open_cluster(options: &PgOptions) -> Result<Cluster, LocalError> {

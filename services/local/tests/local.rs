@@ -86,8 +86,14 @@ async fn postgres_is_killed_and_comes_back_with_its_data() {
     let mode = password_file.metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let real = data_dir.canonicalize().unwrap();
+    let lock = fs::read_to_string(real.join("cluster/postmaster.pid")).unwrap();
+    let segment = lock.lines().nth(6).unwrap().split_whitespace().nth(1).unwrap().to_owned();
+    let segments = || fs::read_to_string("/proc/sysvipc/shm").unwrap();
+    let is_there = || segments().lines().any(|line| line.split_whitespace().nth(1) == Some(&segment));
+    assert!(is_there());
     drop(postgres);
     assert!(!real.exists(), "ephemeral data is removed");
+    assert!(!is_there(), "the kernel has room for some thousands");
 }
 
 #[tokio::test]
