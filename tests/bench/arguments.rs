@@ -33,6 +33,7 @@ pub enum Other {
     Projection(Projection),
     Cost(Cost),
     Fair(Fair),
+    Replay(Replay),
     Wake(Wake),
 }
 
@@ -46,6 +47,14 @@ pub struct Projection {
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub queries_per_s: u64,
     /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Makes the decisions of a short run of everything again; fails if one of them comes out otherwise
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// Print JSON instead of a line
     #[arg(long)]
     pub json: bool,
 }

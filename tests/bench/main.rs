@@ -20,6 +20,7 @@ mod monitor;
 mod probe;
 mod profile;
 mod projection;
+mod replay;
 mod report;
 mod rounds;
 mod wake;
@@ -51,6 +52,7 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
         Some(Other::Projection(wanted)) => return show(&projection::measure(wanted).await?, wanted.json),
         Some(Other::Cost(wanted)) => return show(&cost::measure(wanted).await?, wanted.json),
         Some(Other::Fair(wanted)) => return show(&fair::measure(wanted).await?, wanted.json),
+        Some(Other::Replay(wanted)) => return show(&replay::measure().await?, wanted.json),
         Some(Other::Wake(wanted)) => return show(&wake::measure(wanted).await?, wanted.json),
         None => {}
     }

@@ -10,7 +10,7 @@ mod fill;
 mod floor;
 mod queries;
 mod rebuild;
-mod record;
+pub mod record;
 mod report;
 
 use kairo_local::Service;

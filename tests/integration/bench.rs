@@ -52,6 +52,14 @@ async fn others_are_measured_alone_and_beside_a_flood() {
     assert!(number(&report, "/flood/answered") > 0.0, "{report:#}");
 }
 
+/// What the benchmark records is made again, too: decisions of agents that call tools, and of agents that plan.
+#[tokio::test]
+async fn every_decision_of_the_recorded_run_is_made_again() {
+    let report = bench(&["replay"]).await;
+    // Each message takes at least one.
+    assert!(number(&report, "/decisions") >= 260.0, "{report:#}");
+}
+
 #[tokio::test]
 async fn idle_agents_are_made_and_woken() {
     let report = bench(&["wake", "--agents", "300", "--wakes", "5", "--orphans", "4"]).await;

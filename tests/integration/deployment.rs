@@ -226,10 +226,15 @@ fn every_setting_is_one_that_a_program_knows() {
         let configs: Vec<Value> = services().map(|service| config(service, &environment)).collect();
         let simulator = run(Service::ModelSim, "--help", &BTreeMap::new());
         let simulator = String::from_utf8(simulator.stdout).unwrap();
+        let image = text("deploy/Dockerfile");
         for name in environment.keys().filter(|name| name.starts_with("KAIRO_") && *name != "KAIRO_CONFIG") {
             // What `kairo` brings when it is run beside the gateway.
             let commands_own = name == "KAIRO_API_KEY";
-            let known = commands_own || arrived(&configs, name) || simulator.contains(&format!("[env: {name}=]"));
+            let of_the_build = image.contains(&format!("ARG {name}="));
+            let known = commands_own
+                || of_the_build
+                || arrived(&configs, name)
+                || simulator.contains(&format!("[env: {name}=]"));
             assert!(known, "nothing reads {name} of {deployment}");
         }
     }

@@ -20,8 +20,8 @@ async fn a_message_becomes_a_reply(epoch: u32) {
     let reply = world.reply(&sent).await;
     assert!(reply.starts_with("It is 2"), "{reply}");
 
-    let chain = world.chain(&sent).await;
-    let types: Vec<&str> = chain.iter().map(|event| event.type_name.as_str()).collect();
+    let events = world.events_of(&sent).await;
+    let types: Vec<&str> = events.iter().map(|event| event.type_name.as_str()).collect();
     assert_eq!(
         types,
         [
@@ -34,14 +34,14 @@ async fn a_message_becomes_a_reply(epoch: u32) {
             v1::AgentAction::TYPE,
         ]
     );
-    let mut stored: Vec<u64> = chain.iter().map(|event| event.sequence).collect();
+    let mut stored: Vec<u64> = events.iter().map(|event| event.sequence).collect();
     stored.dedup();
     assert_eq!(stored.len(), 6, "a turn with one tool is six stored messages");
     for (event, cause) in [(1, 0), (3, 1), (4, 3), (5, 4), (6, 5)] {
-        assert_eq!(chain[event].causation_id, Some(chain[cause].event_id), "{}", chain[event].type_name);
+        assert_eq!(events[event].causation_id, Some(events[cause].event_id), "{}", events[event].type_name);
     }
-    let thread = chain[2].payload["thread_id"].as_str().unwrap();
-    assert!(chain[2..].iter().all(|event| event.thread_id.as_deref() == Some(thread)));
+    let thread = events[2].payload["thread_id"].as_str().unwrap();
+    assert!(events[2..].iter().all(|event| event.thread_id.as_deref() == Some(thread)));
     world.end().await;
 }
 

@@ -1,11 +1,12 @@
 //! Talking to an agent while its action runs: it answers from what the log says of it.
 
+use futures::StreamExt;
 use kairo_core::{
     event_json::EventJson,
     vocabulary::{FIRST, READER, READER_HEADER},
 };
 use kairo_local::Service;
-use kairo_proto::v1;
+use kairo_proto::v1::{self, AgentDecision, GivenUpCall};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -288,10 +289,10 @@ async fn messages_that_came_together_are_answered_in_order_or_together_as_the_ag
     let sent = messages_at_once(&mut world, "joins").await;
     assert_eq!(world.reply(&sent[2]).await, "You said: three");
     for joined in &sent[..2] {
-        let chain = world.chain(joined).await;
-        let event = chain.iter().find(|event| event.type_name == v1::AgentJoined::TYPE).unwrap();
+        let events = world.events_of(joined).await;
+        let event = events.iter().find(|event| event.type_name == v1::AgentJoined::TYPE).unwrap();
         assert_eq!(event.payload["into_message_id"], json!(sent[2].message_id));
-        assert!(!chain.iter().any(EventJson::is_final_reply));
+        assert!(!events.iter().any(EventJson::is_final_reply));
     }
     audit::passes(&world).await;
     world.end().await;
@@ -330,6 +331,41 @@ rules:
         audit::passes(&world).await;
         world.end().await;
     }
+}
+
+#[tokio::test]
+async fn what_had_arrived_of_a_call_that_is_given_up_is_recorded_and_counted() {
+    // Half of the answer to the first comes, and no end.
+    let scenario = r#"
+rules:
+  - name: half
+    when: { user_contains: first }
+    reply: { text: "this answer breaks off in its middle", fault: stall, chunk_chars: 3 }
+  - name: both
+    when: { user_contains: second }
+    reply: { text: "both", usage: { prompt_tokens: 100, completion_tokens: 10 } }
+"#;
+    let world = start_with_policy(scenario, 1, READER).await;
+    let mut live = world.bus.nats().unwrap().client.subscribe("kairo.live.restarts.token").await.unwrap();
+    world.bus.nats().unwrap().client.flush().await.unwrap();
+    world.send("restarts", "first").await;
+    timeout(DEADLINE, live.next()).await.expect("no piece was ever told").unwrap();
+    let second = world.send("restarts", "second").await;
+    assert_eq!(world.reply(&second).await, "both");
+    let records = world.raw_log().await.into_iter().filter_map(|raw| raw.read(usize::MAX).ok());
+    let decisions = records.filter_map(|record| AgentDecision::try_from(record.body).ok());
+    let given_up: Vec<GivenUpCall> = decisions.flat_map(|decision| decision.given_up).collect();
+    let [call] = &given_up[..] else { panic!("{given_up:?}") };
+    assert_eq!((call.reason.as_str(), call.input_tokens, call.estimated), ("interrupted", 0, true), "{call:?}");
+    assert!(!call.model.is_empty() && call.received_pieces > 0, "{call:?}");
+    assert!((1..36).contains(&call.received_bytes), "{call:?}");
+    assert_eq!(call.output_tokens, call.received_bytes.div_ceil(4), "{call:?}");
+    world.projected().await;
+    let (_, usage) = world.get("/v1/usage?agent=restarts").await;
+    let counted = (&usage["total"]["input_tokens"], &usage["total"]["output_tokens"]);
+    assert_eq!(counted, (&json!(100), &json!(10 + call.output_tokens)), "{usage}");
+    audit::passes(&world).await;
+    world.end().await;
 }
 
 async fn start_with_policy(scenario: &str, replicas: usize, epoch: u32) -> World {

@@ -37,7 +37,7 @@ fn scenario() -> String {
 }
 
 /// Services with secrets in their environments, which may do what an ordinary user may.
-fn wanted(landlock: &str) -> Wanted {
+fn wanted(landlock: &str, pid_namespace: &str) -> Wanted {
     let look = json!({ "path": "/bin/sh", "args": ["-c", LOOK, "look"] });
     let programs = json!({ "look": look, "sleep": "/bin/sleep" }).to_string();
     Wanted::new(&scenario())
@@ -45,6 +45,7 @@ fn wanted(landlock: &str) -> Wanted {
         .env(Service::Gateway, "KAIRO_GATEWAY__ADMIN_KEY", ADMIN_KEY)
         .env(Service::ProcessSupervisor, "KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs)
         .env(Service::ProcessSupervisor, "KAIRO_PROCESS_SUPERVISOR__LANDLOCK__MODE", landlock)
+        .env(Service::ProcessSupervisor, "KAIRO_PROCESS_SUPERVISOR__PID_NAMESPACE", pid_namespace)
 }
 
 async fn start(wanted: Wanted) -> World {
@@ -72,6 +73,8 @@ async fn sleeper(world: &World) -> (u64, u32) {
         |event: &EventJson| event.type_name == v1::ProcessSpawned::TYPE && event.correlation_id == sent.event_id;
     let spawned = world.log.wait(is_it).await;
     let program = spawned.payload["pid"].as_u64().unwrap();
+    // What is said before that is decided on together with its result.
+    assert_eq!(world.reply(&sent).await, "asleep");
     (program, parent(program))
 }
 
@@ -86,7 +89,7 @@ async fn opened(world: &World, pids: impl IntoIterator<Item = String>) -> Vec<St
 
 #[tokio::test]
 async fn no_program_looks_into_a_guard_or_a_service() {
-    let world = start(wanted("off").env(Service::Router, "KAIRO_TELEMETRY__CORE_DUMPS", "true")).await;
+    let world = start(wanted("off", "off").env(Service::Router, "KAIRO_TELEMETRY__CORE_DUMPS", "true")).await;
     let (program, guard) = sleeper(&world).await;
     let router = world.stack.replicas(Service::Router)[0].process().pid();
     let closed = pids_of_services(&world).into_iter().filter(|pid| *pid != router).chain([guard]);
@@ -103,8 +106,8 @@ async fn no_program_looks_into_a_guard_or_a_service() {
 
 #[tokio::test]
 async fn with_landlock_no_program_looks_into_another_either() {
-    let world = start(wanted("best_effort")).await;
-    if !shortcomings(&world).await.iter().all(|note| note.contains("pid namespace")) {
+    let world = start(wanted("best_effort", "off")).await;
+    if shortcomings(&world).await.iter().any(|note| note.contains("Landlock")) {
         eprintln!("SKIPPED: this kernel's Landlock is not all there, so there is nothing to test");
         return;
     }
@@ -114,11 +117,26 @@ async fn with_landlock_no_program_looks_into_another_either() {
 }
 
 #[tokio::test]
+async fn with_process_ids_of_its_own_no_program_even_sees_another() {
+    let world = start(wanted("off", "best_effort")).await;
+    if shortcomings(&world).await.iter().any(|note| note.contains("PID namespace")) {
+        eprintln!("SKIPPED: this machine allows ordinary users no PID namespace, so there is nothing to test");
+        return;
+    }
+    let (program, guard) = sleeper(&world).await;
+    assert!(fs::read_link(format!("/proc/{program}/exe")).unwrap().ends_with("sleep"), "the log has the machine's id");
+    // In its own numbering few ids are taken, and these are all far beyond.
+    let all = pids_of_services(&world).into_iter().map(u64::from).chain([guard.into(), program]);
+    let all = all.inspect(|pid| assert!(*pid > 10));
+    assert_eq!(opened(&world, all.map(|pid| pid.to_string())).await, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn what_the_machine_does_not_enforce_is_in_the_status() {
-    let world = start(wanted("off")).await;
+    let world = start(wanted("off", "off")).await;
     let notes = shortcomings(&world).await;
     assert!(notes.iter().any(|note| note.contains("landlock.mode is off")), "{notes:?}");
-    assert!(notes.iter().any(|note| note.contains("no pid namespace and no cgroup")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("pid_namespace is off")), "{notes:?}");
 }
 
 /// What the status says of process-supervisor.

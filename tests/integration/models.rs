@@ -59,15 +59,15 @@ async fn say(world: &World, number: usize, text: &str) -> Sent {
     world.send(&agent, text).await
 }
 
-fn failures(chain: &[EventJson]) -> Vec<&Value> {
-    chain.iter().filter(|event| event.type_name == v1::AgentFailed::TYPE).map(|event| &event.payload).collect()
+fn failures(events: &[EventJson]) -> Vec<&Value> {
+    events.iter().filter(|event| event.type_name == v1::AgentFailed::TYPE).map(|event| &event.payload).collect()
 }
 
 async fn assert_fails_as_it_should(world: &World, sent: &Sent, case: &(&str, &[&str], bool)) {
     let (said, kinds, mended) = case;
     let reply = world.reply(sent).await;
-    let chain = world.chain(sent).await;
-    let failures = failures(&chain);
+    let events = world.events_of(sent).await;
+    let failures = failures(&events);
     let told: Vec<&str> = failures.iter().map(|failure| failure["kind"].as_str().unwrap()).collect();
     assert_eq!(told, *kinds, "{said}: {failures:?}");
     for (failure, attempt) in failures.iter().zip(1..) {
@@ -80,7 +80,7 @@ async fn assert_fails_as_it_should(world: &World, sent: &Sent, case: &(&str, &[&
         true => assert_eq!(reply, "All is well.", "{said}"),
         false => assert!(reply.contains(kinds[0]) && reply.contains("try again"), "{said}: {reply}"),
     }
-    let replies = chain.iter().filter(|event| event.is_final_reply()).count();
+    let replies = events.iter().filter(|event| event.is_final_reply()).count();
     assert_eq!(replies, 1, "{said}");
 }
 
@@ -147,9 +147,9 @@ async fn tokens_are_streamed_and_reasoning_is_thought_and_not_said() {
         let sent = world.send("default", said).await;
         let reply = world.reply(&sent).await;
         assert_eq!(reply, "The answer is forty-two, no more and no less.");
-        let chain = world.chain(&sent).await;
+        let events = world.events_of(&sent).await;
         let thoughts: Vec<&str> =
-            chain.iter().filter(|event| event.type_name == v1::AgentThought::TYPE).map(EventJson::text).collect();
+            events.iter().filter(|event| event.type_name == v1::AgentThought::TYPE).map(EventJson::text).collect();
         assert_eq!(thoughts, ["Forty-two, surely."]);
 
         let (mut text, mut reasoning) = (String::new(), String::new());

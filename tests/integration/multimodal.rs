@@ -59,8 +59,8 @@ fn wrong_field(answer: &(u16, Value)) -> &str {
 }
 
 async fn message_of(world: &World, sent: &Sent, type_name: &str) -> EventJson {
-    let chain = world.chain(sent).await;
-    chain.into_iter().find(|event| event.type_name == type_name).unwrap()
+    let events = world.events_of(sent).await;
+    events.into_iter().find(|event| event.type_name == type_name).unwrap()
 }
 
 #[tokio::test]

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use kairo_core::vocabulary::{READER, READER_HEADER};
 use kairo_local::Service;
 use kairo_proto::{
     Body, ContentType,
-    v1::{AgentDecision, LogMessage, agent_action::Action, decided_event::Event},
+    v1::{AgentDecision, DecidedEvent, LogMessage, agent_action::Action, decided_event::Event},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     command_line::{kairo, lines},
@@ -48,6 +49,52 @@ fn words(decision: &mut AgentDecision) -> Option<&mut String> {
             Action::ToolCall(_) => None,
         }
     })
+}
+
+/// The third decision is one of a newer build, in each of the ways there are.
+async fn stops_at_what_is_newer(world: &World, file: &Path) {
+    let newer = |name: &str, change: &dyn Fn(&mut LogMessage, &mut AgentDecision)| {
+        let text = std::fs::read_to_string(file).unwrap();
+        let mut messages: Vec<LogMessage> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let message = messages.iter_mut().filter(|message| message.subject.ends_with(".decision")).nth(2).unwrap();
+        let sequence = message.sequence;
+        let body = Body::decode(AgentDecision::TYPE, ContentType::Protobuf, &message.data).unwrap();
+        let Body::AgentDecision(mut decision) = body else { panic!("{message:?}") };
+        change(message, &mut decision);
+        message.data = Body::from(decision).encode();
+        let changed = file.with_file_name(name);
+        let lines = messages.iter().map(|message| serde_json::to_string(message).unwrap() + "\n");
+        std::fs::write(&changed, lines.collect::<String>()).unwrap();
+        (changed.to_str().unwrap().to_owned(), sequence)
+    };
+    let (next, unknown) = (READER + 1, AgentDecision::TYPE.replace("v1", "v9"));
+    type Change = fn(&mut LogMessage, &mut AgentDecision);
+    let changes: [(&str, u32, &str, Change); 4] = [
+        ("asking.log", next + 4, AgentDecision::TYPE, |_, decision| decision.reader = READER + 5),
+        ("header.log", next + 1, AgentDecision::TYPE, |message, _| {
+            message.headers.insert(READER_HEADER.to_owned(), (READER + 2).to_string());
+        }),
+        ("event.log", next, AgentDecision::TYPE, |_, decision| decision.events.push(DecidedEvent::default())),
+        ("type.log", next, &unknown, |message, _| {
+            message.headers.insert("ce-type".to_owned(), AgentDecision::TYPE.replace("v1", "v9"));
+        }),
+    ];
+    for (name, reader, type_name, change) in changes {
+        let (path, sequence) = newer(name, &change);
+        let (code, said) = replay(world, &[&path]).await;
+        assert_eq!((code, &said[..2]), (Some(2), &["2 decisions made again", "  2 the same"].map(str::to_owned)[..]));
+        let [.., stop] = &said[..] else { panic!("{said:?}") };
+        assert!(stop.starts_with(&format!("stopped at message {sequence} ({type_name}): ")), "{stop}");
+        assert!(stop.contains(&format!("It takes a reader of version {reader}, ")), "{stop}");
+        let output = kairo(world, &["replay", &path, "--json"]).await;
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let (stopped, counts) = (&last["stopped"], &last["counts"]);
+        assert_eq!((&stopped["sequence"], &stopped["type"]), (&json!(sequence), &json!(type_name)), "{last}");
+        assert_eq!((&stopped["reader"], &stopped["reads"]), (&json!(reader), &json!(READER)), "{last}");
+        assert_eq!(counts["same"], 2, "{last}");
+    }
 }
 
 #[tokio::test]
@@ -102,6 +149,7 @@ async fn the_decisions_of_a_log_are_made_again() {
     let unpaid = tampered(&file, "unpaid.log", |decision| decision.completions.clear());
     let (code, said) = replay(&world, &[&unpaid]).await;
     assert!(code == Some(1) && said[0].contains("not replayable: "), "{said:?}");
+    stops_at_what_is_newer(&world, &file).await;
     std::fs::write(&file, "no log\n").unwrap();
     assert_eq!(replay(&world, &[path]).await.0, Some(1));
     world.end().await;

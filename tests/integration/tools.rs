@@ -59,8 +59,8 @@ async fn replies(world: &World, calls: &[(&str, &str, Value)]) -> Vec<(Sent, Str
 }
 
 async fn result(world: &World, sent: &Sent) -> EventJson {
-    let chain = world.chain(sent).await;
-    let mut results = chain.into_iter().filter(|event| event.type_name == v1::ToolResult::TYPE);
+    let events = world.events_of(sent).await;
+    let mut results = events.into_iter().filter(|event| event.type_name == v1::ToolResult::TYPE);
     let result = results.next().unwrap();
     assert!(results.next().is_none(), "several results of one call");
     result

@@ -224,8 +224,8 @@ impl World {
         reply.text().to_owned()
     }
 
-    /// The events of a message's chain so far, in log order.
-    pub async fn chain(&self, sent: &Sent) -> Vec<EventJson> {
+    /// The events that follow from a message so far, in log order.
+    pub async fn events_of(&self, sent: &Sent) -> Vec<EventJson> {
         self.log.now(&self.bus).await.into_iter().filter(|event| event.correlation_id == sent.event_id).collect()
     }
 

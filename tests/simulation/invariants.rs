@@ -27,6 +27,7 @@ use crate::{
     flaw,
     load::AGENTS,
     model, orders,
+    replica::AT_ONCE,
     world::{Process, ProcessState, World},
 };
 
@@ -53,7 +54,16 @@ pub fn mistakes(world: &World) -> Vec<String> {
     wrong.extend(letters(world));
     wrong.extend(of_the_epoch(world));
     wrong.extend(paid(world));
+    wrong.extend(spinning(world));
     wrong
+}
+
+/// Replicas that went round in circles.
+fn spinning(world: &World) -> Vec<String> {
+    let replicas = world.replicas.iter().enumerate();
+    let most = replicas.map(|(number, replica)| (number, replica.life.most_at_once()));
+    let spinning = most.filter(|(_, most)| *most > AT_ONCE);
+    spinning.map(|(number, most)| format!("replica {number} began {most} tasks in one moment")).collect()
 }
 
 /// The log as it was read by those who decided.

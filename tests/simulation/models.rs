@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kairo_agent_runtime::{Answers, Live};
+use kairo_agent_runtime::{Answers, Live, Received};
 use kairo_mind::request::ModelRequest;
 use kairo_proto::v1::Completion;
 
@@ -15,7 +15,12 @@ pub struct Scripted {
 }
 
 impl Answers for Scripted {
-    fn complete<'a>(&'a self, request: &'a ModelRequest, _live: Option<Live<'a>>) -> BoxFuture<'a, Completion> {
+    fn complete<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        _received: &'a Received,
+        _live: Option<Live<'a>>,
+    ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
             let (delay, seed, tries, _busy) = {
                 let mut world = self.world.lock().unwrap();

@@ -157,9 +157,9 @@ impl Streams for Memory {
         Ok(Page { messages: self.seen(messages), more })
     }
 
-    async fn last_of_each(&self, stream: &str, filters: &[String], up_to: Option<u64>) -> Result<Vec<Raw>, StoreError> {
-        let (filters, up_to) = (filters.to_vec(), up_to.unwrap_or(u64::MAX));
-        let look = move |stream: &crate::server::Stream, view| stream.last_of_each(&filters, up_to, view);
+    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<Raw>, StoreError> {
+        let filters = filters.to_vec();
+        let look = move |stream: &crate::server::Stream, view| stream.last_of_each(&filters, view);
         let found = self.look(stream, Asked::Any, look).await?;
         Ok(self.seen(found))
     }

@@ -16,6 +16,9 @@ use kairo_core::subjects::Service;
 use tokio::{sync::mpsc, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
+/// Tasks that a replica may begin in one moment. What goes round in circles without waiting for anything begins millions.
+pub const AT_ONCE: u64 = 20_000;
+
 /// What a machine does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -31,6 +34,9 @@ pub struct Life {
     pace: AtomicU8,
     tasks: AtomicU64,
     wakers: Mutex<BTreeMap<u64, Waker>>,
+    /// The moment it began a task last, and how many it had begun before that.
+    moment: Mutex<Option<(Instant, u64)>>,
+    most_at_once: AtomicU64,
 }
 
 impl Life {
@@ -66,7 +72,31 @@ impl Life {
     /// A task that goes on only while the replica does.
     pub fn host<F: Future<Output = ()> + Unpin>(self: &Arc<Self>, task: F) -> Hosted<F> {
         let number = self.tasks.fetch_add(1, Ordering::Relaxed);
+        self.count(number);
         Hosted { life: self.clone(), number, task: Some(task) }
+    }
+}
+
+impl Life {
+    /// The most tasks that it has begun in one moment; no time passes while it computes.
+    pub fn most_at_once(&self) -> u64 {
+        self.most_at_once.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, before: u64) {
+        let mut moment = self.moment.lock().unwrap();
+        let now = Instant::now();
+        let since = match *moment {
+            Some((at, since)) if at == now => since,
+            _ => before,
+        };
+        *moment = Some((now, since));
+        let at_once = before + 1 - since;
+        self.most_at_once.fetch_max(at_once, Ordering::Relaxed);
+        if at_once > AT_ONCE {
+            // It would do so for ever.
+            self.kill();
+        }
     }
 }
 

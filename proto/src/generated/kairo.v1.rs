@@ -1334,9 +1334,10 @@ pub struct GivenUpCall {
     /// As in Completion.
     #[prost(string, tag = "3")]
     pub request_digest: ::prost::alloc::string::String,
-    /// 0 where the call was cut short: then nobody knows.
+    /// 0 where the call was cut short before the model server said it.
     #[prost(uint64, tag = "4")]
     pub input_tokens: u64,
+    /// What the model server said; of a call that was cut short before, what had arrived says how many there were at least.
     #[prost(uint64, tag = "5")]
     pub output_tokens: u64,
     #[prost(uint32, tag = "6")]
@@ -1345,6 +1346,16 @@ pub struct GivenUpCall {
     /// interrupted (nobody waited for the answer)
     #[prost(string, tag = "7")]
     pub reason: ::prost::alloc::string::String,
+    /// Of a call that was cut short: what had arrived of the words, the reasoning and the calls of its answer, in bytes of UTF-8,
+    /// and in how many pieces.
+    #[prost(uint64, tag = "8")]
+    pub received_bytes: u64,
+    #[prost(uint32, tag = "9")]
+    pub received_pieces: u32,
+    /// Whether output_tokens is a guess: a token for each four bytes that had arrived, rounded up. The model may have written
+    /// more.
+    #[prost(bool, tag = "10")]
+    pub estimated: bool,
 }
 impl ::prost::Name for GivenUpCall {
     const NAME: &'static str = "GivenUpCall";
@@ -1451,7 +1462,7 @@ impl ::prost::Name for AgentRow {
         "/kairo.v1.AgentRow".into()
     }
 }
-/// A chain of events about one subject.
+/// Events about one subject, in their order.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3314,7 +3325,8 @@ pub struct SendMessageRequest {
     #[prost(string, tag = "4")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub message_id: ::prost::alloc::string::String,
-    /// The thread it belongs to; empty: the agent finds out.
+    /// The thread it belongs to: an id, or a name of the user's own, which is nobody else's thread; empty: the agent finds
+    /// out.
     #[prost(string, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub thread_id: ::prost::alloc::string::String,
@@ -5705,6 +5717,9 @@ pub struct BasisModel {
     pub max_parts: u32,
     #[prost(uint64, tag = "7")]
     pub max_parts_bytes: u64,
+    /// What its tokens cost; none where the configuration does not say.
+    #[prost(message, optional, tag = "8")]
+    pub price: ::core::option::Option<BasisPrice>,
 }
 impl ::prost::Name for BasisModel {
     const NAME: &'static str = "BasisModel";
@@ -5714,6 +5729,27 @@ impl ::prost::Name for BasisModel {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.BasisModel".into()
+    }
+}
+/// What a million tokens cost, in millionths of the unit of the operator's currency: 1250000 is 1.25 for a million tokens,
+/// so one token costs so many millionths of a millionth of the unit. The log does not say which currency that is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BasisPrice {
+    /// Of what the model is given.
+    #[prost(uint64, tag = "1")]
+    pub input: u64,
+    /// Of what it answers.
+    #[prost(uint64, tag = "2")]
+    pub output: u64,
+}
+impl ::prost::Name for BasisPrice {
+    const NAME: &'static str = "BasisPrice";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.BasisPrice".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.BasisPrice".into()
     }
 }
 /// From here on messages of this version are written: all readers that are there understand them. Type

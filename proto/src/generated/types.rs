@@ -337,6 +337,7 @@ mapped! {
     DecisionBasis,
     BasisLibrary,
     BasisModel,
+    BasisPrice,
     Epoch,
     ProcessCapabilities,
     DeadLetter,

@@ -6,6 +6,7 @@ use kairo_core::{
     bus::{Bus, BusError, append::Outgoing, consume::backoff},
     envelope::{Envelope, Origin},
     ids::Name,
+    prices::Price,
     subjects::{BASIS, Service},
 };
 use kairo_mind::basis;
@@ -25,7 +26,8 @@ pub fn of(config: &Config) -> DecisionBasis {
     let fast = models.fast.as_ref().unwrap_or(&models.heavy);
     let light = models.light.as_ref().unwrap_or(fast);
     let tiers = [("heavy", &models.heavy), ("fast", fast), ("light", light)];
-    basis::of(&config.agent_runtime.limits(), tiers.map(|(tier, model)| asked(tier, model)).to_vec())
+    let models = tiers.map(|(tier, model)| asked(tier, model)).to_vec();
+    basis::of(&config.agent_runtime.limits(), models, env!("KAIRO_COMMIT"))
 }
 
 fn asked(tier: &str, config: &ModelConfig) -> BasisModel {
@@ -37,6 +39,7 @@ fn asked(tier: &str, config: &ModelConfig) -> BasisModel {
         audio: config.audio,
         max_parts: u32::try_from(config.max_parts).unwrap_or(u32::MAX),
         max_parts_bytes: config.max_parts_bytes,
+        price: config.price.map(Price::recorded),
     }
 }
 
@@ -78,4 +81,34 @@ async fn write(bus: &Bus, basis: &DecisionBasis) -> Result<(), BusError> {
         }
     }
     conflict
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_proto::v1::BasisPrice;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn prices(models: Value) -> Vec<Option<BasisPrice>> {
+        let config = Config { models: serde_json::from_value(models).unwrap(), ..Config::default() };
+        of(&config).models.into_iter().map(|model| model.price).collect()
+    }
+
+    #[test]
+    fn it_names_the_commit_of_the_build() {
+        let commit = of(&Config::default()).commit;
+        // Nobody knows it where there is no repository.
+        assert!(commit.is_empty() || commit.len() == 40, "{commit}");
+    }
+
+    #[test]
+    fn it_says_the_price_of_each_tier_or_of_the_one_that_stands_for_it() {
+        let price = |input, output| Some(BasisPrice { input, output });
+        let (dear, cheap) = (json!({ "input": 1.25, "output": "10" }), json!({ "input": 0.000001, "output": 0 }));
+        assert_eq!(prices(json!({})), [None, None, None]);
+        assert_eq!(prices(json!({ "heavy": { "price": dear } })), [price(1_250_000, 10_000_000); 3]);
+        let tiers = json!({ "heavy": { "price": dear }, "fast": { "price": cheap }, "light": {} });
+        assert_eq!(prices(tiers), [price(1_250_000, 10_000_000), price(1, 0), None]);
+    }
 }

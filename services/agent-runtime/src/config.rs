@@ -2,6 +2,7 @@
 
 use kairo_core::{
     config::{Mistake, Secret, Validate, check},
+    prices::Price,
     sealing,
     service::section,
     service_config,
@@ -96,6 +97,9 @@ pub struct ModelConfig {
     pub max_parts: usize,
     /// Bytes of them, as they are stored; on its way a byte takes a third more. Default 20971520.
     pub max_parts_bytes: u64,
+    /// What a million of its tokens cost: `{ input, output }`, in units of the currency that `gateway.currency` names, with
+    /// at most 6 decimal places. It is recorded with what decisions rest on. Default none: the price is not known.
+    pub price: Option<Price>,
 }
 
 impl Default for AgentRuntimeConfig {
@@ -132,6 +136,7 @@ impl Default for ModelConfig {
             audio: true,
             max_parts: 16,
             max_parts_bytes: 20 * 1024 * 1024,
+            price: None,
         }
     }
 }
@@ -202,5 +207,37 @@ impl Validate for ModelConfig {
             mistakes.push(Mistake::new("base_url", "expected an http or https URL", advice));
         }
         mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_core::config::load;
+
+    use super::*;
+
+    /// What is told of a price, without a value: it may be a secret.
+    fn told(price: &str) -> Vec<String> {
+        let environment = [("KAIRO_MODELS__FAST__PRICE".to_owned(), price.to_owned())];
+        match load::<Config>([], environment) {
+            Ok(_) => Vec::new(),
+            Err(error) => error.to_string().lines().map(str::to_owned).collect(),
+        }
+    }
+
+    #[test]
+    fn a_price_has_both_numbers_and_a_mistake_names_the_one_that_is_wrong() {
+        assert_eq!(told(r#"{"input":1.25,"output":"10"}"#), [""; 0]);
+        for (price, key) in [
+            (r#"{"input":-1,"output":10}"#, "models.fast.price.input"),
+            (r#"{"input":1,"output":0.0000001}"#, "models.fast.price.output"),
+            (r#"{"input":1,"output":"ten"}"#, "models.fast.price.output"),
+            (r#"{"input":1}"#, "models.fast.price"),
+            (r#"{"input":1,"output":1,"cached":1}"#, "models.fast.price"),
+            ("cheap", "models.fast.price"),
+        ] {
+            let told = told(price).join("\n");
+            assert!(told.contains(key) && !told.contains("ten") && !told.contains("cheap"), "{price}: {told}");
+        }
     }
 }

@@ -1,12 +1,15 @@
 //! Calls to models that were given up: they may have to be paid for, so the agent's next decision says them.
 
 use std::{
+    collections::BTreeMap,
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use kairo_proto::v1::{Completion, GivenUpCall};
 use tokio::time::Instant;
+
+use crate::received::{Received, SoFar};
 
 /// Calls that are kept for the next decision; of more, the first are forgotten.
 const KEPT: usize = 64;
@@ -23,17 +26,51 @@ struct Calls {
     calls: Vec<GivenUpCall>,
     /// Whether a snapshot says otherwise.
     changed: bool,
+    /// Those that somebody waits for, by their number.
+    under_way: BTreeMap<u64, UnderWay>,
+    begun: u64,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    tier: String,
+    begun: Instant,
+    received: Received,
+}
+
+impl Calls {
+    fn add(&mut self, more: impl IntoIterator<Item = GivenUpCall>) {
+        let before = self.calls.len();
+        self.calls.extend(more);
+        self.changed |= self.calls.len() > before;
+        let beyond = self.calls.len().saturating_sub(KEPT);
+        self.calls.drain(..beyond);
+    }
 }
 
 impl GivenUp {
     /// Those of a snapshot.
     pub fn of(calls: Vec<GivenUpCall>) -> Self {
-        Self(Arc::new(Mutex::new(Calls { calls, changed: false })))
+        Self(Arc::new(Mutex::new(Calls { calls, ..Calls::default() })))
     }
 
     /// A call begins; unless it is answered, it counts as given up.
     pub fn asking(&self, tier: &str) -> Asking {
-        Asking { given_up: self.clone(), tier: tier.to_owned(), begun: Instant::now(), answered: false }
+        let received = Received::default();
+        let mut calls = self.calls();
+        calls.begun += 1;
+        let under_way = UnderWay { tier: tier.to_owned(), begun: Instant::now(), received: received.clone() };
+        let number = calls.begun;
+        calls.under_way.insert(number, under_way);
+        Asking { given_up: self.clone(), number, received }
+    }
+
+    /// Nobody waits any more for what is under way. It counts from now on: a task that is aborted may be dropped only after
+    /// the next decision was made.
+    pub fn interrupt(&self) {
+        let mut calls = self.calls();
+        let under_way = mem::take(&mut calls.under_way);
+        calls.add(under_way.into_values().map(interrupted));
     }
 
     pub fn all(&self) -> Vec<GivenUpCall> {
@@ -56,11 +93,7 @@ impl GivenUp {
     }
 
     pub fn add(&self, more: Vec<GivenUpCall>) {
-        let mut calls = self.calls();
-        calls.changed |= !more.is_empty();
-        calls.calls.extend(more);
-        let beyond = calls.calls.len().saturating_sub(KEPT);
-        calls.calls.drain(..beyond);
+        self.calls().add(more);
     }
 
     /// These stand in a decision by now.
@@ -82,24 +115,47 @@ impl GivenUp {
 /// A call that is under way.
 pub struct Asking {
     given_up: GivenUp,
-    tier: String,
-    begun: Instant,
-    answered: bool,
+    number: u64,
+    received: Received,
 }
 
 impl Asking {
-    pub fn answered(mut self) {
-        self.answered = true;
+    /// To be told what arrives of the answer.
+    pub fn received(&self) -> &Received {
+        &self.received
+    }
+
+    /// Whether its answer is of use: not if it was given up before.
+    pub fn answered(self) -> bool {
+        self.given_up.calls().under_way.remove(&self.number).is_some()
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        if !self.answered {
-            let latency_ms = u32::try_from(self.begun.elapsed().as_millis()).unwrap_or(u32::MAX);
-            let (tier, reason) = (mem::take(&mut self.tier), INTERRUPTED.to_owned());
-            self.given_up.add(vec![GivenUpCall { tier, latency_ms, reason, ..Default::default() }]);
-        }
+        let mut calls = self.given_up.calls();
+        let given_up = calls.under_way.remove(&self.number);
+        calls.add(given_up.map(interrupted));
+    }
+}
+
+/// An answer of which nobody waited for the rest.
+fn interrupted(call: UnderWay) -> GivenUpCall {
+    let UnderWay { tier, begun, received } = call;
+    let received = received.get();
+    let (output_tokens, estimated) = received.answered();
+    let SoFar { model, bytes, pieces, input_tokens, .. } = received;
+    GivenUpCall {
+        tier,
+        model,
+        input_tokens,
+        output_tokens,
+        latency_ms: u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX),
+        reason: INTERRUPTED.to_owned(),
+        received_bytes: bytes,
+        received_pieces: pieces,
+        estimated,
+        ..Default::default()
     }
 }
 
@@ -113,6 +169,7 @@ pub fn unused(answer: &Completion) -> GivenUpCall {
         output_tokens: answer.output_tokens,
         latency_ms: answer.latency_ms,
         reason: UNUSED.to_owned(),
+        ..Default::default()
     }
 }
 
@@ -120,10 +177,24 @@ pub fn unused(answer: &Completion) -> GivenUpCall {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_call_that_is_interrupted_counts_at_once_and_once() {
+        let given_up = GivenUp::default();
+        let (asking, late) = (given_up.asking("heavy"), given_up.asking("light"));
+        given_up.interrupt();
+        // Their tasks notice only now; one was just being answered.
+        assert_eq!(given_up.all().len(), 2);
+        drop(asking);
+        assert!(!late.answered());
+        assert_eq!(given_up.all().len(), 2);
+        given_up.interrupt();
+        assert_eq!(given_up.all().len(), 2);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_call_is_given_up_unless_it_is_answered_and_forgotten_once_it_stands_in_a_decision() {
         let given_up = GivenUp::default();
-        given_up.asking("heavy").answered();
+        assert!(given_up.asking("heavy").answered());
         assert!(given_up.is_empty());
         let asking = given_up.asking("light");
         tokio::time::advance(std::time::Duration::from_millis(40)).await;
@@ -136,6 +207,28 @@ mod tests {
         assert!(!given_up.is_unsaved());
         given_up.recorded(&all);
         assert!(given_up.is_empty() && given_up.is_unsaved());
+    }
+
+    #[test]
+    fn a_call_that_is_cut_short_says_what_had_arrived_and_what_is_a_guess() {
+        let given_up = GivenUp::default();
+        let drop_after = |so_far: SoFar| given_up.asking("heavy").received().note(&so_far);
+        drop_after(SoFar { model: "m".into(), bytes: 10, pieces: 3, ..SoFar::default() });
+        drop_after(SoFar { input_tokens: 70, ..SoFar::default() });
+        drop_after(SoFar { bytes: 10, pieces: 3, input_tokens: 70, output_tokens: 5, ..SoFar::default() });
+        let told = |call: &GivenUpCall| {
+            let received = (call.received_bytes, call.received_pieces);
+            (call.model.clone(), call.input_tokens, call.output_tokens, call.estimated, received)
+        };
+        let said: Vec<_> = given_up.all().iter().map(told).collect();
+        assert_eq!(
+            said,
+            [
+                ("m".to_owned(), 0, 3, true, (10, 3)),
+                (String::new(), 70, 0, false, (0, 0)),
+                (String::new(), 70, 5, false, (10, 3)),
+            ]
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod effects;
 mod given_up;
 mod live;
 mod models;
+mod received;
 mod resident;
 mod shard;
 mod snapshots;
@@ -32,6 +33,7 @@ use tokio::sync::Semaphore;
 pub use config::{AgentRuntimeConfig, Config, ModelConfig, ModelsConfig};
 pub use live::Live;
 pub use models::{Answers, Models};
+pub use received::{Received, SoFar};
 pub use snapshots::{FORMAT as SNAPSHOT_FORMAT, decode as decode_snapshot, key as snapshot_key};
 
 /// Runs until told to stop.

@@ -1,8 +1,8 @@
 //! Calling a model. Whatever happens, the outcome is a completion: a failure is one too.
 
-mod offers;
 mod parts;
 mod thinking;
+mod tool_sets;
 mod wire;
 
 use std::time::Duration;
@@ -19,18 +19,25 @@ use tokio::{
 };
 
 use self::{
-    offers::{Offer, Offers},
     parts::Shown,
+    tool_sets::{ToolSet, ToolSets},
 };
 use crate::{
     config::{ModelConfig, ModelsConfig},
     live::Live,
+    received::Received,
 };
 
 /// Whoever answers what the mind asks.
 pub trait Answers: Send + Sync {
-    /// Asks the model of the request's tier. `live` is given each piece as it arrives, if it comes in pieces.
-    fn complete<'a>(&'a self, request: &'a ModelRequest, live: Option<Live<'a>>) -> BoxFuture<'a, Completion>;
+    /// Asks the model of the request's tier. If the answer comes in pieces, `received` is told how much of it has arrived, and
+    /// `live` is given each piece.
+    fn complete<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        received: &'a Received,
+        live: Option<Live<'a>>,
+    ) -> BoxFuture<'a, Completion>;
 }
 
 /// The models, by tier.
@@ -40,7 +47,7 @@ pub struct Models {
     fast: Option<Model>,
     light: Option<Model>,
     objects: Objects,
-    offers: Offers,
+    tool_sets: ToolSets,
     /// Room for images and audio while they are being sent, in kilobytes.
     room: Semaphore,
     room_kb: u32,
@@ -62,7 +69,7 @@ impl Models {
             fast: model(&config.fast),
             light: model(&config.light),
             objects,
-            offers: Offers::default(),
+            tool_sets: ToolSets::default(),
             room: Semaphore::new(usize::try_from(room_kb).unwrap_or(Semaphore::MAX_PERMITS)),
             room_kb,
         }
@@ -106,8 +113,13 @@ impl Models {
 }
 
 impl Answers for Models {
-    fn complete<'a>(&'a self, request: &'a ModelRequest, live: Option<Live<'a>>) -> BoxFuture<'a, Completion> {
-        self.of(request.tier).complete(self, request, live).boxed()
+    fn complete<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        received: &'a Received,
+        live: Option<Live<'a>>,
+    ) -> BoxFuture<'a, Completion> {
+        self.of(request.tier).complete(self, request, received, live).boxed()
     }
 }
 
@@ -137,17 +149,23 @@ impl Model {
         }
     }
 
-    async fn complete(&self, models: &Models, request: &ModelRequest, live: Option<Live<'_>>) -> Completion {
+    async fn complete(
+        &self,
+        models: &Models,
+        request: &ModelRequest,
+        received: &Received,
+        live: Option<Live<'_>>,
+    ) -> Completion {
         let _permit = self.permits.acquire().await;
         let started = Instant::now();
         let limit = Duration::from_millis(self.config.timeout_ms);
-        let offer = models.offers.of(&request.tools);
-        let mut digests = request.digests(offer.digest);
+        let tool_set = models.tool_sets.of(&request.tools);
+        let mut digests = request.digests(tool_set.digest);
         let outcome = match models.load(request, &self.config).await {
             Err(error) => Err(error),
             Ok((shown, _room)) => {
                 digests.sent = sent(&self.config.model, &shown);
-                match tokio::time::timeout(limit, self.call(request, &offer, &shown, live)).await {
+                match tokio::time::timeout(limit, self.call(request, &tool_set, &shown, received, live)).await {
                     Ok(outcome) => outcome,
                     Err(_) => Err(error("model_timeout", format!("no answer within {} ms", limit.as_millis()), true)),
                 }
@@ -157,7 +175,7 @@ impl Model {
         Completion {
             tier: request.tier.to_owned(),
             model: if completion.model.is_empty() { self.config.model.clone() } else { completion.model },
-            request_digest: request.digest_with(&offer.canonical),
+            request_digest: request.digest_with(&tool_set.canonical),
             digests: Some(digests),
             latency_ms: u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX),
             ..completion
@@ -167,15 +185,17 @@ impl Model {
     async fn call(
         &self,
         request: &ModelRequest,
-        offer: &Offer,
+        tool_set: &ToolSet,
         shown: &[Shown],
+        received: &Received,
         mut live: Option<Live<'_>>,
     ) -> Result<Completion, CompletionError> {
-        let body = wire::request(request, offer, shown, &self.config);
+        let body = wire::request(request, &tool_set.wire, shown, &self.config);
         let mut growing = wire::Growing::default();
         if self.config.stream {
             let chunks = self.client.chat().create_stream_byot::<_, Value>(body).await;
-            let ended = take_all(chunks.map_err(|error| failure(&error))?, &mut growing, live.as_mut()).await;
+            let chunks = chunks.map_err(|error| failure(&error))?;
+            let ended = take_all(chunks, &mut growing, received, live.as_mut()).await;
             if let Some(live) = &mut live {
                 live.flush().await;
             }
@@ -195,6 +215,7 @@ impl Model {
 async fn take_all(
     mut chunks: impl Stream<Item = Result<Value, OpenAIError>> + Unpin,
     growing: &mut wire::Growing,
+    received: &Received,
     mut live: Option<&mut Live<'_>>,
 ) -> Result<(), CompletionError> {
     loop {
@@ -208,6 +229,7 @@ async fn take_all(
         };
         let Some(chunk) = chunk else { return Ok(()) };
         let added = growing.take(&chunk.map_err(|error| failure(&error))?);
+        received.note(growing.so_far());
         if let Some(live) = &mut live {
             live.show(&added.reasoning, true).await;
             live.show(&added.text, false).await;

@@ -264,9 +264,9 @@ impl Resident {
         self.puzzled = None;
     }
 
-    /// The task that decided on this input has ended; false if it is not the one that is waited for.
-    pub fn ended(&mut self, input: u64) -> bool {
-        let expected = self.running.as_ref().is_some_and(|running| running.input == input);
+    /// The task that had this turn has ended; false if it is not the one that is waited for.
+    pub fn ended(&mut self, turn: &Turn) -> bool {
+        let expected = self.running.as_ref().is_some_and(|running| running.turn.is(turn));
         if expected {
             self.running = None;
             if let Some(mut log) = self.log.take() {
@@ -289,6 +289,7 @@ impl Resident {
         self.puzzled = None;
         if let Some(running) = self.running.take() {
             running.task.abort();
+            self.paid.given_up.interrupt();
         }
     }
 

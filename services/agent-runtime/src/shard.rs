@@ -89,7 +89,7 @@ impl Work for Shards {
 enum Told {
     Loaded(Name, Result<Loaded, BusError>),
     Fetched(Name, Result<Vec<(u64, Option<Raw>)>, BusError>),
-    Thought(Name, u64, Thought),
+    Thought(Name, Turn, Thought),
     /// A dead letter about the message at this sequence was written.
     SetAside(u64),
     Saved(Box<Saved>),
@@ -262,7 +262,7 @@ impl Shard {
                 self.load(&agent, Absent::Folded, true);
             }
             Told::Fetched(agent, fetched) => self.fetched(&agent, fetched),
-            Told::Thought(agent, input, thought) => self.thought(&agent, input, thought),
+            Told::Thought(agent, turn, thought) => self.thought(&agent, &turn, thought),
             Told::SetAside(sequence) => _ = self.letters.remove(&sequence),
             Told::Saved(saved) => self.saved(*saved),
         }
@@ -295,9 +295,9 @@ impl Shard {
         self.go_on(agent);
     }
 
-    fn thought(&mut self, agent: &Name, input: u64, thought: Thought) {
+    fn thought(&mut self, agent: &Name, turn: &Turn, thought: Thought) {
         let Some(resident) = self.agents.get_mut(agent) else { return };
-        if !resident.ended(input) {
+        if !resident.ended(turn) {
             return;
         }
         let taken = match thought {
@@ -352,7 +352,7 @@ impl Shard {
         let seen = turn.clone();
         let thinking = async move {
             let thought = shards.thinker.think(&name, state, &input, paid, &lease, &seen).await;
-            let _ = told.send(Told::Thought(name, sequence, thought));
+            let _ = told.send(Told::Thought(name, seen, thought));
         };
         let task = self.tasks.spawn(self.shards.bus.host(thinking.instrument(span)));
         resident.run(sequence, task, turn);

@@ -18,7 +18,7 @@ use kairo_core::{
     ids::Name,
     ownership::checkpoint::Format,
     record::Raw,
-    subjects::{self, AGENT_DECISION, AGENT_DEFINED, SNAPSHOTS_BUCKET},
+    subjects::{self, AGENT_DECISION, AGENT_DEFINED, AGENT_MESSAGE, SNAPSHOTS_BUCKET},
     vocabulary::{Newer, NotUnderstood, READER},
 };
 use kairo_mind::log::{Answers, Log, SNAPSHOT_VERSION, Snapshot};
@@ -73,7 +73,7 @@ pub async fn load(bus: &Bus, agent: &Name, absent: Absent, known: u64) -> Result
     };
     let answers = snapshot.as_ref().and_then(|snapshot| snapshot.answers.clone());
     let state = match &snapshot {
-        Some(snapshot) => state_of(bus, agent, snapshot, known).await?,
+        Some(snapshot) => state_of(bus, agent, snapshot, absent, known).await?,
         None => SnapshotState::Wrong,
     };
     let mut stored = snapshot.filter(|_| state != SnapshotState::Wrong).and_then(|snapshot| Log::resume(snapshot, id));
@@ -106,23 +106,55 @@ enum SnapshotState {
 
 /// Where snapshots were deleted, one who lost the agent long ago may have put an old one in the place of a newer one: no
 /// guard keeps an entry from being made that is not there. So the log is asked.
-async fn state_of(bus: &Bus, agent: &Name, snapshot: &Snapshot, known: u64) -> Result<SnapshotState, BusError> {
-    let subjects = subjects::subjects_of(agent);
-    let last = bus.last_of_each_up_to(&subjects, known.max(snapshot.through));
-    let (is_in_log, last) = try_join(is_in_log(bus, agent, snapshot), last).await?;
+async fn state_of(
+    bus: &Bus,
+    agent: &Name,
+    snapshot: &Snapshot,
+    absent: Absent,
+    known: u64,
+) -> Result<SnapshotState, BusError> {
+    let (is_in_log, later) =
+        try_join(is_in_log(bus, agent, snapshot), beyond(bus, agent, snapshot, absent, known)).await?;
     let is_missed = |raw: &Raw| {
         let is_decision = raw.subject == AGENT_DECISION.of(agent);
         is_decision && raw.sequence > snapshot.state.decided && raw.sequence <= snapshot.through
     };
     Ok(match () {
         () if !is_in_log => SnapshotState::Wrong,
-        () if last.iter().any(is_missed) => {
+        () if later.iter().any(is_missed) => {
             tracing::warn!(%agent, through = snapshot.through, "a snapshot lacks a decision, and is thrown away");
             SnapshotState::Wrong
         }
-        () if last.iter().any(|raw| raw.sequence > snapshot.through) => SnapshotState::Old,
+        () if later.iter().any(|raw| raw.sequence > snapshot.through) => SnapshotState::Old,
         () => SnapshotState::Current,
     })
+}
+
+/// What stands in the log up to `known` and not in the snapshot, of each subject a message: its last one or, where that
+/// stands further on, the first that the snapshot does not have.
+///
+/// The server finds the ends of subjects at once. A user's message at the end, which is what mostly wakes an agent, hides
+/// nothing: each one before it that no checkpoint knew as waiting was decided on, which the decisions show.
+async fn beyond(
+    bus: &Bus,
+    agent: &Name,
+    snapshot: &Snapshot,
+    absent: Absent,
+    known: u64,
+) -> Result<Vec<Raw>, BusError> {
+    let (message, decision) = (AGENT_MESSAGE.of(agent), AGENT_DECISION.of(agent));
+    let up_to = known.max(snapshot.through);
+    let mut beyond = Vec::new();
+    for last in bus.last_of_each(&subjects::subjects_of(agent)).await? {
+        let had = if last.subject == decision { snapshot.state.decided } else { snapshot.through };
+        if last.sequence <= up_to {
+            beyond.push(last);
+        } else if last.subject != message || absent == Absent::Folded {
+            beyond.extend(bus.first_behind(&last.subject, had).await?);
+        }
+    }
+    beyond.retain(|raw| raw.sequence <= up_to);
+    Ok(beyond)
 }
 
 /// Whether the log has what a snapshot was taken of: one that was restored to what it was before has nothing there, or

@@ -172,8 +172,11 @@ impl Thinker {
         turn.unless_stopping(ready).await?;
         self.bus.standing.count_model_request();
         let asking = paid.given_up.asking(question.request.tier);
-        let completion = self.models.complete(&question.request, question.speaks.then(live)).await;
-        asking.answered();
+        let completion = self.models.complete(&question.request, asking.received(), question.speaks.then(live)).await;
+        if !asking.answered() {
+            // This decision was interrupted, and the call counts as given up.
+            return None;
+        }
         paid.keep(&completion);
         Some(completion)
     }

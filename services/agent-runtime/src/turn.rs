@@ -31,6 +31,11 @@ impl Turn {
         self.begun.load(Ordering::Relaxed)
     }
 
+    /// Whether this is the same turn, not another one on the same input.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.begun, &other.begun)
+    }
+
     /// It is to be made elsewhere: what was asked may still be answered, nothing more is asked.
     pub fn stop(&self) {
         self.stopping.cancel();

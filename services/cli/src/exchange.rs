@@ -30,7 +30,7 @@ pub struct Exchange {
 
 /// What happened next in an exchange.
 #[derive(Debug)]
-pub enum Step {
+pub enum Update {
     /// A piece of an answer while the model writes it; `first` if it begins one.
     Token { text: String, first: bool },
     /// An event, the last of [`Exchange::events`].
@@ -61,25 +61,25 @@ impl Exchange {
     }
 
     /// Waits for what happens next; the caller sets the limit.
-    pub async fn next(&mut self) -> Result<Step, ClientError> {
+    pub async fn next(&mut self) -> Result<Update, ClientError> {
         loop {
             match self.follow.next().await? {
                 Told::Event(event) => {
                     let (change, sequence) = (self.turn.observe(&event), event.sequence);
                     self.events.push(*event);
                     match change {
-                        Some(Change::Ended(ending)) => return Ok(Step::End(ending)),
+                        Some(Change::Ended(ending)) => return Ok(Update::End(ending)),
                         // The reply may stand in the very message that says so.
                         Some(Change::Joined(turn)) => self.follow = follow(&self.client, turn, sequence),
                         Some(Change::Asked(question)) => {
                             match self.again && self.is_answered(&question, sequence).await {
                                 true => {}
-                                false => return Ok(Step::Asked(question)),
+                                false => return Ok(Update::Asked(question)),
                             }
                         }
                         None => {}
                     }
-                    return Ok(Step::Event);
+                    return Ok(Update::Event);
                 }
                 Told::Live { name, data } if name == "token" => {
                     if let Some(token) = self.token(&data) {
@@ -102,7 +102,7 @@ impl Exchange {
 
     /// A piece of this turn's answer, if it continues what was told. Pieces may be lost, and half an answer is worse
     /// than one that comes whole at the end.
-    fn token(&mut self, data: &Value) -> Option<Step> {
+    fn token(&mut self, data: &Value) -> Option<Update> {
         let token = Token::deserialize(data).ok()?;
         let ours = |token: &Token| {
             token.correlation_id.is_none_or(|id| id == self.turn.correlation_id())
@@ -116,7 +116,7 @@ impl Exchange {
         if token.reasoning {
             return None;
         }
-        Some(Step::Token { text: token.text, first: std::mem::take(&mut self.fresh) })
+        Some(Update::Token { text: token.text, first: std::mem::take(&mut self.fresh) })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::chain::printable;
+use crate::event_lines::printable;
 
 /// A length of time in its two largest units, such as `1h 5m`.
 pub fn short(seconds: u64) -> String {

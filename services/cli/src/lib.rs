@@ -1,17 +1,17 @@
 //! The `kairo` command.
 //!
 //! [`commands`] holds a file for each command. They speak to the gateway through [`client`], find it through
-//! [`endpoint`], show events through [`chain`] and wait for replies through [`exchange`] and [`turn`], for what
+//! [`endpoint`], show events through [`event_lines`] and wait for replies through [`exchange`] and [`turn`], for what
 //! becomes of an order through [`order`]; what an agent asks on the way is a [`question`]. `kairo watch` folds events
 //! into a picture ([`watch`]). `kairo dev` ([`dev`]) starts everything through [`kairo_local`], and so does `kairo
 //! example` ([`example`]).
 
-pub mod chain;
 pub mod client;
 pub mod commands;
 pub mod dev;
 pub mod endpoint;
 mod error;
+pub mod event_lines;
 pub mod example;
 pub mod exchange;
 mod lapse;

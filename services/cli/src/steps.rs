@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kairo_proto::v1::{ChainRow, ChainStepRow};
 use kairo_proto::words::{ChainOrigin, StepState};
 
-use crate::{chain::printable, rows, watch::short};
+use crate::{event_lines::printable, rows, watch::short};
 
 /// Columns of what a step was given and of what came of it; lines are cut to the screen besides.
 const PARAMS: usize = 60;

@@ -6,7 +6,7 @@ use console::{Term, truncate_str};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::chain::Chain;
+use crate::event_lines::EventLines;
 
 /// The width of standard output; `None` if it is not a terminal, so that files and pipes get whole lines.
 pub fn width() -> Option<usize> {
@@ -14,9 +14,9 @@ pub fn width() -> Option<usize> {
     screen.size_checked().filter(|_| screen.is_term()).map(|(_, columns)| usize::from(columns))
 }
 
-/// A chain for this screen.
-pub fn chain() -> Chain {
-    Chain::new(width(), TimeZone::system())
+/// Lines of events for this screen.
+pub fn event_lines() -> EventLines {
+    EventLines::new(width(), TimeZone::system())
 }
 
 /// Writes a line at once, so that whoever reads along misses nothing. `println!` would panic when the reader is gone.

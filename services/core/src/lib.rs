@@ -18,5 +18,5 @@ pub mod watch;
 
 pub use kairo_events::{
     address, consent, dates, decider, envelope, event_json, hooks, log_message, media, outside, partition, permissions,
-    principal, schema, sealing, subjects, threads, vocabulary,
+    prices, principal, schema, sealing, subjects, threads, vocabulary,
 };

@@ -60,7 +60,7 @@ pub struct Envelope {
     /// The owner, as in the third token of the subject.
     pub subject: Option<String>,
     pub content: ContentType,
-    /// What the whole chain answers: the id of the event that entered from outside.
+    /// What all that follows answers, too: the id of the event that entered from outside.
     pub correlation_id: Uuid,
     /// The event this one follows from; none where something enters.
     pub causation_id: Option<Uuid>,
@@ -84,7 +84,7 @@ pub struct BadHeader {
 }
 
 impl Envelope {
-    /// The envelope of something that enters from outside: its chain starts here.
+    /// The envelope of something that enters from outside: nothing caused it.
     pub fn entering(id: Uuid, emitter: Service, origin: Origin, time: Timestamp) -> Self {
         Self {
             id,
@@ -104,7 +104,7 @@ impl Envelope {
         }
     }
 
-    /// The envelope of what follows from this event: same chain, same thread. Whoever entered the event did not enter what
+    /// The envelope of what follows from this event: same correlation, same thread. Whoever entered the event did not enter what
     /// follows from it.
     pub fn follow(&self, id: Uuid, emitter: Service, origin: Origin, time: Timestamp) -> Self {
         Self {

@@ -11,6 +11,7 @@
 //! * [`sealing`]: secrets within events; [`schema`] how large a tool's JSON Schema is; [`consent`] which calls a human must
 //!   consent to
 //! * [`vocabulary`]: which readers a message takes, and which messages may be written
+//! * [`prices`]: what tokens of models cost
 //! * [`decider`]: the shape of what decides on events
 //!
 //! The bus, which brings messages and takes them, is in `kairo-core`.
@@ -29,6 +30,7 @@ pub mod media;
 pub mod outside;
 pub mod partition;
 pub mod permissions;
+pub mod prices;
 pub mod principal;
 pub mod record;
 pub mod schema;

@@ -3,7 +3,10 @@
 
 use kairo_proto::{time, v1::LogMessage};
 
-use crate::record::{Record, Stored, Unreadable};
+use crate::{
+    record::{Record, Stored},
+    vocabulary::{self, NotUnderstood},
+};
 
 /// Largest body that is read, in bytes: what the server takes by default.
 const MAX_BODY: usize = 1024 * 1024;
@@ -28,10 +31,15 @@ pub fn handed_out(stored: Stored<'_>, headers: impl Iterator<Item = (String, Str
 /// What such a message says.
 ///
 /// # Errors
-/// The outer one where it is no message at all, the inner one where it is one that cannot be read.
-pub fn read(message: &LogMessage) -> Result<Result<Record, Unreadable>, NotStored> {
+/// The outer one where it is no message at all, the inner one where it is one that a newer reader understands, or nobody.
+pub fn understand(message: &LogMessage) -> Result<Result<Record, NotUnderstood>, NotStored> {
     let LogMessage { sequence, subject, stored, headers, data } = message;
     let at = stored.as_ref().and_then(time::read).ok_or(NotStored)?;
     let stored = Stored { sequence: *sequence, subject, payload: data, at };
-    Ok(Record::read(stored, |name| headers.get(name).map(String::as_str), MAX_BODY))
+    let header = |name: &'static str| headers.get(name).map(String::as_str);
+    let read = Record::read(stored, header, MAX_BODY);
+    Ok(match vocabulary::newer(subject, header, &read) {
+        Some(newer) => Err(newer.into()),
+        None => read.map_err(NotUnderstood::from),
+    })
 }

@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use kairo_core::{
     config::{Mistake, Secret, Validate, check},
     ids::Name,
+    prices::Prices,
     service_config,
 };
 use kairo_read_model::{MAX_ROWS, PostgresConfig, search::SearchConfig};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::{auth::oidc::config::OidcConfig, prices::Prices};
+use crate::auth::oidc::config::OidcConfig;
 
 service_config! {
     /// Everything the gateway is configured with.

@@ -22,7 +22,6 @@ mod live;
 mod objects;
 mod ownership;
 mod place;
-mod prices;
 mod problem;
 mod recent;
 mod server;

@@ -50,12 +50,12 @@ impl AgentState {
             turn.unplaced = Some(Words::of(message));
         }
         if !thread_id.is_empty() {
-            self.place(record.sequence, correlation, &thread_id);
+            self.put_in_thread(record.sequence, correlation, &thread_id);
         }
     }
 
     /// Puts a turn's words into a thread.
-    pub(super) fn place(&mut self, sequence: u64, turn_id: Uuid, thread_id: &str) {
+    pub(super) fn put_in_thread(&mut self, sequence: u64, turn_id: Uuid, thread_id: &str) {
         let Some(turn) = self.turns.get_mut(&turn_id) else { return };
         turn.thread_id = thread_id.to_owned();
         let (words, user) = (turn.unplaced.take().unwrap_or_default(), turn.user.clone());

@@ -17,15 +17,15 @@ const LIBRARIES: [(&str, &str); 6] = [
     ("serde_json", env!("KAIRO_VERSION_OF_SERDE_JSON")),
 ];
 
-/// The basis of decisions that are made with these limits and models.
-pub fn of(limits: &Limits, models: Vec<BasisModel>) -> DecisionBasis {
+/// The basis of decisions that are made with these limits and models, by a build of this commit.
+pub fn of(limits: &Limits, models: Vec<BasisModel>, commit: &str) -> DecisionBasis {
     let libraries =
         LIBRARIES.map(|(name, version)| BasisLibrary { name: name.to_owned(), version: version.to_owned() });
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let basis = DecisionBasis {
         digest: String::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: option_env!("KAIRO_COMMIT").unwrap_or_default().to_owned(),
+        commit: commit.to_owned(),
         max_steps: limits.max_steps,
         model_tries: limits.tries,
         parallel_tools: small(limits.parallel_tools),
@@ -63,16 +63,22 @@ fn digest(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1::BasisPrice;
+
     use super::*;
 
     #[test]
     fn the_digest_is_that_of_all_it_says_and_the_limits_can_be_read_back() {
         let limits = Limits { max_steps: 7, ..Limits::default() };
-        let basis = of(&limits, Vec::new());
-        assert_eq!(basis, of(&limits, Vec::new()));
-        assert_ne!(basis.digest, of(&Limits::default(), Vec::new()).digest);
+        let basis = of(&limits, Vec::new(), "c");
+        assert_eq!(basis, of(&limits, Vec::new(), "c"));
+        assert_ne!(basis.digest, of(&Limits::default(), Vec::new(), "c").digest);
+        assert_ne!(basis.digest, of(&limits, Vec::new(), "d").digest);
         let model = BasisModel { tier: "heavy".into(), model: "m".into(), ..Default::default() };
-        assert_ne!(basis.digest, of(&limits, vec![model]).digest);
+        let free = of(&limits, vec![model.clone()], "c").digest;
+        assert_ne!(basis.digest, free);
+        let priced = BasisModel { price: Some(BasisPrice { input: 1_250_000, output: 10_000_000 }), ..model };
+        assert_ne!(of(&limits, vec![priced], "c").digest, free, "another price is another basis");
         let read = super::limits(&basis);
         assert_eq!((read.max_steps, read.tries, read.basis), (7, 3, basis.digest));
         assert!(basis.libraries.iter().all(|library| !library.version.is_empty()));

@@ -4,7 +4,7 @@
 //! Whatever it decides on the way is folded at once into a draft of the state, by the code that folds the log, so that
 //! what it decides next rests on the same as what will be known once the decision stands in the log.
 //!
-//! * [`placing`]: which thread a message belongs to
+//! * [`matching`]: which thread a message belongs to
 //! * [`thinking`]: the heavy model's answers, and what they mean; [`turn_request`] what it is asked
 //! * [`planning`]: from a plan to a chain
 //! * [`stepping`]: the steps of a chain; [`deciding`] completes them
@@ -15,7 +15,7 @@
 mod bounds;
 mod deciding;
 mod firing;
-mod placing;
+mod matching;
 mod planning;
 mod saying;
 mod stepping;
@@ -110,7 +110,7 @@ struct Asked {
 #[derive(Clone, Debug)]
 enum Purpose {
     /// Where the message belongs.
-    Place,
+    Match,
     /// What to do; the step of the chain that asks, if one does.
     Think {
         step: Option<usize>,
@@ -284,7 +284,7 @@ impl<'a> Deliberation<'a> {
         self.settle();
         let Some(turn) = self.mind.turns.get(&turn_id) else { return };
         if turn.unplaced.is_some() {
-            return self.place(turn_id);
+            return self.match_thread(turn_id);
         }
         match &turn.chain {
             Some(_) => self.step(turn_id),
@@ -336,7 +336,7 @@ impl<'a> Deliberation<'a> {
     /// What an answer means, and what follows from it.
     fn understand(&mut self, asked: &Asked, completion: &Completion) -> Result<(), Failure> {
         match &asked.purpose {
-            Purpose::Place => self.placed(asked.turn, &completion.text),
+            Purpose::Match => self.matched(asked.turn, &completion.text),
             Purpose::Think { step } => self.thought_out(asked, *step, completion),
             Purpose::Plan(planning) => self.planned(asked.turn, planning, &completion.text),
             Purpose::Decide(deciding) => self.decided(asked.turn, deciding, &completion.text),
@@ -350,7 +350,7 @@ impl<'a> Deliberation<'a> {
     fn give_up(&mut self, asked: Asked, failure: &Failure) {
         let Failure { kind, message, .. } = failure;
         match asked.purpose {
-            Purpose::Place => self.stay(asked.turn),
+            Purpose::Match => self.stay(asked.turn),
             Purpose::Think { .. } | Purpose::Plan(_) => {
                 self.settle();
                 self.close_chain(asked.turn, &ChainOutcome::Failed, message);

@@ -98,7 +98,7 @@ impl AgentState {
         if let Some(turn) = self.turns.get_mut(&turn_id) {
             turn.offer = None;
             if turn.unplaced.is_some() {
-                self.place(record.sequence, turn_id, &matched.thread_id);
+                self.put_in_thread(record.sequence, turn_id, &matched.thread_id);
             }
         }
         if let Some(thread) = self.threads.get_mut(&matched.thread_id) {

@@ -9,8 +9,9 @@ use kairo_core::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    confinement::Enforced,
     limits::Limits,
-    policy::{Landlock, Policy, Program},
+    policy::{Landlock, Mode, Pids, Policy, Program},
 };
 
 service_config! {
@@ -38,6 +39,10 @@ pub struct SupervisorConfig {
     /// Which files processes may open and which TCP ports they may use, enforced by the kernel (Landlock). Default
     /// as much as the kernel offers.
     pub landlock: Landlock,
+    /// Whether each program has process ids of its own (a PID namespace), so that it neither sees nor signals what it
+    /// has not started, and nothing of it outlives its guard: `off`, `best_effort`, where the machine allows it, which
+    /// `kairo status` says, or `required`: where it does not, nothing runs. Default `best_effort`.
+    pub pid_namespace: Mode,
     /// The limits of every process.
     pub limits: Limits,
 }
@@ -51,20 +56,27 @@ impl Default for SupervisorConfig {
             work_dir: env::temp_dir().join("kairo-processes"),
             live_output: true,
             landlock: Landlock::default(),
+            pid_namespace: Mode::default(),
             limits: Limits::default(),
         }
     }
 }
 
 impl SupervisorConfig {
-    pub fn policy(&self) -> Policy {
-        Policy { programs: self.programs.clone(), env: self.env.clone(), landlock: self.landlock.clone() }
+    /// On a machine that can enforce this much.
+    pub fn policy(&self, enforced: Enforced) -> Policy {
+        Policy {
+            programs: self.programs.clone(),
+            env: self.env.clone(),
+            landlock: self.landlock.clone(),
+            pids: Pids::of(self.pid_namespace, enforced.pids),
+        }
     }
 }
 
 impl Validate for SupervisorConfig {
     fn mistakes(&self) -> Vec<Mistake> {
-        let mut problems = self.policy().problems();
+        let mut problems = self.policy(Enforced::default()).problems();
         if !self.work_dir.is_absolute() {
             problems.push("work_dir: the path is not absolute; give the full path".to_owned());
         }
@@ -108,6 +120,7 @@ mod tests {
             "landlock": {
                 "mode": "required", "read": ["/usr"], "write": ["/srv/shared"], "connect": [443], "listen": [8080],
             },
+            "pid_namespace": "required",
             "limits": serde_json::to_value(Limits::default()).unwrap(),
         });
         assert_eq!(serde_json::to_value(parse(given.clone()).unwrap()).unwrap(), given);

@@ -1,5 +1,11 @@
 //! What the kernel can keep programs from, and what of that is not in force: operators are told.
 
+use std::{
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Command, Stdio},
+};
+
 use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError, Scope};
 
 use crate::policy::Mode;
@@ -12,7 +18,7 @@ pub(crate) const PORTS: ABI = ABI::V4;
 pub(crate) const SCOPES: ABI = ABI::V6;
 
 /// What the kernel can keep a program from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Enforced {
     /// Opening files.
     pub files: bool,
@@ -20,23 +26,41 @@ pub struct Enforced {
     pub ports: bool,
     /// Signalling processes that it has not started.
     pub signals: bool,
+    /// Seeing and signalling processes that it has not started, or outliving its guard: a PID namespace is allowed.
+    pub pids: bool,
 }
 
 impl Enforced {
-    /// Asks the kernel.
-    pub fn by_this_kernel() -> Self {
+    /// Asks the kernel, and has a guard, which is `program`, try.
+    pub fn here(program: &Path) -> Self {
         let ruleset = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
         let has = |asked: Result<Ruleset, RulesetError>| asked.and_then(Ruleset::create).is_ok();
         Self {
             files: has(ruleset().handle_access(AccessFs::from_all(FILES))),
             ports: has(ruleset().handle_access(AccessNet::from_all(PORTS))),
             signals: has(ruleset().scope(Scope::from_all(SCOPES))),
+            pids: has_pid_namespaces(program),
         }
     }
 
     /// What programs are not kept from, and why, in words for operators.
-    pub fn shortcomings(self, mode: Mode) -> Vec<&'static str> {
-        let landlock = match (mode, self.files, self.ports, self.signals) {
+    pub fn shortcomings(self, landlock: Mode, pid_namespace: Mode) -> Vec<&'static str> {
+        let pids = match (pid_namespace, self.pids) {
+            (Mode::Off, _) => Some(
+                "programs see the processes of the machine, and may outlive a guard that one of them kills: \
+                 process_supervisor.pid_namespace is off",
+            ),
+            (Mode::Required, false) => Some(
+                "no program is run: process_supervisor.pid_namespace is required, and this machine does not allow a \
+                 PID namespace with a /proc of its own",
+            ),
+            (Mode::BestEffort, false) => Some(
+                "programs see the processes of the machine, and may outlive a guard that one of them kills: this \
+                 machine does not allow a PID namespace with a /proc of its own",
+            ),
+            (Mode::BestEffort | Mode::Required, true) => None,
+        };
+        let landlock = match (landlock, self.files, self.ports, self.signals) {
             (Mode::Off, ..) => vec![
                 "programs may open whatever files their user may and use the network: \
                  process_supervisor.landlock.mode is off",
@@ -58,9 +82,16 @@ impl Enforced {
             .filter_map(|(enforced, shortcoming)| (!enforced).then_some(shortcoming))
             .collect(),
         };
-        let always = "programs have no pid namespace and no cgroup of their own: limits count for each process";
-        landlock.into_iter().chain([always]).collect()
+        let always = "programs have no cgroup of their own: limits count for each process";
+        landlock.into_iter().chain(pids).chain([always]).collect()
     }
+}
+
+fn has_pid_namespaces(guard: &Path) -> bool {
+    let mut probe = Command::new(guard);
+    probe.arg0(env!("CARGO_PKG_NAME")).arg("probe").env_clear();
+    probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
 }
 
 #[cfg(test)]
@@ -69,17 +100,20 @@ mod tests {
 
     #[test]
     fn what_is_not_enforced_is_said() {
-        let all = Enforced { files: true, ports: true, signals: true };
+        let all = Enforced { files: true, ports: true, signals: true, pids: true };
         let says = |enforced: Enforced, mode, what: &str| {
-            let shortcomings = enforced.shortcomings(mode);
+            let shortcomings = enforced.shortcomings(mode, mode);
             shortcomings.iter().any(|shortcoming| shortcoming.contains(what))
         };
-        assert_eq!(all.shortcomings(Mode::BestEffort).len(), 1, "namespaces and cgroups are never used");
-        assert!(says(all, Mode::Off, "mode is off"));
+        assert_eq!(all.shortcomings(Mode::BestEffort, Mode::BestEffort).len(), 1, "cgroups are never used");
+        assert!(says(all, Mode::Off, "landlock.mode is off"));
+        assert!(says(all, Mode::Off, "pid_namespace is off"));
         assert!(says(Enforced { ports: false, ..all }, Mode::BestEffort, "Linux 6.7"));
         assert!(says(Enforced { signals: false, ..all }, Mode::Required, "Linux 6.12"));
-        let nothing = Enforced { files: false, ports: false, signals: false };
-        assert_eq!(nothing.shortcomings(Mode::BestEffort).len(), 4);
+        assert!(says(Enforced { pids: false, ..all }, Mode::BestEffort, "does not allow a PID namespace"));
+        assert!(says(Enforced { pids: false, ..all }, Mode::Required, "no program is run"));
+        let nothing = Enforced::default();
+        assert_eq!(nothing.shortcomings(Mode::BestEffort, Mode::BestEffort).len(), 5);
         assert!(says(nothing, Mode::Required, "no program is run"));
     }
 }

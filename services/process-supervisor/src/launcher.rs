@@ -117,7 +117,7 @@ impl Launch for Launcher {
     }
 
     fn enforced(&self) -> Enforced {
-        Enforced::by_this_kernel()
+        Enforced::here(&self.program)
     }
 
     fn now(&self) -> Duration {

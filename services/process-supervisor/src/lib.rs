@@ -10,9 +10,10 @@
 //! end: by themselves, at a limit, when asked, or because the supervisor is gone ([`lease`]). What is written is looked
 //! through for [`progress`], kept in part ([`account`]) and said to whoever listens ([`live`]). How it ended is recorded
 //! ([`events`]). While it runs others may ask about it, write to it, signal it and stop it ([`control`], [`requests`]). What
-//! there is to run is published ([`offer`]).
+//! there is to run is published ([`announcement`]).
 
 mod account;
+mod announcement;
 mod capabilities;
 pub mod clock;
 pub mod config;
@@ -28,7 +29,6 @@ mod ledgers;
 pub mod limits;
 mod lines;
 mod live;
-mod offer;
 mod once;
 mod output;
 mod pieces;
@@ -79,9 +79,11 @@ pub async fn run_with(config: Config, context: Context, launcher: Arc<dyn Launch
     let Context { bus, shutdown, readiness } = context;
     let config = config.process_supervisor;
     check_room(config.limits.concurrent, bus.limits.concurrency)?;
-    let capabilities = capabilities::capabilities(&config.policy(), &config.limits);
+    let enforced = launcher.enforced();
+    let policy = config.policy(enforced);
+    let capabilities = capabilities::capabilities(&policy, &config.limits);
     if !config.programs.is_empty() {
-        for shortcoming in launcher.enforced().shortcomings(config.landlock.mode) {
+        for shortcoming in enforced.shortcomings(config.landlock.mode, config.pid_namespace) {
             tracing::warn!("{shortcoming}");
             readiness.note(shortcoming);
         }
@@ -91,10 +93,11 @@ pub async fn run_with(config: Config, context: Context, launcher: Arc<dyn Launch
     let _lease = lease::Lease::keep(&bus, guards.clone(), contact.clone());
     // Others may ask about a process until its end is in the log, hence longer than until shutdown.
     let liveness = Liveness::answering(&bus, CancellationToken::new()).await?;
-    let supervisor = Arc::new(Supervisor::new(&bus, config, guards, contact, liveness, shutdown.clone()));
+    let supervisor = Arc::new(Supervisor::new(&bus, config, policy, guards, contact, liveness, shutdown.clone()));
     let answering = Answering::begin(supervisor.requests()).await?;
     // After that: by the time that it is answered, the server knows whom to ask about processes.
-    let published = waiting_for_nats(&bus, &shutdown, async || offer::publish(&bus, &capabilities).await).await?;
+    let published =
+        waiting_for_nats(&bus, &shutdown, async || announcement::publish(&bus, &capabilities).await).await?;
     if published.is_none() {
         return Ok(());
     }

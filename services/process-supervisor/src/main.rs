@@ -11,6 +11,9 @@ fn main() -> ExitCode {
         Some("guard") => closed::close().map_err(|error| error.to_string()).and_then(|()| guarding()),
         // It becomes the program, and is told nothing that is not the program's.
         Some("launch") => guard::launch::run().map_err(|error| error.to_string()),
+        Some("init") => closed::close().and_then(|()| guard::namespace::init()).map_err(|error| error.to_string()),
+        Some("probe") => closed::close().and_then(|()| guard::namespace::probe()).map_err(|error| error.to_string()),
+        Some("probe-inside") => guard::namespace::probe_inside().map_err(|error| error.to_string()),
         _ => return service::main(Service::ProcessSupervisor, kairo_process_supervisor::run),
     };
     match played {

@@ -88,7 +88,7 @@ pub enum Fact {
 
 /// What to do about one action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Disposition {
     /// Nobody has: enter it in the ledger, then let it run.
     Begin,
     /// Asked to end before it began: say so. Whoever began it meanwhile finds that out before its program runs.
@@ -116,7 +116,7 @@ impl Decider for Actions {
     type State = Known;
     type Fact = Fact;
     type Input = Uuid;
-    type Outcome = Step;
+    type Outcome = Disposition;
 
     fn apply(known: &mut Known, fact: &Fact) {
         match fact {
@@ -127,13 +127,13 @@ impl Decider for Actions {
         }
     }
 
-    fn decide(known: &Known, action: &Uuid, _now: Timestamp) -> Step {
+    fn decide(known: &Known, action: &Uuid, _now: Timestamp) -> Disposition {
         match known.spawned.get(action) {
-            _ if known.exited.contains(action) => Step::Leave,
-            None if known.canceled.contains(action) => Step::Withdraw,
-            None => Step::Begin,
-            Some(_) if known.held.contains(action) => Step::Wait,
-            Some(supervisor) => Step::Lost { supervisor: supervisor.clone() },
+            _ if known.exited.contains(action) => Disposition::Leave,
+            None if known.canceled.contains(action) => Disposition::Withdraw,
+            None => Disposition::Begin,
+            Some(_) if known.held.contains(action) => Disposition::Wait,
+            Some(supervisor) => Disposition::Lost { supervisor: supervisor.clone() },
         }
     }
 }
@@ -153,34 +153,34 @@ mod tests {
 
     #[test]
     fn what_nobody_began_is_begun() {
-        assert_eq!(Given::<Actions>::nothing().when(&ACTION), Step::Begin);
+        assert_eq!(Given::<Actions>::nothing().when(&ACTION), Disposition::Begin);
         let given = Given::<Actions>::facts([spawned(OTHER), Fact::Held(OTHER), Fact::Exited(OTHER)]);
-        assert_eq!(given.when(&ACTION), Step::Begin);
+        assert_eq!(given.when(&ACTION), Disposition::Begin);
     }
 
     #[test]
     fn what_its_supervisor_has_is_waited_for() {
         let given = Given::<Actions>::facts([spawned(ACTION), Fact::Held(ACTION)]);
-        assert_eq!(given.when(&ACTION), Step::Wait);
+        assert_eq!(given.when(&ACTION), Disposition::Wait);
     }
 
     #[test]
     fn what_was_begun_is_never_begun_again_but_lost_with_its_supervisor() {
         let given = Given::<Actions>::facts([spawned(ACTION)]);
-        assert_eq!(given.when(&ACTION), Step::Lost { supervisor: "s-1".to_owned() });
+        assert_eq!(given.when(&ACTION), Disposition::Lost { supervisor: "s-1".to_owned() });
     }
 
     #[test]
     fn what_was_canceled_is_not_begun_and_what_had_begun_ends_as_it_ends() {
         let canceled = || Fact::Canceled(ACTION);
-        assert_eq!(Given::<Actions>::facts([canceled()]).when(&ACTION), Step::Withdraw);
-        assert_eq!(Given::<Actions>::facts([canceled()]).when(&OTHER), Step::Begin);
+        assert_eq!(Given::<Actions>::facts([canceled()]).when(&ACTION), Disposition::Withdraw);
+        assert_eq!(Given::<Actions>::facts([canceled()]).when(&OTHER), Disposition::Begin);
         let running = Given::<Actions>::facts([canceled(), spawned(ACTION), Fact::Held(ACTION)]);
-        assert_eq!(running.when(&ACTION), Step::Wait);
+        assert_eq!(running.when(&ACTION), Disposition::Wait);
         let lost = Given::<Actions>::facts([canceled(), spawned(ACTION)]);
-        assert_eq!(lost.when(&ACTION), Step::Lost { supervisor: "s-1".to_owned() });
+        assert_eq!(lost.when(&ACTION), Disposition::Lost { supervisor: "s-1".to_owned() });
         let ended = Given::<Actions>::facts([canceled(), Fact::Exited(ACTION)]);
-        assert_eq!(ended.when(&ACTION), Step::Leave);
+        assert_eq!(ended.when(&ACTION), Disposition::Leave);
     }
 
     fn of(tool: &str) -> Asked {
@@ -218,7 +218,7 @@ mod tests {
             vec![spawned(ACTION), Fact::Held(ACTION), Fact::Exited(ACTION)],
         ];
         for facts in ended {
-            assert_eq!(Given::<Actions>::facts(facts).when(&ACTION), Step::Leave);
+            assert_eq!(Given::<Actions>::facts(facts).when(&ACTION), Disposition::Leave);
         }
     }
 

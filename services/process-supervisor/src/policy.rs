@@ -20,6 +20,29 @@ pub struct Policy {
     pub env: BTreeMap<String, String>,
     /// What they may reach.
     pub landlock: Landlock,
+    pub pids: Pids,
+}
+
+/// Which processes a program sees and may signal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Pids {
+    /// Those of the machine.
+    #[default]
+    Shared,
+    /// Only what it has itself started.
+    Own,
+    /// It should have its own, which this machine does not allow: nothing runs.
+    Unavailable,
+}
+
+impl Pids {
+    pub fn of(mode: Mode, available: bool) -> Self {
+        match (mode, available) {
+            (Mode::BestEffort | Mode::Required, true) => Self::Own,
+            (Mode::Required, false) => Self::Unavailable,
+            (Mode::Off, _) | (Mode::BestEffort, false) => Self::Shared,
+        }
+    }
 }
 
 /// A program that may run: `"/bin/echo"`, or a table that says more of it.
@@ -94,6 +117,11 @@ pub enum Refusal {
     ArgumentsTooLong { bytes: usize, max: usize },
     #[error("argument {position} holds a NUL byte, which no program can be given; remove it")]
     NulInArgument { position: usize },
+    #[error(
+        "no program is run: process_supervisor.pid_namespace is required, and this machine does not allow one; let its \
+         operator allow it, or configure process_supervisor.pid_namespace otherwise"
+    )]
+    NoNamespace,
 }
 
 fn list(allowed: &[String]) -> String {
@@ -114,6 +142,9 @@ impl Policy {
     pub fn admit(&self, request: Request, cwd: &Path, limits: &Limits, lease_ms: u64) -> Result<Spec, Refusal> {
         let program = self.find(&request.program)?;
         check_arguments(&request.args, limits)?;
+        if self.pids == Pids::Unavailable {
+            return Err(Refusal::NoNamespace);
+        }
         Ok(Spec {
             program: program.path().to_owned(),
             bounds: bounds(&request, limits),
@@ -122,6 +153,7 @@ impl Policy {
             env: self.env.clone(),
             stdin: request.stdin,
             access: self.landlock.access(),
+            pid_namespace: self.pids == Pids::Own,
             lease_ms,
         })
     }
@@ -271,6 +303,20 @@ mod tests {
         assert_eq!((spec.stdin, spec.bounds.stdin_bytes), (true, 7));
         let access = spec.access.expect("restricted");
         assert_eq!((access.required, access.write), (true, vec![PathBuf::from("/srv")]));
+    }
+
+    #[test]
+    fn where_a_namespace_is_required_nothing_runs_without_one() {
+        let spec = |mode, available| {
+            let policy = Policy { pids: Pids::of(mode, available), ..policy() };
+            let request = request(json!({"program": "echo"}));
+            policy.admit(request, Path::new("/work"), &Limits::default(), 1).map(|spec| spec.pid_namespace)
+        };
+        for mode in [Mode::BestEffort, Mode::Required] {
+            assert_eq!(spec(mode, true), Ok(true));
+        }
+        assert_eq!((spec(Mode::Off, true), spec(Mode::BestEffort, false)), (Ok(false), Ok(false)));
+        assert_eq!(spec(Mode::Required, false), Err(Refusal::NoNamespace));
     }
 
     #[test]

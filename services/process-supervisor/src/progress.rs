@@ -144,7 +144,7 @@ impl Pace {
     }
 
     /// Something newer than what may be pending.
-    pub fn offer(&mut self, progress: Progress) {
+    pub fn push(&mut self, progress: Progress) {
         self.pending = Some((self.numbered, progress));
         self.numbered += 1;
     }
@@ -306,27 +306,27 @@ mod tests {
     fn the_newest_goes_out_once_an_interval_and_the_last_is_not_lost() {
         let mut pace = Pace::new(ms(1_000));
         assert_eq!((pace.due(ms(0)), pace.deadline()), (None, None));
-        pace.offer(at(1));
+        pace.push(at(1));
         assert_eq!(pace.due(ms(10)), Some((0, at(1))));
-        pace.offer(at(2));
-        pace.offer(at(3));
+        pace.push(at(2));
+        pace.push(at(3));
         assert_eq!(pace.due(ms(1_009)), None);
         assert_eq!(pace.deadline(), Some(ms(1_010)));
         assert_eq!(pace.due(ms(1_010)), Some((2, at(3))));
         assert_eq!(pace.deadline(), None);
-        pace.offer(at(4));
+        pace.push(at(4));
         assert_eq!(pace.due(ms(9_000)), Some((3, at(4))), "after a pause at once");
     }
 
     #[test]
     fn what_did_not_arrive_goes_out_again_as_the_same_unless_there_is_something_newer() {
         let mut pace = Pace::new(ms(1_000));
-        pace.offer(at(1));
+        pace.push(at(1));
         let (number, progress) = pace.due(ms(0)).unwrap();
         pace.put_back(number, progress);
         assert_eq!(pace.due(ms(999)), None);
         assert_eq!(pace.due(ms(1_000)), Some((0, at(1))));
-        pace.offer(at(2));
+        pace.push(at(2));
         pace.put_back(0, at(1));
         assert_eq!(pace.due(ms(2_000)), Some((1, at(2))));
     }

@@ -29,6 +29,8 @@ pub struct Spec {
     pub stdin: bool,
     /// What the program may reach; all that its user may when there is none.
     pub access: Option<Access>,
+    /// Whether it sees and can signal only what it has itself started.
+    pub pid_namespace: bool,
     pub bounds: Bounds,
     /// Without a beat for this long, by [`crate::clock`], the supervisor counts as lost and everything is killed.
     pub lease_ms: u64,

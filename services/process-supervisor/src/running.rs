@@ -108,7 +108,7 @@ async fn tell(bus: &Bus, process: &Process, mut news: watch::Receiver<Option<Pro
             () = due => false,
         };
         if changed && let Some(progress) = news.borrow_and_update().clone() {
-            pace.offer(progress);
+            pace.push(progress);
         }
         let Some((number, progress)) = pace.due(began.elapsed()) else { continue };
         if let Err(error) = say_progress(bus, process, number, &progress).await {

@@ -33,7 +33,7 @@ use crate::{
     lease::lease_ms,
     ledgers::Ledgers,
     live::Live,
-    plan::{Actions, Asked, Fact, Known, Step, asked},
+    plan::{Actions, Asked, Disposition, Fact, Known, asked},
     policy::{Policy, Request},
     process::Process,
     protocol::Spec,
@@ -86,7 +86,7 @@ impl Handler for Supervisor {
         let actions: Vec<Uuid> = asked.iter().map(|asked| asked.action).collect();
         // Only an invoke that was delivered before can have been begun.
         let known = if delivery.redelivered() { self.known(&job, &actions).await? } else { Known::default() };
-        let begins = |action| Actions::decide(&known, action, job.invoke.envelope.time) == Step::Begin;
+        let begins = |action| Actions::decide(&known, action, job.invoke.envelope.time) == Disposition::Begin;
         if actions.iter().any(begins) {
             let Some(room) = self.room.for_first(&job.agent).await else {
                 return Ok(Settled::Later(Duration::ZERO));
@@ -103,6 +103,7 @@ impl Supervisor {
     pub fn new(
         bus: &Bus,
         config: SupervisorConfig,
+        policy: Policy,
         guards: Arc<Guards>,
         contact: Contact,
         liveness: Liveness,
@@ -112,7 +113,7 @@ impl Supervisor {
         let patience = Duration::from_millis(bus.limits.retry_longest_ms);
         Self {
             bus: bus.clone(),
-            policy: config.policy(),
+            policy,
             room: Room::new(config.limits.concurrent, patience, shutdown.clone()),
             config,
             guards,
@@ -181,9 +182,9 @@ impl Supervisor {
     async fn carry_out<'a>(&'a self, job: &Job<'a>, asked: &Asked, mut known: Known) -> Result<Settled, Failure> {
         for _ in 0..RACES {
             match Actions::decide(&known, &asked.action, job.invoke.envelope.time) {
-                Step::Leave => return Ok(Settled::Done),
-                Step::Wait => return Ok(Settled::Later(self.another_look())),
-                Step::Lost { supervisor } => {
+                Disposition::Leave => return Ok(Settled::Done),
+                Disposition::Wait => return Ok(Settled::Later(self.another_look())),
+                Disposition::Lost { supervisor } => {
                     let ours = supervisor == self.bus.instance.as_str();
                     let end = if ours { End::unrecorded() } else { End::lost_with(&supervisor) };
                     // Of what cannot be read any more, the end can be told all the same.
@@ -192,11 +193,11 @@ impl Supervisor {
                     self.report(job, asked, spawned_id(asked.action), program, end).await?;
                     return Ok(Settled::Done);
                 }
-                Step::Withdraw => {
+                Disposition::Withdraw => {
                     self.report(job, asked, invocation_id(asked.action), String::new(), End::Withdrawn).await?;
                     return Ok(Settled::Done);
                 }
-                Step::Begin => match self.begin(job, asked).await? {
+                Disposition::Begin => match self.begin(job, asked).await? {
                     Some(settled) => return Ok(settled),
                     None => known = self.known(job, &[asked.action]).await?,
                 },

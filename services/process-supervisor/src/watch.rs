@@ -179,6 +179,7 @@ mod tests {
             env: BTreeMap::new(),
             stdin: false,
             access: None,
+            pid_namespace: false,
             bounds,
             lease_ms: 5_000,
         };

@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     connection::{number, sequence},
-    partition_progress::Place,
-    step::is_level,
+    partition_progress::Position,
+    transition::is_level,
 };
 
 /// Pause between two looks at how far it is while the live one waits.
@@ -49,7 +49,8 @@ const EARLIER: &str = "SELECT to_regclass('public.projections') IS NOT NULL";
 pub struct Building {
     pub generation: i64,
     /// The schema of its tables.
-    pub place: String,
+    #[sqlx(rename = "place")]
+    pub schema: String,
     pub state: String,
     /// Where the log ended when it was begun.
     #[sqlx(try_from = "i64")]
@@ -57,9 +58,9 @@ pub struct Building {
 }
 
 /// Where the partitions are, in order.
-pub async fn places(connection: &mut PgConnection, generation: i64) -> sqlx::Result<Vec<Place>> {
+pub async fn positions(connection: &mut PgConnection, generation: i64) -> sqlx::Result<Vec<Position>> {
     let rows: Vec<(i64, Option<i64>)> = query_as(POSITIONS).bind(generation).fetch_all(connection).await?;
-    Ok(rows.into_iter().map(place).collect())
+    Ok(rows.into_iter().map(position).collect())
 }
 
 /// Enters another state. Returns false if it is no longer in the one before.
@@ -85,7 +86,7 @@ pub async fn begin(
     is_first: bool,
 ) -> sqlx::Result<bool> {
     let mut transaction = connection.begin().await?;
-    let place = &building.place;
+    let place = &building.schema;
     // Quietly, as each DROP says that there was nothing before.
     let make = format!(
         "SET LOCAL client_min_messages = warning; DROP SCHEMA IF EXISTS {place} CASCADE; CREATE SCHEMA {place}"
@@ -117,7 +118,7 @@ pub async fn begin(
 pub async fn held(connection: &mut PgConnection, building: &Building, first: u64) -> sqlx::Result<u64> {
     let mut transaction = connection.begin().await?;
     raw_sql("SET LOCAL statement_timeout = 0").execute(&mut *transaction).await?;
-    within(&mut transaction, &building.place).await?;
+    within(&mut transaction, &building.schema).await?;
     let held = query_scalar(HELD).bind(number(first)).bind(number(building.target));
     let held: i64 = held.fetch_one(&mut *transaction).await?;
     transaction.commit().await?;
@@ -128,7 +129,7 @@ pub async fn held(connection: &mut PgConnection, building: &Building, first: u64
 pub async fn index(connection: &mut PgConnection, building: &Building) -> sqlx::Result<bool> {
     let mut transaction = connection.begin().await?;
     raw_sql("SET LOCAL statement_timeout = 0").execute(&mut *transaction).await?;
-    within(&mut transaction, &building.place).await?;
+    within(&mut transaction, &building.schema).await?;
     raw_sql(INDEXES_SQL).execute(&mut *transaction).await?;
     let analyze = TABLES.map(|table| format!("ANALYZE {table};")).concat();
     raw_sql(AssertSqlSafe(analyze)).execute(&mut *transaction).await?;
@@ -173,8 +174,8 @@ pub async fn swap(
     raw_sql(AssertSqlSafe(limit)).execute(&mut *transaction).await?;
     if let Some(live) = live {
         let held: Vec<(i64, Option<i64>)> = query_as(HOLD).bind(live.generation).fetch_all(&mut *transaction).await?;
-        let held: Vec<Place> = held.into_iter().map(place).collect();
-        while !is_foreign && !is_level(&places(&mut transaction, building.generation).await?, &held, 0) {
+        let held: Vec<Position> = held.into_iter().map(position).collect();
+        while !is_foreign && !is_level(&positions(&mut transaction, building.generation).await?, &held, 0) {
             if Instant::now() >= deadline {
                 transaction.rollback().await?;
                 return Ok(false);
@@ -187,7 +188,7 @@ pub async fn swap(
         }
     }
     let entered = enter(&mut transaction, building, GenerationState::Live.known_word(), "").await?;
-    show(&mut transaction, &building.place).await?;
+    show(&mut transaction, &building.schema).await?;
     finish(transaction, entered).await
 }
 
@@ -199,7 +200,7 @@ pub async fn remove(connection: &mut PgConnection, building: &Building, patience
         "SET LOCAL client_min_messages = warning; SET LOCAL lock_timeout = {}; \
          LOCK TABLE generations IN ACCESS EXCLUSIVE MODE; DROP SCHEMA IF EXISTS {} CASCADE",
         patience.as_millis().max(1),
-        building.place
+        building.schema
     );
     raw_sql(AssertSqlSafe(hold)).execute(&mut *transaction).await?;
     let removed = query(REMOVE).bind(building.generation).execute(&mut *transaction).await?.rows_affected() > 0;
@@ -217,22 +218,22 @@ async fn finish(transaction: Transaction<'_, Postgres>, done: bool) -> sqlx::Res
 }
 
 /// Until the end of the transaction its tables are the ones that names stand for.
-async fn within(transaction: &mut Transaction<'_, Postgres>, place: &str) -> sqlx::Result<()> {
+async fn within(transaction: &mut Transaction<'_, Postgres>, schema: &str) -> sqlx::Result<()> {
     let path = "SELECT set_config('search_path', $1 || ', ' || current_setting('search_path'), true)";
-    query(path).bind(place).execute(&mut **transaction).await?;
+    query(path).bind(schema).execute(&mut **transaction).await?;
     Ok(())
 }
 
 /// For people and their tools: the live tables under one name, `kairo.threads` and so on. No role but the owner may read
 /// them by itself.
-async fn show(transaction: &mut Transaction<'_, Postgres>, place: &str) -> sqlx::Result<()> {
+async fn show(transaction: &mut Transaction<'_, Postgres>, schema: &str) -> sqlx::Result<()> {
     // A user of that name would see the views instead of the tables that they had before there were generations, and
     // replicas of that time may still be at work.
     let is_earlier: bool = query_scalar(EARLIER).fetch_one(&mut **transaction).await?;
     if is_earlier {
         return Ok(());
     }
-    let views = TABLES.map(|table| format!("CREATE VIEW kairo.{table} AS SELECT * FROM {place}.{table};"));
+    let views = TABLES.map(|table| format!("CREATE VIEW kairo.{table} AS SELECT * FROM {schema}.{table};"));
     let show = format!(
         "SET LOCAL client_min_messages = warning; DROP SCHEMA IF EXISTS kairo CASCADE; CREATE SCHEMA kairo; {}",
         views.concat()
@@ -241,6 +242,6 @@ async fn show(transaction: &mut Transaction<'_, Postgres>, place: &str) -> sqlx:
     Ok(())
 }
 
-fn place((at, stop_at): (i64, Option<i64>)) -> Place {
-    Place { sequence: sequence(at), stop_at: stop_at.map(sequence) }
+fn position((at, stop_at): (i64, Option<i64>)) -> Position {
+    Position { sequence: sequence(at), stop_at: stop_at.map(sequence) }
 }

@@ -24,8 +24,8 @@ mod replica;
 mod search;
 mod session;
 mod share;
-mod step;
 mod tables;
+mod transition;
 mod worker;
 
 use kairo_core::service::{Context, ServiceError};

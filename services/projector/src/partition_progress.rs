@@ -6,14 +6,14 @@ use kairo_core::{partition, record::Raw};
 
 /// How far a partition is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// The last message that it took account of; 0 for none.
     pub sequence: u64,
     /// It goes no further than this.
     pub stop_at: Option<u64>,
 }
 
-impl Place {
+impl Position {
     pub fn has_arrived(self) -> bool {
         self.stop_at.is_some_and(|stop| self.sequence >= stop)
     }
@@ -28,10 +28,10 @@ impl Place {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartitionProgress {
     pub partitions: u32,
-    pub held: BTreeMap<u32, Place>,
+    pub held: BTreeMap<u32, Position>,
 }
 
-/// A partition goes from one place to another.
+/// A partition goes from one position to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
     pub partition: u32,
@@ -42,12 +42,12 @@ pub struct Move {
 impl PartitionProgress {
     /// The message behind which reading begins; none where there is nothing to read.
     pub fn start(&self) -> Option<u64> {
-        self.held.values().filter(|place| !place.has_arrived()).map(|place| place.sequence).min()
+        self.held.values().filter(|position| !position.has_arrived()).map(|position| position.sequence).min()
     }
 
     /// The last message to be read, if there is a last one.
     pub fn end(&self) -> Option<u64> {
-        self.held.values().map(|place| place.stop_at).max_by_key(|stop| stop.unwrap_or(u64::MAX)).flatten()
+        self.held.values().map(|position| position.stop_at).max_by_key(|stop| stop.unwrap_or(u64::MAX)).flatten()
     }
 
     /// Whether there is nothing to read any more.
@@ -58,20 +58,22 @@ impl PartitionProgress {
     /// Whether a message is to be taken in here.
     pub fn takes(&self, message: &Raw) -> bool {
         let sequence = message.sequence;
-        self.held
-            .get(&(partition_of(message) % self.partitions.max(1)))
-            .is_some_and(|place| sequence > place.sequence && place.stop_at.is_none_or(|stop| sequence <= stop))
+        self.held.get(&(partition_of(message) % self.partitions.max(1))).is_some_and(|position| {
+            sequence > position.sequence && position.stop_at.is_none_or(|stop| sequence <= stop)
+        })
     }
 
     /// Where everything is once the log was read up to there, those included that stay where they are.
     pub fn moves(&self, read: u64) -> Vec<Move> {
         let moves = self.held.iter();
-        moves.map(|(&partition, place)| Move { partition, from: place.sequence, to: place.after(read) }).collect()
+        moves
+            .map(|(&partition, position)| Move { partition, from: position.sequence, to: position.after(read) })
+            .collect()
     }
 
     pub fn advance(&mut self, read: u64) {
-        for place in self.held.values_mut() {
-            place.sequence = place.after(read);
+        for position in self.held.values_mut() {
+            position.sequence = position.after(read);
         }
     }
 }
@@ -95,8 +97,8 @@ mod tests {
         Raw { sequence, subject, partition, headers, payload, stored: Timestamp::UNIX_EPOCH }
     }
 
-    fn progress(places: &[(u64, Option<u64>)]) -> PartitionProgress {
-        let held = (0..).zip(places.iter().map(|&(sequence, stop_at)| Place { sequence, stop_at })).collect();
+    fn progress(positions: &[(u64, Option<u64>)]) -> PartitionProgress {
+        let held = (0..).zip(positions.iter().map(|&(sequence, stop_at)| Position { sequence, stop_at })).collect();
         PartitionProgress { partitions: 1, held }
     }
 
@@ -128,7 +130,8 @@ mod tests {
     fn every_message_is_exactly_ones_whatever_partition_it_names() {
         for partition in [None, Some(0), Some(5), Some(63), Some(u32::MAX)] {
             let holders = (0..4).filter(|held| {
-                let progress = PartitionProgress { partitions: 4, held: BTreeMap::from([(*held, Place::default())]) };
+                let progress =
+                    PartitionProgress { partitions: 4, held: BTreeMap::from([(*held, Position::default())]) };
                 progress.takes(&message(1, partition))
             });
             assert_eq!(holders.count(), 1, "{partition:?}");

@@ -19,8 +19,8 @@ use crate::{
     Config,
     connection::{self, SessionError, class},
     generation::{self, Building},
-    partition_progress::Place,
-    step::{self, Facts, State, Step, is_foreign},
+    partition_progress::Position,
+    transition::{self, Facts, State, Transition, is_foreign},
     worker::Interrupted,
 };
 
@@ -90,7 +90,7 @@ impl RebuildController {
 }
 
 impl Term<'_> {
-    /// Takes a step about each generation that there is something to be done about. Returns false if there was nothing.
+    /// Takes a transition about each generation that there is something to be done about. Returns false if there was nothing.
     async fn work(&mut self) -> Result<bool, Interrupted> {
         let buildings = query_as(BUILDINGS).bind(READ_MODEL.name).bind(READ_MODEL.version);
         let buildings: Vec<Building> = buildings.fetch_all(&mut self.connection).await.map_err(SessionError::from)?;
@@ -125,13 +125,13 @@ impl Term<'_> {
     async fn advance(&mut self, building: &Building, live: Option<&Building>) -> Result<bool, Interrupted> {
         let Some(state) = State::parse(&building.state) else { return Ok(false) };
         let facts = self.facts(building, state, live).await?;
-        let step = step::next(state, &facts);
-        if step == Step::Wait {
+        let transition = transition::next(state, &facts);
+        if transition == Transition::Wait {
             return Ok(false);
         }
-        tracing::info!(generation = building.generation, ?state, ?step, "building");
+        tracing::info!(generation = building.generation, ?state, ?transition, "building");
         let foreign = facts.live.as_ref().is_some_and(|live| is_foreign(live, facts.end));
-        match self.take(step, building, live, &facts, foreign).await {
+        match self.take(transition, building, live, &facts, foreign).await {
             Err(Interrupted::Session(SessionError::Failed(error))) if is_final(&error) => {
                 self.fail(building, &error.to_string()).await
             }
@@ -157,9 +157,9 @@ impl Term<'_> {
         if !matches!(state, State::Filling | State::Asked | State::Comparing | State::Ready) {
             return Ok(facts);
         }
-        facts.own = self.places(building).await?;
+        facts.own = self.positions(building).await?;
         if let Some(live) = live {
-            facts.live = Some(self.places(live).await?);
+            facts.live = Some(self.positions(live).await?);
         }
         // After the positions, which are never beyond it.
         if state != State::Filling {
@@ -170,7 +170,7 @@ impl Term<'_> {
 
     async fn take(
         &mut self,
-        step: Step,
+        transition: Transition,
         building: &Building,
         live: Option<&Building>,
         facts: &Facts,
@@ -178,23 +178,23 @@ impl Term<'_> {
     ) -> Result<bool, Interrupted> {
         let connection = &mut self.connection;
         let projector = &self.controller.config.projector;
-        let taken = match step {
-            Step::Wait => Ok(false),
-            Step::Begin => {
+        let taken = match transition {
+            Transition::Wait => Ok(false),
+            Transition::Begin => {
                 generation::begin(connection, building, projector.partitions, facts.end, live.is_none()).await
             }
-            Step::Check => return self.check(building).await,
-            Step::Index => generation::index(connection, building).await,
-            Step::Measure => return self.measure(building, live).await,
-            Step::Compare => return self.compare(building).await,
-            Step::Accept(reason) => {
+            Transition::Check => return self.check(building).await,
+            Transition::Index => generation::index(connection, building).await,
+            Transition::Measure => return self.measure(building, live).await,
+            Transition::Compare => return self.compare(building).await,
+            Transition::Accept(reason) => {
                 generation::follow(connection, building, GenerationState::Ready.known_word(), &reason).await
             }
-            Step::Swap => {
+            Transition::Swap => {
                 let patience = SWAP.min(projector.session_timeout() / 2);
                 generation::swap(connection, building, live, foreign, patience).await
             }
-            Step::Drop => generation::remove(connection, building, REMOVAL).await,
+            Transition::Drop => generation::remove(connection, building, REMOVAL).await,
         };
         Ok(taken.map_err(SessionError::from)?)
     }
@@ -251,9 +251,9 @@ impl Term<'_> {
         Ok(failed.map_err(SessionError::Failed)?)
     }
 
-    async fn places(&mut self, building: &Building) -> Result<Vec<Place>, Interrupted> {
-        let places = generation::places(&mut self.connection, building.generation).await;
-        Ok(places.map_err(SessionError::from)?)
+    async fn positions(&mut self, building: &Building) -> Result<Vec<Position>, Interrupted> {
+        let positions = generation::positions(&mut self.connection, building.generation).await;
+        Ok(positions.map_err(SessionError::from)?)
     }
 
     async fn end_of_log(&self) -> Result<u64, Interrupted> {

@@ -20,7 +20,7 @@ use crate::{
     Config,
     health::Health,
     rebuild_controller::RebuildController,
-    step::State,
+    transition::State,
     worker::{Target, Worker},
 };
 
@@ -33,7 +33,8 @@ const GENERATIONS: &str = "
 #[derive(FromRow)]
 struct Registered {
     generation: i64,
-    place: String,
+    #[sqlx(rename = "place")]
+    schema: String,
     state: String,
 }
 
@@ -107,10 +108,10 @@ impl Replica {
         self.workers.retain(|_, worker| !worker.is_finished());
         let live = registered.iter().find(|registered| registered.state == GenerationState::Live.known_word());
         self.health.live(live.map(|live| live.generation));
-        for Registered { generation, place, state } in registered {
+        for Registered { generation, schema, state } in registered {
             let wanted = State::parse(&state).is_some_and(State::is_followed);
             if wanted && !self.workers.contains_key(&generation) {
-                let worker = self.worker(Target { generation, place });
+                let worker = self.worker(Target { generation, schema });
                 self.workers.insert(generation, self.tasks.spawn(worker.run()));
             }
         }

@@ -16,9 +16,9 @@ use crate::{
     ProjectorConfig,
     changes::Changes,
     connection::{self, SessionError, class, number, patience, sequence, within},
-    partition_progress::{Move, Place},
-    step::State,
+    partition_progress::{Move, Position},
     tables,
+    transition::State,
 };
 
 /// The second key of the lock that every member shares; those of partitions are their numbers.
@@ -55,7 +55,7 @@ const SET_ASIDE: &str = "INSERT INTO set_aside (sequence, subject, reason) VALUE
 pub struct Standing {
     /// None for one that a newer version may have written.
     pub state: Option<State>,
-    pub places: BTreeMap<u32, Place>,
+    pub positions: BTreeMap<u32, Position>,
     pub members: u32,
     /// Partitions that anybody holds.
     pub taken: BTreeSet<u32>,
@@ -71,17 +71,17 @@ pub struct Session {
 }
 
 impl Session {
-    /// `place` is the schema of the generation.
+    /// `schema` is that of the generation.
     pub async fn open(
         postgres: &PostgresConfig,
         projector: &ProjectorConfig,
         generation: i64,
-        place: &str,
+        schema: &str,
     ) -> Result<Self, SessionError> {
         let mut connection = connection::open(postgres, projector).await?;
         let patience = patience(postgres, projector);
         let path = "SELECT set_config('search_path', $1 || ', ' || current_setting('search_path'), false)";
-        within(patience, query(path).bind(place).execute(&mut connection)).await?;
+        within(patience, query(path).bind(schema).execute(&mut connection)).await?;
         within(patience, raw_sql(tables::SETTINGS).execute(&mut connection)).await?;
         within(patience, query(JOIN).bind(class(generation)).bind(MEMBER).execute(&mut connection)).await?;
         Ok(Self { connection, generation, patience, durable: true })
@@ -99,7 +99,7 @@ impl Session {
             state: State::parse(state),
             members: u32::try_from(members).unwrap_or(u32::MAX),
             taken: locks.iter().filter_map(|lock| u32::try_from(*lock).ok()).collect(),
-            places: rows.into_iter().filter_map(place).collect(),
+            positions: rows.into_iter().filter_map(position).collect(),
         }))
     }
 
@@ -187,7 +187,7 @@ fn key(partition: u32) -> i32 {
     i32::try_from(partition).unwrap_or(i32::MAX)
 }
 
-fn place((_, partition, at, stop_at): (String, i32, i64, Option<i64>)) -> Option<(u32, Place)> {
-    let place = Place { sequence: sequence(at), stop_at: stop_at.map(sequence) };
-    u32::try_from(partition).ok().map(|partition| (partition, place))
+fn position((_, partition, at, stop_at): (String, i32, i64, Option<i64>)) -> Option<(u32, Position)> {
+    let position = Position { sequence: sequence(at), stop_at: stop_at.map(sequence) };
+    u32::try_from(partition).ok().map(|partition| (partition, position))
 }

@@ -27,7 +27,7 @@ use crate::{
     reader::ReaderError,
     session::{Session, Standing},
     share,
-    step::State,
+    transition::State,
 };
 
 /// How often a transaction is tried that gave way to somebody else's.
@@ -50,7 +50,7 @@ pub enum Interrupted {
 #[derive(Clone, Debug)]
 pub struct Target {
     pub generation: i64,
-    pub place: String,
+    pub schema: String,
 }
 
 pub struct Worker {
@@ -90,8 +90,8 @@ impl Worker {
     }
 
     async fn shift(&mut self, progress: &mut bool) -> Result<(), Interrupted> {
-        let Target { generation, place } = &self.target;
-        let session = Session::open(&self.config.postgres, &self.config.projector, *generation, place).await?;
+        let Target { generation, schema } = &self.target;
+        let session = Session::open(&self.config.postgres, &self.config.projector, *generation, schema).await?;
         let mut woken = self.woken.clone();
         let mut shift = Shift {
             worker: self,
@@ -160,7 +160,7 @@ impl Shift<'_> {
 
     /// Whether this session holds other partitions than before.
     async fn rebalance(&mut self, standing: &Standing) -> Result<bool, Interrupted> {
-        let partitions = u32::try_from(standing.places.len()).unwrap_or(u32::MAX);
+        let partitions = u32::try_from(standing.positions.len()).unwrap_or(u32::MAX);
         let mut held: BTreeSet<u32> = self.progress.held.keys().copied().collect();
         let before = held.clone();
         let plan = share::decide(partitions, standing.members, &held, &standing.taken);
@@ -190,8 +190,8 @@ impl Shift<'_> {
     fn course_of(&self, standing: &Standing) -> PartitionProgress {
         let held = self.progress.held.keys();
         let held: BTreeMap<_, _> =
-            held.filter_map(|partition| standing.places.get_key_value(partition)).map(|(a, b)| (*a, *b)).collect();
-        PartitionProgress { partitions: u32::try_from(standing.places.len()).unwrap_or(u32::MAX), held }
+            held.filter_map(|partition| standing.positions.get_key_value(partition)).map(|(a, b)| (*a, *b)).collect();
+        PartitionProgress { partitions: u32::try_from(standing.positions.len()).unwrap_or(u32::MAX), held }
     }
 
     /// Writes a stretch of the log as a whole, or one by one if Postgres refuses something in it.

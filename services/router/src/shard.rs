@@ -228,7 +228,7 @@ impl Shard {
         let last = self.releasing && self.lines.is_empty();
         let Some(mut checkpoints) = self.checkpoints.take() else { return };
         self.saved = Instant::now();
-        if checkpoints.last.through == through {
+        if checkpoints.says(through, &[]) {
             self.checkpoints = Some(checkpoints);
             self.all_saved = last;
             return;

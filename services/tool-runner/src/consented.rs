@@ -18,8 +18,8 @@ use kairo_proto::{
 };
 
 use crate::{
-    offer::Offer,
     plan::{Asked, Call},
+    published_catalogue::PublishedCatalogue,
     tool::{Executor, ToolSpec},
 };
 
@@ -28,23 +28,23 @@ const SAYS_WHERE: u32 = 3;
 
 pub struct Consents {
     bus: Bus,
-    offer: Arc<Offer>,
+    catalogue: Arc<PublishedCatalogue>,
     epoch: EpochInForce,
 }
 
 impl Consents {
-    pub fn new(bus: &Bus, offer: Arc<Offer>, epoch: EpochInForce) -> Self {
-        Self { bus: bus.clone(), offer, epoch }
+    pub fn new(bus: &Bus, catalogue: Arc<PublishedCatalogue>, epoch: EpochInForce) -> Self {
+        Self { bus: bus.clone(), catalogue, epoch }
     }
 
     /// What is known of a call that was asked for: of its tool, and whether a human must consent and has not.
     pub async fn call(&self, agent: &Name, asked: Asked) -> Result<Call, BusError> {
-        let known = self.offer.find(&asked.tool).await?;
+        let known = self.catalogue.find(&asked.tool).await?;
         let needs_consent = |tool: &ToolSpec| {
             tool.needs_approval || consent::is_needed_for(&tool.needs_approval_with, &asked.arguments)
         };
         let needs_consent = known.as_ref().is_some_and(needs_consent);
-        let unconsented = match self.offer.withheld(&asked.tool) {
+        let unconsented = match self.catalogue.withheld(&asked.tool) {
             None if needs_consent => self.missing(agent, &asked).await?,
             withheld => withheld,
         };

@@ -5,7 +5,7 @@
 //! is written ([`results`]). Process tools are handed over to the process supervisor, whose word on how they ended
 //! becomes the result ([`processes`]). Some tools are about other calls and about processes: [`control`]. How far a call
 //! says it is, [`progress`] tells. Mail that comes in becomes an event ([`arrivals`]), also that of a mailbox on an IMAP
-//! server ([`imap`]). What there is to call is published as one catalogue ([`offer`]).
+//! server ([`imap`]). What there is to call is published as one catalogue ([`published_catalogue`]).
 
 mod address;
 pub mod allow_list;
@@ -20,11 +20,11 @@ mod control;
 mod imap;
 mod log;
 pub mod mcp;
-mod offer;
 pub mod pins;
 pub mod plan;
 mod processes;
 mod progress;
+mod published_catalogue;
 mod registry;
 mod results;
 mod runner;
@@ -63,7 +63,7 @@ pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Too
     let more = control.tools().into_iter().chain([memory]).chain(further).collect();
     let toolbox = toolbox::Toolbox::start(tools, more).await;
     let toolbox = Arc::new(toolbox.map_err(|error| ServiceError::Other(error.to_string()))?);
-    let offer = offer::Offer::new(
+    let catalogue = published_catalogue::PublishedCatalogue::new(
         &bus,
         toolbox.clone(),
         tools.catalogue_limits(),
@@ -71,22 +71,22 @@ pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Too
         readiness.clone(),
         shutdown.clone(),
     );
-    let offer = Arc::new(offer);
-    if waiting_for_nats(&bus, &shutdown, async || offer.publish().await).await?.is_none() {
+    let catalogue = Arc::new(catalogue);
+    if waiting_for_nats(&bus, &shutdown, async || catalogue.publish().await).await?.is_none() {
         return Ok(());
     }
     let stop = shutdown.clone();
-    let consents = consented::Consents::new(&bus, offer.clone(), EpochInForce::follow(&bus, shutdown.clone())?);
+    let consents = consented::Consents::new(&bus, catalogue.clone(), EpochInForce::follow(&bus, shutdown.clone())?);
     let runner = runner::Runner::new(&bus, toolbox.clone(), invocations, results.clone(), liveness, consents, stop);
     readiness.announce("");
     tokio::join!(
         consume(&bus, Consumer::ToolRunner, Arc::new(runner), shutdown.clone()),
         consume(&bus, Consumer::ToolRunnerProcesses, Arc::new(processes::Processes { results }), shutdown.clone()),
-        offer.keep_published(shutdown.clone()),
+        catalogue.keep_published(shutdown.clone()),
         arrivals::watch(&bus, tools, &shutdown),
         imap::fetch(tools, &shutdown),
     );
-    drop(offer);
+    drop(catalogue);
     if let Some(toolbox) = Arc::into_inner(toolbox) {
         toolbox.stop().await;
     }

@@ -91,7 +91,7 @@ pub struct Call {
 
 /// What to do about one action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Disposition {
     /// Nobody has: enter it in the ledger, then begin.
     Begin,
     /// Begun by somebody who is gone, and safe to do again.
@@ -123,7 +123,7 @@ impl Decider for Actions {
     type State = Known;
     type Fact = Fact;
     type Input = Call;
-    type Outcome = Step;
+    type Outcome = Disposition;
 
     fn apply(known: &mut Known, fact: &Fact) {
         match fact {
@@ -134,21 +134,21 @@ impl Decider for Actions {
         };
     }
 
-    fn decide(known: &Known, call: &Call, _now: Timestamp) -> Step {
+    fn decide(known: &Known, call: &Call, _now: Timestamp) -> Disposition {
         let action = &call.asked.action;
         if known.ended.contains(action) {
-            return Step::Leave;
+            return Disposition::Leave;
         }
         if known.withdrawn.contains(action) {
-            return Step::Withdraw;
+            return Disposition::Withdraw;
         }
         match (known.invoked.contains(action), call.handed_over, call.idempotent) {
-            (false, _, _) if call.unconsented.is_some() => Step::Refuse,
-            (false, _, _) => Step::Begin,
-            (true, true, _) => Step::Leave,
-            (true, false, _) if known.held.contains(action) => Step::Wait,
-            (true, false, true) => Step::Repeat,
-            (true, false, false) => Step::Doubt,
+            (false, _, _) if call.unconsented.is_some() => Disposition::Refuse,
+            (false, _, _) => Disposition::Begin,
+            (true, true, _) => Disposition::Leave,
+            (true, false, _) if known.held.contains(action) => Disposition::Wait,
+            (true, false, true) => Disposition::Repeat,
+            (true, false, false) => Disposition::Doubt,
         }
     }
 }
@@ -180,8 +180,8 @@ mod tests {
     fn what_nobody_began_is_begun() {
         let other = Uuid::from_u128(2);
         let given = Given::<Actions>::facts([Fact::Invoked(other), Fact::Ended(other)]);
-        assert_eq!(given.when(&call(false, false)), Step::Begin);
-        assert_eq!(given.when(&call(true, true)), Step::Begin);
+        assert_eq!(given.when(&call(false, false)), Disposition::Begin);
+        assert_eq!(given.when(&call(true, true)), Disposition::Begin);
     }
 
     #[test]
@@ -189,32 +189,32 @@ mod tests {
         let without = Call { unconsented: Some("nobody was asked".to_owned()), ..call(false, false) };
         let handed_over = Call { handed_over: true, ..without.clone() };
         let nothing = || Given::<Actions>::facts([]);
-        assert_eq!(nothing().when(&without), Step::Refuse);
-        assert_eq!(nothing().when(&handed_over), Step::Refuse);
-        assert_eq!(nothing().when(&call(false, false)), Step::Begin);
+        assert_eq!(nothing().when(&without), Disposition::Refuse);
+        assert_eq!(nothing().when(&handed_over), Disposition::Refuse);
+        assert_eq!(nothing().when(&call(false, false)), Disposition::Begin);
         // Whoever began it knew that it was allowed.
-        assert_eq!(Given::<Actions>::facts([Fact::Invoked(ACTION)]).when(&without), Step::Doubt);
-        assert_eq!(Given::<Actions>::facts([Fact::Ended(ACTION)]).when(&without), Step::Leave);
+        assert_eq!(Given::<Actions>::facts([Fact::Invoked(ACTION)]).when(&without), Disposition::Doubt);
+        assert_eq!(Given::<Actions>::facts([Fact::Ended(ACTION)]).when(&without), Disposition::Leave);
     }
 
     #[test]
     fn what_was_begun_and_has_no_result_is_in_doubt_unless_it_may_be_repeated() {
         let given = Given::<Actions>::facts([Fact::Invoked(ACTION)]);
-        assert_eq!(given.when(&call(false, false)), Step::Doubt);
-        assert_eq!(given.when(&call(true, false)), Step::Repeat);
+        assert_eq!(given.when(&call(false, false)), Disposition::Doubt);
+        assert_eq!(given.when(&call(true, false)), Disposition::Repeat);
     }
 
     #[test]
     fn what_somebody_is_still_at_is_waited_for() {
         let given = Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Held(ACTION)]);
-        assert_eq!(given.when(&call(false, false)), Step::Wait);
-        assert_eq!(given.when(&call(true, false)), Step::Wait);
+        assert_eq!(given.when(&call(false, false)), Disposition::Wait);
+        assert_eq!(given.when(&call(true, false)), Disposition::Wait);
     }
 
     #[test]
     fn what_the_supervisor_has_is_left_to_it() {
         let given = Given::<Actions>::facts([Fact::Invoked(ACTION)]);
-        assert_eq!(given.when(&call(false, true)), Step::Leave);
+        assert_eq!(given.when(&call(false, true)), Disposition::Leave);
     }
 
     #[test]
@@ -222,8 +222,8 @@ mod tests {
         let canceled = Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Withdrawn(ACTION)]);
         let ended = Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Withdrawn(ACTION), Fact::Ended(ACTION)]);
         for (idempotent, handed_over) in [(false, false), (true, false), (false, true), (true, true)] {
-            assert_eq!(canceled.when(&call(idempotent, handed_over)), Step::Withdraw);
-            assert_eq!(ended.when(&call(idempotent, handed_over)), Step::Leave);
+            assert_eq!(canceled.when(&call(idempotent, handed_over)), Disposition::Withdraw);
+            assert_eq!(ended.when(&call(idempotent, handed_over)), Disposition::Leave);
         }
     }
 
@@ -231,7 +231,7 @@ mod tests {
     fn what_has_a_result_is_never_touched_again() {
         let given = Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Ended(ACTION)]);
         for (idempotent, handed_over) in [(false, false), (true, false), (false, true), (true, true)] {
-            assert_eq!(given.when(&call(idempotent, handed_over)), Step::Leave);
+            assert_eq!(given.when(&call(idempotent, handed_over)), Disposition::Leave);
         }
     }
 }

@@ -48,7 +48,7 @@ impl Results {
         Ok(record.and_then(|record| ToolResult::try_from(record.body).ok()))
     }
 
-    /// Writes the result, unless the action has one. `cause` is an event of the action's chain.
+    /// Writes the result, unless the action has one. `cause` is an event from which the action followed.
     pub async fn report(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
         let (action, tool, took) = (ended.action, ended.tool, ended.took);
         match self.write(agent, since, cause, ended).await {

@@ -39,7 +39,7 @@ use uuid::Uuid;
 use crate::{
     consented::Consents,
     log,
-    plan::{Actions, Asked, Call, Fact, Known, NOBODY, Step, asked},
+    plan::{Actions, Asked, Call, Disposition, Fact, Known, NOBODY, asked},
     progress::Telling,
     results::{Ended, Results},
     tool::{CallContext, Executor, ProgressReporter, ToolError},
@@ -166,8 +166,11 @@ impl Runner {
     /// Does what is to be done about these calls, each to its end, whatever becomes of the others.
     async fn take_turn(&self, job: &Job<'_>, turns: Vec<Turn<'_>>, known: Known) -> Result<Settled, Failure> {
         let begun = self.begin(job, &turns, known).await?;
-        let waits = begun.iter().any(|(step, _)| *step == Step::Wait);
-        let work = turns.into_iter().zip(begun).map(|(turn, (step, held))| self.carry_out(job, turn, step, held));
+        let waits = begun.iter().any(|(disposition, _)| *disposition == Disposition::Wait);
+        let work = turns
+            .into_iter()
+            .zip(begun)
+            .map(|(turn, (disposition, held))| self.carry_out(job, turn, disposition, held));
         join_all(work).await.into_iter().collect::<Result<(), Failure>>()?;
         Ok(if waits { Settled::Later(Duration::from_millis(self.bus.limits.ack_wait_ms)) } else { Settled::Done })
     }
@@ -179,14 +182,21 @@ impl Runner {
         job: &Job<'_>,
         turns: &[Turn<'_>],
         mut known: Known,
-    ) -> Result<Vec<(Step, Option<Held>)>, Failure> {
+    ) -> Result<Vec<(Disposition, Option<Held>)>, Failure> {
         for _ in 0..RACES {
-            let steps: Vec<Step> = turns.iter().map(|turn| step(job, turn, &known)).collect();
-            let begin: Vec<&Call> =
-                turns.iter().zip(&steps).filter(|(_, step)| **step == Step::Begin).map(|(turn, _)| turn.call).collect();
+            let dispositions: Vec<Disposition> = turns.iter().map(|turn| disposition(job, turn, &known)).collect();
+            let begin: Vec<&Call> = turns
+                .iter()
+                .zip(&dispositions)
+                .filter(|(_, disposition)| **disposition == Disposition::Begin)
+                .map(|(turn, _)| turn.call)
+                .collect();
             let entry = (!begin.is_empty()).then(|| self.invoke(job, &begin));
-            let begun: Vec<_> =
-                turns.iter().zip(steps).map(|(turn, step)| (step, self.hold(turn.call, step))).collect();
+            let begun: Vec<_> = turns
+                .iter()
+                .zip(dispositions)
+                .map(|(turn, disposition)| (disposition, self.hold(turn.call, disposition)))
+                .collect();
             let Some(entry) = entry else { return Ok(begun) };
             match self.invocations.enter(&job.agent, job.since, &entry).await? {
                 Entered::Written { .. } => return Ok(begun),
@@ -198,8 +208,8 @@ impl Runner {
         Err(Failure::Transient("the ledger moved on again and again".to_owned()))
     }
 
-    fn hold(&self, call: &Call, step: Step) -> Option<Held> {
-        needs_room(call, step).then(|| self.liveness.hold(call.asked.action))
+    fn hold(&self, call: &Call, disposition: Disposition) -> Option<Held> {
+        needs_room(call, disposition).then(|| self.liveness.hold(call.asked.action))
     }
 
     /// What there is to know before anything was tried: only a decision that was delivered before can have been begun.
@@ -248,23 +258,30 @@ impl Runner {
         Outgoing::new(&TOOL_INVOKE, &job.agent, envelope, body)
     }
 
-    async fn carry_out(&self, job: &Job<'_>, turn: Turn<'_>, step: Step, held: Option<Held>) -> Result<(), Failure> {
+    async fn carry_out(
+        &self,
+        job: &Job<'_>,
+        turn: Turn<'_>,
+        disposition: Disposition,
+        held: Option<Held>,
+    ) -> Result<(), Failure> {
         let Turn { call, room } = turn;
         let stop = held.as_ref().map(Held::stop).unwrap_or_default();
         let started = Instant::now();
-        let outcome = match (step, room) {
-            (Step::Leave | Step::Wait, _) | (Step::Begin | Step::Repeat, None) => return Ok(()),
-            (Step::Begin | Step::Repeat, Some(Ok(room))) => self.run(job, &call.asked, room, stop).await,
-            (Step::Begin | Step::Repeat, Some(Err(error))) => Err(error).into(),
-            (Step::Refuse, _) => {
+        let outcome = match (disposition, room) {
+            (Disposition::Leave | Disposition::Wait, _) => return Ok(()),
+            (Disposition::Begin | Disposition::Repeat, None) => return Ok(()),
+            (Disposition::Begin | Disposition::Repeat, Some(Ok(room))) => self.run(job, &call.asked, room, stop).await,
+            (Disposition::Begin | Disposition::Repeat, Some(Err(error))) => Err(error).into(),
+            (Disposition::Refuse, _) => {
                 let why = call.unconsented.as_deref().unwrap_or_default();
                 Err(ToolError::approval_required(format!(
                     "a human must consent to this call: {why}; nothing was begun"
                 )))
                 .into()
             }
-            (Step::Withdraw, _) => Err(ToolError::canceled("it was canceled before it began")).into(),
-            (Step::Doubt, _) => Err(ToolError::in_doubt(
+            (Disposition::Withdraw, _) => Err(ToolError::canceled("it was canceled before it began")).into(),
+            (Disposition::Doubt, _) => Err(ToolError::in_doubt(
                 "the runner that began this was lost before it could say how it ended; the effect may have happened or not: find out before doing it again",
             ))
             .into(),
@@ -305,16 +322,16 @@ impl Runner {
     }
 }
 
-/// Whether this step is to run the call here.
-fn needs_room(call: &Call, step: Step) -> bool {
-    matches!(step, Step::Begin | Step::Repeat) && !call.handed_over
+/// Whether the call is to be run here.
+fn needs_room(call: &Call, disposition: Disposition) -> bool {
+    matches!(disposition, Disposition::Begin | Disposition::Repeat) && !call.handed_over
 }
 
 /// What to do about a call. One that may be begun only now, and did not wait for room, waits for another delivery.
-fn step(job: &Job<'_>, turn: &Turn<'_>, known: &Known) -> Step {
+fn disposition(job: &Job<'_>, turn: &Turn<'_>, known: &Known) -> Disposition {
     match Actions::decide(known, turn.call, job.decision.envelope.time) {
-        step if needs_room(turn.call, step) && turn.room.is_none() => Step::Wait,
-        step => step,
+        disposition if needs_room(turn.call, disposition) && turn.room.is_none() => Disposition::Wait,
+        disposition => disposition,
     }
 }
 

@@ -40,7 +40,7 @@ impl Moment {
 }
 
 /// A message that has been answered by a chain, and the programs that it ran at once.
-struct Chain {
+struct Answered {
     sent: Sent,
     reply: String,
     pieces: [Workpiece; 2],
@@ -135,7 +135,7 @@ async fn ended(world: &World, sent: &Sent, count: usize) {
 }
 
 /// Has a chain run, with a fault at a moment of it.
-async fn with_fault(world: &mut World, moment: Moment, fault: impl AsyncFn(&mut World)) -> Chain {
+async fn with_fault(world: &mut World, moment: Moment, fault: impl AsyncFn(&mut World)) -> Answered {
     let mut pieces = [Workpiece::new(), Workpiece::new()];
     let sent = send(world, AGENT, &pieces).await;
     if moment == Moment::Planning {
@@ -173,12 +173,12 @@ async fn with_fault(world: &mut World, moment: Moment, fault: impl AsyncFn(&mut 
         }
     }
     let reply = world.reply(&sent).await;
-    Chain { sent, reply, pieces }
+    Answered { sent, reply, pieces }
 }
 
 /// What may be there once only is there once: the chain, its end, the call of each step, the reply.
 pub(super) async fn is_whole(world: &World, sent: &Sent, calls: usize) {
-    let events = world.chain(sent).await;
+    let events = world.events_of(sent).await;
     let of = |type_name: &str| events.iter().filter(|event| event.type_name == type_name).collect::<Vec<_>>();
     assert_eq!(of(v1::ChainStarted::TYPE).len(), 1, "{}", world.log.text());
     let [end] = of(v1::ChainEnded::TYPE)[..] else { panic!("{}", world.log.text()) };
@@ -193,7 +193,7 @@ pub(super) async fn is_whole(world: &World, sent: &Sent, calls: usize) {
 
 /// Both programs were called for in the same decision.
 async fn at_once(world: &World, sent: &Sent) {
-    let events = world.chain(sent).await;
+    let events = world.events_of(sent).await;
     let mut runs = events.iter().filter(|event| event.payload["tool"] == "process.run" && is_call(event));
     assert_eq!(runs.next().unwrap().sequence, runs.next().unwrap().sequence, "called for one after the other");
 }
@@ -203,7 +203,7 @@ fn is_call(event: &EventJson) -> bool {
 }
 
 /// The chain went on to its end and did everything once.
-async fn went_on(world: &World, chain: &Chain, moment: Moment, lost: bool) {
+async fn went_on(world: &World, chain: &Answered, moment: Moment, lost: bool) {
     for piece in &chain.pieces {
         assert_eq!(piece.effects(), 1, "{moment:?}: {}", chain.reply);
     }

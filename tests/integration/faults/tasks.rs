@@ -73,7 +73,7 @@ impl Office {
         let chain = json!([{ "event": event, "params": params }]);
         let sent = self.world.send(AGENT, &format!("do {chain}")).await;
         assert_eq!(self.world.reply(&sent).await, "Done.");
-        let events = self.world.chain(&sent).await;
+        let events = self.world.events_of(&sent).await;
         let task = events.iter().find(|event| event.type_name == v1::TaskScheduled::TYPE);
         let task = task.unwrap_or_else(|| panic!("{}", self.world.log.text()));
         task.payload["task"]["task_id"].as_str().unwrap().to_owned()

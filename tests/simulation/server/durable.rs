@@ -16,11 +16,11 @@ use tokio::{sync::mpsc, time::Instant};
 #[derive(Debug)]
 struct Item {
     attempts: u64,
-    place: Place,
+    state: DeliveryState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum DeliveryState {
     /// It waits to be delivered, until then at the least.
     Waits(Instant),
     /// It is with somebody, who must be heard of before then.
@@ -54,7 +54,7 @@ impl Durable {
     }
 
     pub fn add(&mut self, sequence: u64) {
-        self.items.insert(sequence, Item { attempts: 0, place: Place::Waits(Instant::now()) });
+        self.items.insert(sequence, Item { attempts: 0, state: DeliveryState::Waits(Instant::now()) });
     }
 
     /// What is to be delivered now, and to whom: the share's place, and how often it was delivered.
@@ -64,14 +64,14 @@ impl Durable {
         let free = |share: &Share| share.waiting.load(Ordering::Relaxed) < BATCH;
         let turns = (0..self.shares.len()).map(|step| (self.turn + step) % self.shares.len());
         let share = turns.into_iter().find(|at| free(&self.shares[*at]))?;
-        let ready = |item: &&mut Item| match item.place {
-            Place::Waits(from) => from <= now,
-            Place::Out { until, .. } => until <= now,
+        let ready = |item: &&mut Item| match item.state {
+            DeliveryState::Waits(from) => from <= now,
+            DeliveryState::Out { until, .. } => until <= now,
         };
         let (sequence, item) =
             self.items.iter_mut().map(|(sequence, item)| (*sequence, item)).find(|(_, it)| ready(it))?;
         item.attempts += 1;
-        item.place = Place::Out { replica: self.shares[share].replica, until: now + self.ack_wait };
+        item.state = DeliveryState::Out { replica: self.shares[share].replica, until: now + self.ack_wait };
         self.turn = share + 1;
         Some((sequence, item.attempts, share))
     }
@@ -84,9 +84,9 @@ impl Durable {
             // Done is done, whoever says so.
             Settlement::Done | Settlement::GivenUp => _ = self.items.remove(&sequence),
             _ if item.attempts != attempt => {}
-            Settlement::Again(delay) => item.place = Place::Waits(now + delay),
+            Settlement::Again(delay) => item.state = DeliveryState::Waits(now + delay),
             Settlement::InProgress => {
-                if let Place::Out { until, .. } = &mut item.place {
+                if let DeliveryState::Out { until, .. } = &mut item.state {
                     *until = now + self.ack_wait;
                 }
             }
@@ -95,14 +95,14 @@ impl Durable {
 
     /// Something that is out comes again.
     pub fn again(&mut self, which: usize) -> bool {
-        let mut out = self.items.values_mut().filter(|item| matches!(item.place, Place::Out { .. }));
+        let mut out = self.items.values_mut().filter(|item| matches!(item.state, DeliveryState::Out { .. }));
         let Some(item) = out.nth(which) else { return false };
-        item.place = Place::Waits(Instant::now());
+        item.state = DeliveryState::Waits(Instant::now());
         true
     }
 
     pub fn out(&self) -> usize {
-        self.items.values().filter(|item| matches!(item.place, Place::Out { .. })).count()
+        self.items.values().filter(|item| matches!(item.state, DeliveryState::Out { .. })).count()
     }
 
     pub fn is_settled(&self) -> bool {

@@ -187,7 +187,7 @@ impl Server {
         let after = match start {
             Start::After(sequence) => sequence,
             Start::LastOfEach => {
-                let last = source.last_of_each(filters, u64::MAX, view);
+                let last = source.last_of_each(filters, view);
                 last.iter().for_each(|raw| _ = messages.send(raw.clone()));
                 last.last().map_or(0, |raw| raw.sequence)
             }

@@ -139,7 +139,7 @@ impl Stream {
     /// The last message of all that a subject names, wildcards allowed.
     pub fn last(&self, subject: &str, view: View) -> Option<Raw> {
         match subject.contains(['*', '>']) {
-            true => self.last_of_each(&[subject.to_owned()], u64::MAX, view).pop(),
+            true => self.last_of_each(&[subject.to_owned()], view).pop(),
             false => self.last_of(subject, view),
         }
     }
@@ -171,12 +171,9 @@ impl Stream {
         Page { messages, more }
     }
 
-    pub fn last_of_each(&self, filters: &[String], up_to: u64, view: View) -> Vec<Raw> {
+    pub fn last_of_each(&self, filters: &[String], view: View) -> Vec<Raw> {
         let named = |(subject, _): &(&String, &Vec<u64>)| filters.iter().any(|filter| matches(filter, subject));
-        let last_of = |sequences: &Vec<u64>| {
-            let within = sequences.iter().rev().copied().skip_while(|sequence| *sequence > up_to);
-            within.into_iter().find_map(|sequence| self.at(sequence, view))
-        };
+        let last_of = |sequences: &Vec<u64>| sequences.iter().rev().find_map(|sequence| self.at(*sequence, view));
         let mut last: Vec<Raw> =
             self.by_subject.iter().filter(named).filter_map(|(_, sequences)| last_of(sequences)).collect();
         last.sort_by_key(|raw| raw.sequence);

@@ -13,13 +13,13 @@ pub struct Added {
 /// Splits an answer that arrives in pieces, wherever they are cut.
 #[derive(Debug, Default)]
 pub struct Splitter {
-    place: Place,
+    phase: Phase,
     /// What may yet become a tag.
     held: String,
 }
 
 #[derive(Debug, Default)]
-enum Place {
+enum Phase {
     #[default]
     Beginning,
     Thinking,
@@ -33,19 +33,19 @@ impl Splitter {
     pub fn take(&mut self, piece: &str) -> Added {
         self.held.push_str(piece);
         let mut added = Added::default();
-        if let Place::Beginning = self.place {
+        if let Phase::Beginning = self.phase {
             let begun = self.held.trim_start();
             if let Some(rest) = begun.strip_prefix(OPEN) {
-                (self.held, self.place) = (rest.to_owned(), Place::Thinking);
+                (self.held, self.phase) = (rest.to_owned(), Phase::Thinking);
             } else if !OPEN.starts_with(begun) {
-                self.place = Place::Saying;
+                self.phase = Phase::Saying;
             }
         }
-        if let Place::Thinking = self.place {
+        if let Phase::Thinking = self.phase {
             match self.held.split_once(CLOSE) {
                 Some((thought, rest)) => {
                     added.reasoning = thought.to_owned();
-                    (self.held, self.place) = (rest.to_owned(), Place::Between);
+                    (self.held, self.phase) = (rest.to_owned(), Phase::Between);
                 }
                 None => {
                     let held = self.held.split_off(self.held.len() - tail(&self.held));
@@ -53,13 +53,13 @@ impl Splitter {
                 }
             }
         }
-        if let Place::Between = self.place {
+        if let Phase::Between = self.phase {
             self.held = self.held.trim_start().to_owned();
             if !self.held.is_empty() {
-                self.place = Place::Saying;
+                self.phase = Phase::Saying;
             }
         }
-        if let Place::Saying = self.place {
+        if let Phase::Saying = self.phase {
             added.text = std::mem::take(&mut self.held);
         }
         added
@@ -67,9 +67,9 @@ impl Splitter {
 
     /// What was held back, when no more comes.
     pub fn finish(self) -> Added {
-        match self.place {
-            Place::Thinking => Added { reasoning: self.held, ..Default::default() },
-            Place::Beginning | Place::Between | Place::Saying => Added { text: self.held, ..Default::default() },
+        match self.phase {
+            Phase::Thinking => Added { reasoning: self.held, ..Default::default() },
+            Phase::Beginning | Phase::Between | Phase::Saying => Added { text: self.held, ..Default::default() },
         }
     }
 }

@@ -10,11 +10,10 @@ use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    offers::Offer,
     parts::Shown,
     thinking::{Added, Splitter},
 };
-use crate::config::ModelConfig;
+use crate::{config::ModelConfig, received::SoFar};
 
 /// The body of a request. It borrows what it can: conversations and schemas are long, and every turn sends them.
 #[derive(Serialize)]
@@ -96,7 +95,7 @@ struct Arguments<'r> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "function")]
-pub struct Offered<'r> {
+pub struct WireTool<'r> {
     function: Signature<'r>,
 }
 
@@ -112,7 +111,7 @@ struct Signature<'r> {
 /// What is sent to the endpoint. `shown` says what becomes of each of the request's parts, in their order.
 pub fn request<'r>(
     request: &'r ModelRequest,
-    offer: &'r Offer,
+    tools: &'r RawValue,
     shown: &'r [Shown],
     config: &'r ModelConfig,
 ) -> Body<'r> {
@@ -120,7 +119,7 @@ pub fn request<'r>(
     Body {
         model: &config.model,
         messages: request.messages.iter().map(|message| said(message, &mut shown)).collect(),
-        tools: (!request.tools.is_empty()).then_some(&*offer.wire),
+        tools: (!request.tools.is_empty()).then_some(tools),
         stream: config.stream,
         stream_options: config.stream.then_some(StreamOptions { include_usage: true }),
         max_completion_tokens: (config.max_output_tokens > 0).then_some(config.max_output_tokens),
@@ -175,8 +174,8 @@ fn called(call: &ToolCall) -> Called<'_> {
 }
 
 /// Tools as an endpoint is told of them.
-pub fn offered(tools: &[Tool]) -> Vec<Offered<'_>> {
-    tools.iter().map(|tool| Offered { function: signature(tool) }).collect()
+pub fn tools(tools: &[Tool]) -> Vec<WireTool<'_>> {
+    tools.iter().map(|tool| WireTool { function: signature(tool) }).collect()
 }
 
 fn signature(tool: &Tool) -> Signature<'_> {
@@ -189,7 +188,7 @@ fn to_wire(tool: &str) -> String {
     tool.replace('.', "__")
 }
 
-/// The tool a model means. Only the offer knows: a name may hold two underscores of its own.
+/// The tool a model means. Only the request knows: a name may hold two underscores of its own.
 fn from_wire(name: &str, offered: &[Tool]) -> String {
     let meant = offered.iter().find(|tool| to_wire(&tool.name) == name);
     meant.map_or(name, |tool| tool.name.as_str()).to_owned()
@@ -203,20 +202,19 @@ pub struct Growing {
     reasoning: String,
     calls: Vec<(u64, CompletionToolCall)>,
     finish_reason: String,
-    model: String,
-    input_tokens: u64,
-    output_tokens: u64,
+    so_far: SoFar,
 }
 
 impl Growing {
     /// Takes in a chunk of a stream or a whole answer: they differ in `delta` and `message` only.
     pub fn take(&mut self, chunk: &Value) -> Added {
         if let Some(model) = chunk["model"].as_str() {
-            self.model = model.to_owned();
+            self.so_far.model.clear();
+            self.so_far.model.push_str(model);
         }
         if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
-            self.input_tokens = usage["prompt_tokens"].as_u64().unwrap_or(0);
-            self.output_tokens = usage["completion_tokens"].as_u64().unwrap_or(0);
+            self.so_far.input_tokens = usage["prompt_tokens"].as_u64().unwrap_or(0);
+            self.so_far.output_tokens = usage["completion_tokens"].as_u64().unwrap_or(0);
         }
         let choice = &chunk["choices"][0];
         if let Some(reason) = choice["finish_reason"].as_str() {
@@ -224,6 +222,7 @@ impl Growing {
         }
         let said = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
         let field = |name: &str| said[name].as_str().unwrap_or_default();
+        self.count(said);
         let Added { text, reasoning } = self.splitter.take(field("content"));
         let reasoning = [field("reasoning_content"), field("reasoning"), &reasoning].concat();
         self.text.push_str(&text);
@@ -232,6 +231,22 @@ impl Growing {
             self.take_call(call["index"].as_u64().unwrap_or(position as u64), call);
         }
         Added { text, reasoning }
+    }
+
+    /// Counts what a piece brings of words, reasoning and calls.
+    fn count(&mut self, said: &Value) {
+        let bytes = |value: &Value| value.as_str().map_or(0, str::len);
+        let words = ["content", "reasoning_content", "reasoning"].into_iter().map(|name| bytes(&said[name]));
+        let calls = said["tool_calls"].as_array().into_iter().flatten().map(|call| &call["function"]);
+        let calls = calls.map(|call| bytes(&call["name"]) + bytes(&call["arguments"]));
+        let brought = words.chain(calls).sum::<usize>() as u64;
+        self.so_far.bytes += brought;
+        self.so_far.pieces += u32::from(brought > 0);
+    }
+
+    /// What has arrived up to now.
+    pub fn so_far(&self) -> &SoFar {
+        &self.so_far
     }
 
     fn take_call(&mut self, index: u64, call: &Value) {
@@ -263,7 +278,7 @@ impl Growing {
         self.calls.sort_by_key(|(index, _)| *index);
         let held = self.splitter.finish();
         Completion {
-            model: self.model,
+            model: self.so_far.model,
             text: self.text + &held.text,
             reasoning: (self.reasoning + &held.reasoning).trim().to_owned(),
             tool_calls: self
@@ -272,8 +287,8 @@ impl Growing {
                 .map(|(_, call)| CompletionToolCall { tool: from_wire(&call.tool, offered), ..call })
                 .collect(),
             finish_reason: self.finish_reason,
-            input_tokens: self.input_tokens,
-            output_tokens: self.output_tokens,
+            input_tokens: self.so_far.input_tokens,
+            output_tokens: self.so_far.output_tokens,
             ..Default::default()
         }
     }
@@ -284,11 +299,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::models::offers::Offers;
+    use crate::models::tool_sets::ToolSets;
 
     fn sent(asked: &ModelRequest, shown: &[Shown], config: &ModelConfig) -> Value {
-        let offer = Offers::default().of(&asked.tools);
-        serde_json::from_slice(&serde_json::to_vec(&request(asked, &offer, shown, config)).unwrap()).unwrap()
+        let tool_set = ToolSets::default().of(&asked.tools);
+        serde_json::from_slice(&serde_json::to_vec(&request(asked, &tool_set.wire, shown, config)).unwrap()).unwrap()
     }
 
     #[test]
@@ -409,6 +424,20 @@ mod tests {
             completion.tool_calls.iter().map(|call| (call.tool.as_str(), call.arguments.as_str())).collect();
         assert_eq!(tools, [("http.get", "{\"url\":\"x\"}"), ("files.read__all", "")]);
         assert_eq!((completion.input_tokens, completion.output_tokens), (7, 3));
+    }
+
+    #[test]
+    fn what_has_arrived_is_counted_piece_by_piece() {
+        let mut growing = Growing::default();
+        let delta = |delta: Value| json!({ "model": "m", "choices": [{ "delta": delta }] });
+        let call = json!({ "tool_calls": [{ "index": 0, "function": { "name": "a__b", "arguments": "{}" } }] });
+        for piece in [json!({ "role": "assistant" }), json!({ "content": "né" }), json!({ "reasoning": "hm" }), call] {
+            growing.take(&delta(piece));
+        }
+        let SoFar { model, bytes, pieces, input_tokens, output_tokens } = growing.so_far().clone();
+        assert_eq!((model.as_str(), bytes, pieces, input_tokens, output_tokens), ("m", 3 + 2 + 6, 3, 0, 0));
+        growing.take(&json!({ "choices": [], "usage": { "prompt_tokens": 7, "completion_tokens": 3 } }));
+        assert_eq!((growing.so_far().input_tokens, growing.so_far().answered()), (7, (3, false)));
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Shard {
             .collect();
         self.saved = Instant::now();
         self.since_saved = 0;
-        if changed.is_empty() && (checkpoints.last.through, &checkpoints.last.busy) == (through, &busy) {
+        if changed.is_empty() && checkpoints.says(through, &busy) {
             self.checkpoints = Some(checkpoints);
             self.all_saved = last;
             return self.forget();

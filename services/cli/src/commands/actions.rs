@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     Error,
-    chain::printable,
     client::{NewApproval, NewCommand},
+    event_lines::printable,
     lapse,
     order::Awaited,
     rows,

@@ -13,7 +13,7 @@ use kairo_proto::v1::{AgentRow, ListAgentsResponse};
 use serde_json::Value;
 
 use super::{Session, name};
-use crate::{Error, chain::printable, client::Profile, table::table, terminal};
+use crate::{Error, client::Profile, event_lines::printable, table::table, terminal};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,9 +12,9 @@ use super::{
 };
 use crate::{
     Error,
-    chain::{Chain, printable},
     client::{Client, ClientError},
-    exchange::{Exchange, Step},
+    event_lines::{EventLines, printable},
+    exchange::{Exchange, Update},
     terminal,
     turn::{self, Ending},
 };
@@ -49,10 +49,10 @@ pub(super) async fn wait(
         // Not in time.
         let Ok(step) = step else { break None };
         match step? {
-            Step::Token { text, first } if waiting.show => screen.token(&text, first)?,
-            Step::Event if waiting.show => screen.event(exchange.events.last())?,
-            Step::Token { .. } | Step::Event => {}
-            Step::Asked(question) => {
+            Update::Token { text, first } if waiting.show => screen.token(&text, first)?,
+            Update::Event if waiting.show => screen.event(exchange.events.last())?,
+            Update::Token { .. } | Update::Event => {}
+            Update::Asked(question) => {
                 screen.end_line()?;
                 let began = Instant::now();
                 let answer = if waiting.show && ask::is_possible() { ask::ask(&question).await? } else { None };
@@ -60,7 +60,7 @@ pub(super) async fn wait(
                 ask::answer(client, waiting.user, &question, yes).await?;
                 waiting.deadline += began.elapsed();
             }
-            Step::End(ending) => break Some(ending),
+            Update::End(ending) => break Some(ending),
         }
     };
     if waiting.show {
@@ -77,8 +77,8 @@ async fn next_aside(unasked: &mut Option<&mut Unasked>) -> Result<Aside, ClientE
 }
 
 /// Shows every event of the exchange.
-pub(super) fn chain(exchange: &Exchange) -> Result<(), Error> {
-    for line in Chain::lines(&exchange.events, terminal::width(), TimeZone::system()) {
+pub(super) fn events(exchange: &Exchange) -> Result<(), Error> {
+    for line in EventLines::lines(&exchange.events, terminal::width(), TimeZone::system()) {
         terminal::line(line)?;
     }
     Ok(())

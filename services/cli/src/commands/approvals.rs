@@ -8,7 +8,7 @@ use kairo_proto::v1::ListApprovalsResponse;
 use kairo_proto::words::ConsentStatus;
 
 use super::{Session, id::short, name};
-use crate::{Error, chain::printable, rows, steps::one_line, table::table, terminal};
+use crate::{Error, event_lines::printable, rows, steps::one_line, table::table, terminal};
 
 const EXAMPLES: &str = "\
 Examples:

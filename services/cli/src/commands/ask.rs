@@ -8,8 +8,8 @@ use tokio::task::spawn_blocking;
 
 use crate::{
     Error,
-    chain::printable,
     client::{Client, NewApproval, NewChoice, Ordered},
+    event_lines::printable,
     question::{About, Question},
     terminal,
 };

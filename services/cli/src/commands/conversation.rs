@@ -10,7 +10,7 @@ use kairo_proto::words::MessageRole;
 use serde_json::Value;
 
 use super::{Session, name};
-use crate::{Error, chain::printable, rows, terminal};
+use crate::{Error, event_lines::printable, rows, terminal};
 
 /// Show what an agent and its users said to each other
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use kairo_proto::v1::ListDeadLettersResponse;
 use serde_json::Value;
 
 use super::Session;
-use crate::{Error, chain::printable, rows, table::table, terminal};
+use crate::{Error, event_lines::printable, rows, table::table, terminal};
 
 /// Show the messages that were set aside because nobody could deal with them, newest first
 #[derive(Debug, Args)]

@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::{Session, name, status::end_of_log};
 use crate::{
     Error,
-    chain::Chain,
     client::{EventFilter, Told},
+    event_lines::EventLines,
     terminal,
 };
 
@@ -57,7 +57,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let mut printer = Printer { json: session.json, chain: terminal::chain() };
+    let mut printer = Printer { json: session.json, lines: terminal::event_lines() };
     let mut filter = EventFilter {
         agent: arguments.agent,
         thread: arguments.thread,
@@ -106,14 +106,14 @@ async fn history(filter: &mut EventFilter, session: &Session, printer: &mut Prin
 
 struct Printer {
     json: bool,
-    chain: Chain,
+    lines: EventLines,
 }
 
 impl Printer {
     fn print(&mut self, event: &EventJson) -> Result<(), Error> {
         match self.json {
             true => terminal::json(event)?,
-            false => terminal::line(self.chain.line(event))?,
+            false => terminal::line(self.lines.line(event))?,
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use kairo_proto::{
 use serde_json::Value;
 
 use super::{Session, duration, name};
-use crate::{Error, chain::printable, rows, table::table, terminal};
+use crate::{Error, event_lines::printable, rows, table::table, terminal};
 
 /// The API key of whoever runs the command.
 const VARIABLE: &str = "KAIRO_API_KEY";

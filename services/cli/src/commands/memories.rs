@@ -13,7 +13,7 @@ use super::{
     id::{IdPrefix, short},
     name,
 };
-use crate::{Error, chain::printable, secret_key, table::table, terminal};
+use crate::{Error, event_lines::printable, secret_key, table::table, terminal};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use super::{Session, ask, duration, name};
 use crate::{
     Error,
-    chain::printable,
     client::{Client, ClientError, EventFilter, NewCommand, Ordered, Told},
+    event_lines::printable,
     order::{Awaited, Order, Outcome, in_words},
     terminal,
 };

@@ -14,7 +14,9 @@ use super::{
     name,
     orders::{Manner, STATUS},
 };
-use crate::{Error, chain::printable, client::NewCommand, lapse, rows, table::table, terminal, watch::program_name};
+use crate::{
+    Error, client::NewCommand, event_lines::printable, lapse, rows, table::table, terminal, watch::program_name,
+};
 
 const EXAMPLES: &str = "\
 Examples:

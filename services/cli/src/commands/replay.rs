@@ -3,19 +3,24 @@
 use std::{
     fs::File,
     io::{BufRead, BufReader, Write},
+    ops::ControlFlow,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use clap::Args;
-use kairo_core::{ids::Name, log_message};
+use kairo_core::{
+    ids::Name,
+    log_message,
+    vocabulary::{Newer, NotUnderstood, READER},
+};
 use kairo_mind::replay::{Drift, Outcome, Replay, Replayed};
 use kairo_proto::v1::{GetAgentLogResponse, LogMessage};
 use serde::Serialize;
 use serde_json::json;
 
 use super::{Session, name};
-use crate::{Error, chain::printable, secret_key, terminal};
+use crate::{Error, event_lines::printable, secret_key, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,7 +33,12 @@ models gave then, by this build. Nothing is asked and nothing is written. A deci
 reworded (only what people or models read differs) or differs; or it is not replayable, with the
 reason. Where a model would be asked something else, the number of the request is named.
 
-The status is 0 if all decisions are the same, and 1 if not.";
+A message that a newer build wrote, and this one does not understand, is not passed over: replay stops
+before it, says where it is and which version of reader it takes, and reports the decisions up to there.
+
+The status is 0 if all decisions are the same, 1 if not, and 2 if replay stopped at a newer message.";
+/// The status where a message takes a newer build.
+const STOPPED: u8 = 2;
 
 /// Make an agent's decisions again from the log, and compare
 #[derive(Debug, Args)]
@@ -59,15 +69,35 @@ struct Counts {
     without_basis: usize,
 }
 
+/// Where replay stops: nothing behind can be made again by this build.
+#[derive(Debug, Serialize)]
+struct Stopped {
+    sequence: u64,
+    #[serde(rename = "type")]
+    type_name: String,
+    /// The version of readers that it takes, at the least.
+    reader: u32,
+    /// The version that this build is.
+    reads: u32,
+    why: String,
+}
+
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let mut replay = Replay::new(secret_key::find().ok());
     let mut counts = Counts::default();
-    let take = |message: &LogMessage| -> Result<(), Error> {
-        if let Some(replayed) = replayed(&mut replay, message)? {
-            counts.count(&replayed);
-            show(&replayed, session.json)?;
+    let mut stopped = None;
+    let take = |message: &LogMessage| -> Result<ControlFlow<()>, Error> {
+        if stopped.is_none() {
+            match replayed(&mut replay, message)? {
+                ControlFlow::Break(at) => stopped = Some(at),
+                ControlFlow::Continue(Some(replayed)) => {
+                    counts.count(&replayed);
+                    show(&replayed, session.json)?;
+                }
+                ControlFlow::Continue(None) => {}
+            }
         }
-        Ok(())
+        Ok(if stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     };
     match (arguments.file, arguments.agent) {
         (Some(file), _) => read_file(&file, take)?,
@@ -76,24 +106,48 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     }
     let states = replay.states();
     match session.json {
-        true => terminal::json(&json!({ "counts": counts, "states": states }))?,
-        false => counts.lines().into_iter().try_for_each(terminal::line)?,
+        true => terminal::json(&json!({ "counts": counts, "states": states, "stopped": stopped }))?,
+        false => {
+            let stop = stopped.iter().map(Stopped::line);
+            counts.lines().into_iter().chain(stop).try_for_each(terminal::line)?;
+        }
+    }
+    if stopped.is_some() {
+        return Ok(ExitCode::from(STOPPED));
     }
     Ok(if counts.all_same() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn replayed(replay: &mut Replay, message: &LogMessage) -> Result<Option<Replayed>, Error> {
+fn replayed(replay: &mut Replay, message: &LogMessage) -> Result<ControlFlow<Stopped, Option<Replayed>>, Error> {
     let at = |error| Error::Advice(format!("message {}: {error}", message.sequence));
-    Ok(match log_message::read(message).map_err(at)? {
-        Ok(record) => replay.take(record),
-        Err(_) => {
+    Ok(match log_message::understand(message).map_err(at)? {
+        Ok(record) => ControlFlow::Continue(replay.take(record)),
+        Err(NotUnderstood::Newer(newer)) => ControlFlow::Break(Stopped::at(message, newer)),
+        // Nobody decides on it either.
+        Err(NotUnderstood::Unreadable(_)) => {
             replay.pass_over(message.sequence, &message.subject);
-            None
+            ControlFlow::Continue(None)
         }
     })
 }
 
-fn read_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Result<(), Error>) -> Result<(), Error> {
+impl Stopped {
+    fn at(message: &LogMessage, Newer { reader, why }: Newer) -> Self {
+        let type_name = message.headers.get("ce-type").cloned().unwrap_or_default();
+        Self { sequence: message.sequence, type_name, reader, reads: READER, why }
+    }
+
+    fn line(&self) -> String {
+        let Self { sequence, type_name, reader, reads, why } = self;
+        let (type_name, why) = (printable(type_name), printable(why));
+        format!(
+            "stopped at message {sequence} ({type_name}): {why}. It takes a reader of version {reader}, and this build is one \
+             of version {reads}: replay it and what follows with a newer build"
+        )
+    }
+}
+
+fn read_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Result<ControlFlow<()>, Error>) -> Result<(), Error> {
     let file = File::open(path).map_err(Error::file("read", path))?;
     for (number, line) in (1..).zip(BufReader::new(file).lines()) {
         let line = line.map_err(Error::file("read", path))?;
@@ -103,7 +157,9 @@ fn read_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Result<(), Error>
                 path.display()
             ))
         };
-        take(&serde_json::from_str(&line).map_err(unreadable)?)?;
+        if take(&serde_json::from_str(&line).map_err(unreadable)?)?.is_break() {
+            break;
+        }
     }
     Ok(())
 }
@@ -112,7 +168,7 @@ async fn read_agent(
     session: &Session,
     agent: &Name,
     save: Option<&Path>,
-    mut take: impl FnMut(&LogMessage) -> Result<(), Error>,
+    mut take: impl FnMut(&LogMessage) -> Result<ControlFlow<()>, Error>,
 ) -> Result<(), Error> {
     let mut saved = match save {
         Some(path) => Some((path, File::create(path).map_err(Error::file("write", path))?)),
@@ -127,7 +183,10 @@ async fn read_agent(
                 let line = serde_json::to_string(message).unwrap_or_default();
                 writeln!(file, "{line}").map_err(Error::file("write", *path))?;
             }
-            take(message)?;
+            // What is kept is kept to the end, for the build that understands it.
+            if take(message)?.is_break() && saved.is_none() {
+                return Ok(());
+            }
         }
         after = page.next_after;
     }

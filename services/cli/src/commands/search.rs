@@ -9,7 +9,7 @@ use kairo_proto::v1::{SearchFacets, SearchResponse};
 use kairo_proto::words::HitKind;
 
 use super::{Session, name};
-use crate::{Error, chain::printable, table::table, terminal};
+use crate::{Error, event_lines::printable, table::table, terminal};
 
 const EXAMPLES: &str = "\
 Examples:

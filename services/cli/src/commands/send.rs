@@ -88,7 +88,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         terminal::json(&json!({"accepted": exchange.accepted, "ending": ending, "events": events}))?;
     } else if arguments.chain {
         terminal::line("")?;
-        answer::chain(&exchange)?;
+        answer::events(&exchange)?;
     }
     Ok(answer::status(ending.as_ref()))
 }

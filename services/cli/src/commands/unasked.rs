@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::{Session, ask, status::end_of_log};
 use crate::{
     Error,
-    chain::printable,
     client::{ClientError, EventFilter, Follow, Told},
+    event_lines::printable,
     question::Question,
     terminal,
     turn::is_unasked,

@@ -8,7 +8,7 @@ use kairo_core::ids::Name;
 use kairo_proto::v1::{GetUsageResponse, UsageRow, UsageSum};
 
 use super::{Session, name};
-use crate::{Error, chain::printable, table::table, terminal};
+use crate::{Error, event_lines::printable, table::table, terminal};
 
 const EXAMPLES: &str = "\
 Examples:

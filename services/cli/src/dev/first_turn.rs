@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use crate::{
     client::{Client, ClientError, NewMessage, Profile},
-    exchange::{Exchange, Step},
+    exchange::{Exchange, Update},
     turn::Ending,
 };
 
@@ -52,7 +52,7 @@ pub(super) async fn take(client: &Client, text: &str) -> Result<(Exchange, Optio
     let mut exchange = Exchange::begin(client, &message).await?;
     let ended = timeout(PATIENCE, async {
         loop {
-            if let Step::End(ending) = exchange.next().await? {
+            if let Update::End(ending) = exchange.next().await? {
                 return Ok(ending);
             }
         }

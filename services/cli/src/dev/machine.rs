@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use kairo_local::{Exit, LocalError, NatsOptions, NatsServer, PgOptions, Postgres, Process, Service, Stack, free_port};
 
 use super::{
+    data_folder::DataFolder,
     model::Model,
-    place::Place,
     progress::{say, step},
     servers::Servers,
     settings::{self, Wiring},
@@ -25,7 +25,7 @@ const STOP_GRACE: Duration = Duration::from_secs(20);
 
 /// What is to be started.
 pub(crate) struct Plan<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) data_folder: &'a DataFolder,
     pub(crate) servers: Servers,
     pub(crate) model: Model,
     /// The gateway's port; it and the others are stepped over when taken.
@@ -60,22 +60,22 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// Nothing runs yet.
-    pub(crate) fn new(place: &Place) -> Result<Self, Error> {
-        Ok(Self { nats: None, postgres: None, stack: Stack::of_this_build(place.logs())? })
+    pub(crate) fn new(data_folder: &DataFolder) -> Result<Self, Error> {
+        Ok(Self { nats: None, postgres: None, stack: Stack::of_this_build(data_folder.logs())? })
     }
 
     /// Starts everything, each part when what it needs is ready.
     pub(crate) async fn start(&mut self, plan: &Plan<'_>) -> Result<(), Error> {
         let nats = NatsOptions {
             port: Some(plan.port.saturating_add(NATS_OFFSET)),
-            ..NatsOptions::new(&plan.servers.nats, plan.place.nats())
+            ..NatsOptions::new(&plan.servers.nats, plan.data_folder.nats())
         };
         let nats = self.nats.insert(step("nats-server", NatsServer::start(nats), NatsServer::url).await?);
         let users = nats.users().clone();
         let postgres = PgOptions {
             port: Some(plan.port.saturating_add(POSTGRES_OFFSET)),
-            log: plan.place.logs().join("postgres.log"),
-            ..PgOptions::new(&plan.servers.postgres, plan.place.postgres())
+            log: plan.data_folder.logs().join("postgres.log"),
+            ..PgOptions::new(&plan.servers.postgres, plan.data_folder.postgres())
         };
         let at = |postgres: &Postgres| format!("127.0.0.1:{}", postgres.port());
         let postgres = self.postgres.insert(step("postgres", Postgres::start(postgres), at).await?);
@@ -86,9 +86,9 @@ impl Machine {
             database,
             simulator_url: self.start_simulator(plan).await?,
             gateway_port: free_port(Some(plan.port))?,
-            work_dir: plan.place.processes(),
-            workspaces: plan.place.workspaces(),
-            secret_key: secret_key::kept(&plan.place.data_dir)?,
+            work_dir: plan.data_folder.processes(),
+            workspaces: plan.data_folder.workspaces(),
+            secret_key: secret_key::kept(&plan.data_folder.data_dir)?,
         };
         for (name, value) in settings::of_provisioner(&wiring, &plan.environment) {
             self.stack.provisioner().env(name, value);

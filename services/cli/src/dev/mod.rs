@@ -1,13 +1,13 @@
 //! `kairo dev`: all of Kairo on one machine, from nothing to a first reply, until it is told to stop.
 //!
-//! The data folder is taken ([`place`]), the servers and services started ([`machine`], with [`settings`] made from
+//! The data folder is taken ([`data_folder`]), the servers and services started ([`machine`], with [`settings`] made from
 //! the environment and the choice of a [`model`]) and kept running ([`supervisor`]), a first message sent
 //! ([`first_turn`]), and what can be done next told ([`words`]).
 
+mod data_folder;
 mod first_turn;
 mod machine;
 mod model;
-mod place;
 mod progress;
 mod restarts;
 mod servers;
@@ -21,9 +21,9 @@ use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 use serde_json::{Value, json};
 
 use crate::{Error, client::Client, endpoint::Published, exchange::Exchange, terminal, turn::Ending};
+pub(crate) use data_folder::DataFolder;
 pub(crate) use machine::{Machine, Plan};
 pub(crate) use model::Model;
-pub(crate) use place::Place;
 pub(crate) use progress::{say, step};
 pub(crate) use servers::Servers;
 pub(crate) use signals::Signals;
@@ -54,13 +54,13 @@ pub struct Options {
 /// Runs until Ctrl-C or SIGTERM, or with `once` until the first reply. No process is left behind.
 pub async fn run(options: Options) -> Result<ExitCode, Error> {
     let mut signals = Signals::listen().map_err(Error::file("listen to", "signals"))?;
-    let place = Place::take(&options.data_dir)?;
+    let data_folder = DataFolder::take(&options.data_dir)?;
     if options.fresh {
-        place.wipe()?;
+        data_folder.wipe()?;
     }
-    let mut machine = Machine::new(&place)?;
+    let mut machine = Machine::new(&data_folder)?;
     let outcome = tokio::select! {
-        outcome = live(&mut machine, &place, &options) => outcome,
+        outcome = live(&mut machine, &data_folder, &options) => outcome,
         () = signals.next() => Ok(if options.once { ExitCode::FAILURE } else { ExitCode::SUCCESS }),
     };
     let stopped = tokio::select! {
@@ -74,18 +74,19 @@ pub async fn run(options: Options) -> Result<ExitCode, Error> {
     Ok(status)
 }
 
-async fn live(machine: &mut Machine, place: &Place, options: &Options) -> Result<ExitCode, Error> {
+async fn live(machine: &mut Machine, data_folder: &DataFolder, options: &Options) -> Result<ExitCode, Error> {
     let environment = options.environment.clone();
     let here = std::env::current_dir().map_err(Error::file("look at", "."))?;
     let model = Model::choose(&environment);
-    if place.has_data() {
-        say(format!("going on with the data in {}", place.data_dir.display()));
+    if data_folder.has_data() {
+        say(format!("going on with the data in {}", data_folder.data_dir.display()));
     }
     let servers = Servers::find(&environment, &here)?;
-    let plan = Plan { place, servers, model, port: options.port, environment };
+    let plan = Plan { data_folder, servers, model, port: options.port, environment };
     machine.start(&plan).await?;
     let url = machine.gateway_url();
-    let _published = Published::new(&place.data_dir, &url).map_err(Error::file("write to", &place.data_dir))?;
+    let _published =
+        Published::new(&data_folder.data_dir, &url).map_err(Error::file("write to", &data_folder.data_dir))?;
     let client = Client::new(&url)?;
 
     let mut supervisor = Supervisor::default();
@@ -97,7 +98,7 @@ async fn live(machine: &mut Machine, place: &Place, options: &Options) -> Result
     if options.once {
         return Ok(if replied { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    say(words::running(machine, place, &plan.model, &here));
+    say(words::running(machine, data_folder, &plan.model, &here));
     match supervisor.watch(machine).await {}
 }
 

@@ -6,9 +6,9 @@ use console::style;
 use jiff::tz::TimeZone;
 use kairo_local::Service;
 
-use super::{machine::Machine, model::Model, place::Place};
+use super::{data_folder::DataFolder, machine::Machine, model::Model};
 use crate::{
-    chain::{Chain, printable},
+    event_lines::{EventLines, printable},
     exchange::Exchange,
     terminal,
     turn::Ending,
@@ -27,14 +27,14 @@ pub(super) fn turn(message: &str, exchange: &Exchange, ending: Option<&Ending>) 
     };
     terminal::line(format!("{} {}", style("default").bold().green(), reply))?;
     terminal::line("")?;
-    for line in Chain::lines(&exchange.events, terminal::width(), TimeZone::system()) {
+    for line in EventLines::lines(&exchange.events, terminal::width(), TimeZone::system()) {
         terminal::line(line)?;
     }
     Ok(())
 }
 
 /// Where everything is, who answers, and what to try.
-pub(super) fn running(machine: &Machine, place: &Place, model: &Model, here: &Path) -> String {
+pub(super) fn running(machine: &Machine, data_folder: &DataFolder, model: &Model, here: &Path) -> String {
     let kairo = std::env::current_exe().ok();
     let kairo = kairo.as_deref().map_or_else(|| "kairo".to_owned(), |path| relative(path, here));
     let mut text = String::new();
@@ -44,7 +44,7 @@ pub(super) fn running(machine: &Machine, place: &Place, model: &Model, here: &Pa
         "\nKairo runs until Ctrl-C.\n\n  gateway  {}\n  nats     {}\n  logs     {}\n\n{}\n\nTry next, in another terminal:\n",
         machine.gateway_url(),
         machine.nats_url(),
-        relative(&place.logs(), here),
+        relative(&data_folder.logs(), here),
         who_answers(model),
     );
     let mut offer = |command: String, what: &str| {

@@ -126,7 +126,9 @@ fn summary(left: &BTreeMap<&'static str, Vec<Value>>, files: &[String]) -> std::
     for (list, names) in named {
         let found = left.get(list).map(Vec::as_slice).unwrap_or_default();
         terminal::line(format!("\n{} {list}", found.len()))?;
-        found.iter().try_for_each(|one| terminal::row(format!("  {}", crate::chain::printable(&text(one, names)))))?;
+        found
+            .iter()
+            .try_for_each(|one| terminal::row(format!("  {}", crate::event_lines::printable(&text(one, names)))))?;
     }
     terminal::line("\nfiles made")?;
     files.iter().try_for_each(|file| terminal::line(format!("  {file}")))

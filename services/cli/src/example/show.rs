@@ -10,7 +10,7 @@ use super::{
     play::Played,
     steps::{Chain, Step, chains},
 };
-use crate::{chain::printable, terminal};
+use crate::{event_lines::printable, terminal};
 
 /// What is shown of a step's parameters and of its result, in columns.
 const SHOWN: usize = 72;

@@ -14,7 +14,7 @@ use super::{Options, files::Example, perform, search::Search};
 use crate::{
     Error,
     client::Client,
-    dev::{Machine, Model, Place, Plan, Servers, Signals, say, step},
+    dev::{DataFolder, Machine, Model, Plan, Servers, Signals, say, step},
     endpoint::Published,
 };
 
@@ -26,7 +26,7 @@ const LOG_LINES: usize = 5;
 /// Everything that an example needs to run.
 pub(super) struct Stage {
     folder: TempDir,
-    place: Place,
+    data_folder: DataFolder,
     machine: Machine,
     /// The agent's own folder.
     desk: PathBuf,
@@ -40,13 +40,13 @@ impl Stage {
         let folder = tempfile::Builder::new().prefix(&prefix).tempdir();
         let mut folder = folder.map_err(Error::file("make a folder in", std::env::temp_dir()))?;
         folder.disable_cleanup(options.keep);
-        let place = Place::take(folder.path())?;
-        let machine = Machine::new(&place)?;
+        let data_folder = DataFolder::take(folder.path())?;
+        let machine = Machine::new(&data_folder)?;
         fs::write(folder.path().join("scenario.yaml"), &example.scenario)
             .map_err(Error::file("write to", folder.path()))?;
-        let desk = example.furnish(&place.workspaces())?;
+        let desk = example.furnish(&data_folder.workspaces())?;
         let furnished = tree(&desk).map_err(Error::file("look at", &desk))?;
-        Ok(Self { folder, place, machine, desk, furnished })
+        Ok(Self { folder, data_folder, machine, desk, furnished })
     }
 
     /// Starts everything and plays.
@@ -81,10 +81,10 @@ impl Stage {
         let servers = Servers::find(&environment, &here)?;
         // Any that is free: examples may be played at the same time.
         let port = free_port(None)?;
-        self.machine.start(&Plan { place: &self.place, servers, model, port, environment }).await?;
+        self.machine.start(&Plan { data_folder: &self.data_folder, servers, model, port, environment }).await?;
         let url = self.machine.gateway_url();
-        let _published =
-            Published::new(&self.place.data_dir, &url).map_err(Error::file("write to", &self.place.data_dir))?;
+        let _published = Published::new(&self.data_folder.data_dir, &url)
+            .map_err(Error::file("write to", &self.data_folder.data_dir))?;
         let client = Client::new(&url)?;
         perform(example, &client, self, options).await
     }
@@ -110,7 +110,7 @@ impl Stage {
         drop(self.machine);
         match keep {
             true => say(format!("everything is kept in {}", self.folder.path().display())),
-            false => self.place.wipe()?,
+            false => self.data_folder.wipe()?,
         }
         stopped
     }

@@ -11,7 +11,7 @@ use super::{
     picture::Picture,
     process::{Process, program_name},
 };
-use crate::chain::printable;
+use crate::event_lines::printable;
 
 /// Something that goes on.
 #[derive(Clone, Debug, PartialEq)]

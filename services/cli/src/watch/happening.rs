@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{chain::printable, lapse};
+use crate::{event_lines::printable, lapse};
 
 /// Characters kept of what is said.
 const TEXT: usize = 4_000;

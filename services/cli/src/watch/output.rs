@@ -5,7 +5,7 @@ use std::{collections::VecDeque, mem};
 use console::strip_ansi_codes;
 use serde::{Serialize, Serializer};
 
-use crate::chain::printable;
+use crate::event_lines::printable;
 
 /// Lines kept of one process.
 const LINES: usize = 20;

@@ -11,7 +11,7 @@ use super::{
     picture::Picture,
     process::{Process, how, program_name},
 };
-use crate::{chain::printable, lapse};
+use crate::{event_lines::printable, lapse};
 
 /// Lines shown of each kind of happening, and of each process's output.
 const SHOWN: usize = 10;

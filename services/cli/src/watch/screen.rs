@@ -12,7 +12,7 @@ use super::{
     happening::Happening,
     picture::Picture,
 };
-use crate::chain::printable;
+use crate::event_lines::printable;
 
 /// Lines shown of each process's output.
 const LINES: usize = 3;

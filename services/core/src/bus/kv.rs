@@ -63,7 +63,7 @@ impl Bus {
     /// Every key that `filter` names (wildcards allowed), in one round trip; at most 1024. Any server may answer.
     pub async fn values(&self, bucket: &'static str, filter: &str) -> Result<Vec<Entry>, BusError> {
         let prefix = subject_of(bucket, "");
-        let last = self.port.last_of_each(&stream_of(bucket), &[subject_of(bucket, filter)], None).await;
+        let last = self.port.last_of_each(&stream_of(bucket), &[subject_of(bucket, filter)]).await;
         let entries = last.map_err(BusError::unavailable(READING))?.into_iter().filter(is_value);
         Ok(entries
             .filter_map(|raw| {

@@ -47,9 +47,9 @@ pub trait Streams: Send + Sync {
     /// At most `most` messages of a filter with a sequence above `after`, from any server.
     async fn page(&self, stream: &str, filter: &str, after: u64, most: usize) -> Result<Page, StoreError>;
 
-    /// The last message of each subject of these filters, of those up to a sequence if one is given, from any server. An
-    /// error when there are more than 1 024 of them.
-    async fn last_of_each(&self, stream: &str, filters: &[String], up_to: Option<u64>) -> Result<Vec<Raw>, StoreError>;
+    /// The last message of each subject of these filters, wildcards allowed, from any server. An error when there are more
+    /// than 1 024 of them.
+    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<Raw>, StoreError>;
 
     /// Removes one message; false when it is not there any more.
     async fn delete(&self, stream: &str, sequence: u64) -> Result<bool, StoreError>;

@@ -32,18 +32,14 @@ impl Bus {
 
     /// The last message of each subject that a list of filters names, in the log; at most 1024.
     pub async fn last_of_each(&self, filters: &[String]) -> Result<Vec<Raw>, BusError> {
-        self.last_of_each_in_log(filters, None).await
-    }
-
-    /// The same of what stands up to this sequence.
-    pub async fn last_of_each_up_to(&self, filters: &[String], up_to: u64) -> Result<Vec<Raw>, BusError> {
-        self.last_of_each_in_log(filters, Some(up_to)).await
-    }
-
-    async fn last_of_each_in_log(&self, filters: &[String], up_to: Option<u64>) -> Result<Vec<Raw>, BusError> {
         let filters: Vec<String> = filters.iter().map(|filter| self.stored(filter)).collect();
-        let last = self.port.last_of_each(EVENTS_STREAM, &filters, up_to).await;
-        last.map_err(BusError::unavailable(READING))
+        self.port.last_of_each(EVENTS_STREAM, &filters).await.map_err(BusError::unavailable(READING))
+    }
+
+    /// The first message of a subject with a sequence above `after`.
+    pub async fn first_behind(&self, subject: &str, after: u64) -> Result<Option<Raw>, BusError> {
+        let page = self.port.page(EVENTS_STREAM, &self.stored(subject), after, 1).await;
+        Ok(page.map_err(BusError::unavailable(READING))?.messages.into_iter().next())
     }
 
     /// All messages of `filter` above `after`, handed over in order.

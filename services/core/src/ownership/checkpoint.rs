@@ -124,12 +124,17 @@ impl Checkpoints {
         }
     }
 
+    /// Whether writing this would change nothing.
+    pub fn says(&self, through: u64, busy: &[Name]) -> bool {
+        through < self.last.through || through == self.last.through && self.last.busy == busy
+    }
+
     /// Moves it on. Where somebody else moved it farther, that is adopted; it never goes back.
     pub async fn write(&mut self, through: u64, busy: Vec<Name>) -> Result<(), BusError> {
-        let checkpoint = Checkpoint { log: self.log, through, busy };
-        if checkpoint == self.last || through < self.last.through {
+        if self.says(through, &busy) {
             return Ok(());
         }
+        let checkpoint = Checkpoint { log: self.log, through, busy };
         let value = serde_json::to_vec(&checkpoint).unwrap_or_default();
         for _ in 0..TRIES {
             match self.bus.update_value(SNAPSHOTS_BUCKET, &self.key, value.clone().into(), self.revision).await {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     lease::Lease,
     owners::{OwnerValue, Owners},
-    roster::{Beat, Roster, Step},
+    roster::{Beat, OwnershipChange, Roster},
 };
 use crate::{
     bus::{Bus, BusError},
@@ -176,9 +176,9 @@ impl<W: Work> Member<W> {
     }
 
     async fn act(&mut self, began: Instant, members: BTreeMap<String, Beat>) {
-        let steps = self.roster.observe(self.started.elapsed(), members, self.owners.by_partition());
-        for step in &steps {
-            if let Step::Drop { partition, owner } = step {
+        let changes = self.roster.observe(self.started.elapsed(), members, self.owners.by_partition());
+        for change in &changes {
+            if let OwnershipChange::Drop { partition, owner } = change {
                 tracing::warn!(partition, ?owner, "lost a partition");
                 self.stop(*partition);
             }
@@ -186,18 +186,20 @@ impl<W: Work> Member<W> {
         // Only now that what was taken from it has stopped.
         self.lease.renew(began);
         let mut takes = Vec::new();
-        for step in steps {
-            match step {
-                Step::Drop { .. } => {}
-                Step::Rewrite { partition } => {
+        for change in changes {
+            match change {
+                OwnershipChange::Drop { .. } => {}
+                OwnershipChange::Rewrite { partition } => {
                     if let Ok(revision) = self.claim(partition, 0).await {
                         tracing::info!(partition, "wrote again what the server had forgotten");
                         self.roster.took(partition, revision, self.started.elapsed());
                     }
                 }
-                Step::Release { partition } => self.release(partition),
-                Step::Disown { partition, revision } => self.disown(partition, revision, self.mark(partition)).await,
-                Step::Take { partition, revision, from } => takes.push((partition, revision, from)),
+                OwnershipChange::Release { partition } => self.release(partition),
+                OwnershipChange::Disown { partition, revision } => {
+                    self.disown(partition, revision, self.mark(partition)).await
+                }
+                OwnershipChange::Take { partition, revision, from } => takes.push((partition, revision, from)),
             }
         }
         let claims = takes.iter().map(|(partition, revision, _)| self.claim(*partition, *revision));

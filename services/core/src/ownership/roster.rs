@@ -41,7 +41,7 @@ pub struct Beat {
 
 /// What a replica does after a beat.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum OwnershipChange {
     /// Somebody else owns it: stop at once.
     Drop { partition: u32, owner: Option<String> },
     /// Its key is gone: write it again.
@@ -138,16 +138,16 @@ impl Roster {
         self.held.remove(&partition).map(|held| (held.revision, held.reader))
     }
 
-    /// What to do, seeing this. [`Step::Drop`] comes first: only then may the lease be renewed.
+    /// What to do, seeing this. [`OwnershipChange::Drop`] comes first: only then may the lease be renewed.
     pub fn observe(
         &mut self,
         now: Duration,
         members: BTreeMap<String, Beat>,
         owners: &BTreeMap<u32, Owner>,
-    ) -> Vec<Step> {
+    ) -> Vec<OwnershipChange> {
         let sees_itself = members.contains_key(&self.me);
         self.see(now, members);
-        let mut steps = self.look_after(now, owners);
+        let mut changes = self.look_after(now, owners);
         for partition in 0..self.partitions {
             match owners.contains_key(&partition) {
                 true => _ = self.absent.remove(&partition),
@@ -155,17 +155,20 @@ impl Roster {
             }
         }
         let alive = self.alive(now);
-        steps.extend(self.beyond(&alive));
-        steps.extend(self.surplus(&alive));
+        changes.extend(self.beyond(&alive));
+        changes.extend(self.surplus(&alive));
         // A member whose announcement cannot be seen yet is in nobody else's count.
         if sees_itself && !self.closing {
-            steps.extend(self.wanted(owners, &alive, now));
+            changes.extend(self.wanted(owners, &alive, now));
         }
-        steps.extend(self.forgotten(owners, &steps));
-        steps
+        changes.extend(self.forgotten(owners, &changes));
+        changes
     }
 
     fn see(&mut self, now: Duration, members: BTreeMap<String, Beat>) {
+        // Those long gone are forgotten; the expiry is what counts. As long as one is listed, it would be taken for new.
+        let expiry = self.expiry;
+        self.members.retain(|name, (_, seen)| members.contains_key(name) || now.saturating_sub(*seen) < expiry * 8);
         for (name, beat) in members {
             match self.members.get_mut(&name) {
                 Some((last, _)) if *last == beat => {}
@@ -173,9 +176,6 @@ impl Roster {
                 None => _ = self.members.insert(name, (beat, now)),
             }
         }
-        // Those long gone are forgotten; the expiry is what counts.
-        let expiry = self.expiry;
-        self.members.retain(|_, (_, seen)| now.saturating_sub(*seen) < expiry * 8);
     }
 
     /// Members alive and what each reads, this one included if it is one.
@@ -198,73 +198,77 @@ impl Roster {
     }
 
     /// What became of what it holds.
-    fn look_after(&mut self, now: Duration, owners: &BTreeMap<u32, Owner>) -> Vec<Step> {
-        let mut steps = Vec::new();
+    fn look_after(&mut self, now: Duration, owners: &BTreeMap<u32, Owner>) -> Vec<OwnershipChange> {
+        let mut changes = Vec::new();
         for (&partition, held) in &mut self.held {
             match owners.get(&partition) {
-                None => steps.push(Step::Rewrite { partition }),
+                None => changes.push(OwnershipChange::Rewrite { partition }),
                 Some(owner) if owner.name.as_ref() == Some(&self.me) => {
                     held.revision = held.revision.max(owner.revision);
                     held.reader = held.reader.max(owner.reader);
                 }
                 // A server that lags behind still shows what was before it was taken.
                 Some(owner) if owner.revision < held.revision && now.saturating_sub(held.since) < SETTLING => {}
-                Some(owner) => steps.push(Step::Drop { partition, owner: owner.name.clone() }),
+                Some(owner) => changes.push(OwnershipChange::Drop { partition, owner: owner.name.clone() }),
             }
         }
-        steps.sort_by_key(|step| !matches!(step, Step::Drop { .. }));
-        for step in &steps {
-            if let Step::Drop { partition, .. } = step {
+        changes.sort_by_key(|change| !matches!(change, OwnershipChange::Drop { .. }));
+        for change in &changes {
+            if let OwnershipChange::Drop { partition, .. } = change {
                 self.held.remove(partition);
             }
         }
-        steps
+        changes
     }
 
     /// What it does not understand, and somebody does who is there.
-    fn beyond(&mut self, alive: &Alive) -> Vec<Step> {
+    fn beyond(&mut self, alive: &Alive) -> Vec<OwnershipChange> {
         let reader = self.reader;
         let beyond = |held: &Held| !held.releasing && held.reader > reader && alive.able(held.reader) > 0;
         let beyond = self.held.iter_mut().filter(|(_, held)| beyond(held));
         let release = |(&partition, held): (&u32, &mut Held)| {
             held.releasing = true;
-            Step::Release { partition }
+            OwnershipChange::Release { partition }
         };
         beyond.map(release).collect()
     }
 
     /// What is more than its share: first what most understand, from the highest number down.
-    fn surplus(&mut self, alive: &Alive) -> Vec<Step> {
+    fn surplus(&mut self, alive: &Alive) -> Vec<OwnershipChange> {
         let mut kept: Vec<(u32, u32)> =
             self.held.iter().filter(|(_, held)| !held.releasing).map(|(at, held)| (held.reader, *at)).collect();
         kept.sort_by_key(|(reader, partition)| (*reader, Reverse(*partition)));
         let mut count = kept.len();
-        let mut steps = Vec::new();
+        let mut changes = Vec::new();
         for (reader, partition) in kept {
             if count > self.share(alive, reader)
                 && let Some(held) = self.held.get_mut(&partition)
             {
                 held.releasing = true;
                 count -= 1;
-                steps.push(Step::Release { partition });
+                changes.push(OwnershipChange::Release { partition });
             }
         }
-        steps
+        changes
     }
 
     /// What was released without the server hearing of it, and is not taken again: as long as this replica is alive,
     /// nobody else would take it.
-    fn forgotten(&self, owners: &BTreeMap<u32, Owner>, steps: &[Step]) -> Vec<Step> {
-        let taken =
-            |wanted: u32| steps.iter().any(|step| matches!(step, Step::Take { partition, .. } if *partition == wanted));
+    fn forgotten(&self, owners: &BTreeMap<u32, Owner>, changes: &[OwnershipChange]) -> Vec<OwnershipChange> {
+        let taken = |wanted: u32| {
+            changes
+                .iter()
+                .any(|change| matches!(change, OwnershipChange::Take { partition, .. } if *partition == wanted))
+        };
         let mine = owners.iter().filter(|(_, owner)| owner.name.as_ref() == Some(&self.me));
         let left = mine.filter(|(partition, _)| !self.held.contains_key(*partition) && !taken(**partition));
-        left.map(|(partition, owner)| Step::Disown { partition: *partition, revision: owner.revision }).collect()
+        left.map(|(partition, owner)| OwnershipChange::Disown { partition: *partition, revision: owner.revision })
+            .collect()
     }
 
     /// What it may take of what nobody alive owns: first what few understand, then beginning at a place of its own, so
     /// that not all try the same first.
-    fn wanted(&self, owners: &BTreeMap<u32, Owner>, alive: &Alive, now: Duration) -> Vec<Step> {
+    fn wanted(&self, owners: &BTreeMap<u32, Owner>, alive: &Alive, now: Duration) -> Vec<OwnershipChange> {
         let first = crate::partition::hash(&self.me) % self.partitions.max(1);
         let order = (first..self.partitions).chain(0..first).filter(|partition| !self.held.contains_key(partition));
         let reader = |partition: &u32| owners.get(partition).map_or(FIRST, |owner| owner.reader);
@@ -282,17 +286,23 @@ impl Roster {
         takes
     }
 
-    fn may_take(&self, partition: u32, owners: &BTreeMap<u32, Owner>, alive: &Alive, now: Duration) -> Option<Step> {
+    fn may_take(
+        &self,
+        partition: u32,
+        owners: &BTreeMap<u32, Owner>,
+        alive: &Alive,
+        now: Duration,
+    ) -> Option<OwnershipChange> {
         let Some(owner) = owners.get(&partition) else {
             let absent = self.absent.get(&partition).copied().unwrap_or(0) >= ABSENT_BEATS;
-            return absent.then_some(Step::Take { partition, revision: 0, from: None });
+            return absent.then_some(OwnershipChange::Take { partition, revision: 0, from: None });
         };
         let watched = now.saturating_sub(self.started) > self.expiry;
         let lapsed = |name: &String| *name == self.me || !alive.0.contains_key(name) && watched;
         // What nobody understands has an owner all the same: not all agents of a partition are concerned.
         let is_able = owner.reader <= self.reader || alive.able(owner.reader) == 0;
         let may_be_taken = owner.name.as_ref().is_none_or(lapsed) && is_able;
-        may_be_taken.then(|| Step::Take { partition, revision: owner.revision, from: owner.name.clone() })
+        may_be_taken.then(|| OwnershipChange::Take { partition, revision: owner.revision, from: owner.name.clone() })
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use data_encoding::BASE64URL_NOPAD;
 use jiff::civil::Date;
+use kairo_core::prices::{Cost, Price, Prices};
 use kairo_proto::v1::{GetUsageResponse, UsageRow, UsageSum};
 use kairo_read_model::{ModelUsage, UsageBy, UsageKey, UsageQuery};
 use serde_json::json;
@@ -18,7 +19,6 @@ use super::{
 use crate::{
     config::GatewayConfig,
     fields::{Fields, NAME, at_most, name, parsed, value},
-    prices::{Cost, Price, Prices},
     problem::Problem,
 };
 

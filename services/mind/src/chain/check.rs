@@ -20,7 +20,7 @@ const TASK: &str = "task.";
 
 /// The mistakes, each naming its step, for the model to mend. `known` says whether there is such a tool.
 pub fn mistakes(steps: &[Step], known: impl Fn(&str) -> bool, thread_id: &str) -> Vec<String> {
-    let chain = Chain::of(steps);
+    let occurrences = Occurrences::of(steps);
     let mut mistakes = Vec::new();
     for (at, step) in steps.iter().enumerate() {
         let place = format!("step {} ({})", at + 1, step.event);
@@ -28,9 +28,9 @@ pub fn mistakes(steps: &[Step], known: impl Fn(&str) -> bool, thread_id: &str) -
         let briefly = mistakes.len() >= MISTAKES;
         let tool = unknown(&step.event, &known, briefly);
         let thread = other_thread(step, thread_id).into_iter().chain(of_task(step, &known, briefly));
-        let dangling = match references::uses(&step.params, &|event| chain.places.contains_key(event)) {
+        let dangling = match references::uses(&step.params, &|event| occurrences.groups.contains_key(event)) {
             Ok(uses) => {
-                uses.iter().filter_map(|reference| chain.mistake(step, reference, thread_id, briefly)).collect()
+                uses.iter().filter_map(|reference| occurrences.mistake(step, reference, thread_id, briefly)).collect()
             }
             Err(mistake) => vec![mistake],
         };
@@ -40,19 +40,19 @@ pub fn mistakes(steps: &[Step], known: impl Fn(&str) -> bool, thread_id: &str) -
 }
 
 /// Where in a chain its events are.
-struct Chain<'s> {
+struct Occurrences<'s> {
     steps: &'s [Step],
     /// Groups of the steps of an event, in their order.
-    places: HashMap<&'s str, Vec<u32>>,
+    groups: HashMap<&'s str, Vec<u32>>,
 }
 
-impl<'s> Chain<'s> {
+impl<'s> Occurrences<'s> {
     fn of(steps: &'s [Step]) -> Self {
-        let mut places: HashMap<&str, Vec<u32>> = HashMap::new();
+        let mut groups: HashMap<&str, Vec<u32>> = HashMap::new();
         for step in steps {
-            places.entry(&step.event).or_default().push(step.group);
+            groups.entry(&step.event).or_default().push(step.group);
         }
-        Self { steps, places }
+        Self { steps, groups }
     }
 
     /// What is wrong with a reference of this step.
@@ -69,7 +69,7 @@ impl<'s> Chain<'s> {
 
     /// What is wrong with referring to the step of this event, which must run before this one.
     fn misplaced(&self, step: &Step, event: &str, nth: Option<usize>) -> Option<String> {
-        let groups = self.places.get(event).map(Vec::as_slice).unwrap_or_default();
+        let groups = self.groups.get(event).map(Vec::as_slice).unwrap_or_default();
         let group = match nth {
             Some(nth) => groups.get(nth),
             None => groups.iter().min(),

@@ -15,9 +15,11 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 
-use rustix::thread::{CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities};
-
-use super::access;
+use super::{
+    access,
+    namespace::own_proc,
+    privileges::{close_inherited, drop_capabilities},
+};
 use crate::protocol::{Bounds, MAX_LINE_BYTES, Spec};
 
 /// What the guard sends to open the gate.
@@ -34,7 +36,7 @@ pub(super) const INPUT_FD: RawFd = 3;
 /// # Errors
 /// When standard input is not the socket of a guard.
 pub fn run() -> io::Result<()> {
-    close_inherited()?;
+    close_inherited(INPUT_FD)?;
     let input = take_input()?;
     // Duplicates are closed on exec, which tells the guard that the program has started.
     let mut guard = File::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -54,6 +56,8 @@ pub fn run() -> io::Result<()> {
 
 #[derive(Debug, thiserror::Error)]
 enum LaunchError {
+    #[error("the process could not be given a /proc of its own: {0}")]
+    Proc(#[source] nix::Error),
     #[error("the process could not be confined: {0}")]
     Confine(#[from] nix::Error),
     #[error("the process could not be stripped of what root may do: {0}")]
@@ -73,6 +77,9 @@ enum LaunchError {
 
 /// `Ok` when the gate was closed for good instead of opened.
 fn launch(spec: &Spec, input: File, gate: &mut impl BufRead) -> Result<(), LaunchError> {
+    if spec.pid_namespace {
+        own_proc().map_err(LaunchError::Proc)?;
+    }
     confine()?;
     let mut command = Command::new(&spec.program);
     command.args(&spec.args).env_clear().envs(&spec.env).current_dir(&spec.cwd).stdin(input);
@@ -98,20 +105,6 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
     Ok(line.strip_suffix('\n').map(str::to_owned))
 }
 
-/// Closes what this process was handed beyond the standard files and [`INPUT_FD`]: whatever the supervisor
-/// was itself started with is none of the program's business. Nothing here has opened a file yet.
-fn close_inherited() -> io::Result<()> {
-    let open: Vec<RawFd> = std::fs::read_dir("/proc/self/fd")?
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|fd| *fd > INPUT_FD)
-        .collect();
-    for fd in open {
-        // The listing's own file is closed already.
-        nix::unistd::close(fd).ok();
-    }
-    Ok(())
-}
-
 /// Opened anew: closed on exec, unlike the file that was handed over.
 fn take_input() -> io::Result<File> {
     let input = File::open(format!("/proc/self/fd/{INPUT_FD}"))?;
@@ -130,14 +123,6 @@ fn confine() -> Result<(), LaunchError> {
     // Not every container has this file, and nothing depends on it.
     std::fs::write("/proc/self/oom_score_adj", "500").ok();
     drop_capabilities().map_err(LaunchError::Capabilities)
-}
-
-/// What root may do and others may not, such as looking into every process and passing over the permissions of files.
-/// A program of a supervisor that runs as root has only that user's id: without new privileges, `exec` gives none back.
-fn drop_capabilities() -> io::Result<()> {
-    let none = CapabilitySet::empty();
-    clear_ambient_capability_set()?;
-    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
 }
 
 fn limit(bounds: &Bounds) -> Result<(), LaunchError> {

@@ -14,16 +14,19 @@
 //! command is obeyed or its output passed on. It cannot do more: the program may run for the moment
 //! until the guard does.
 //!
-//! A program that kills its guard (they may share a user) dies with it; a daemon which that program
-//! made in a session of its own does not, and falls to the supervisor ([`crate::guarded`]). What it
-//! cannot do: outlast a program that kills the guard and the supervisor, unless Landlock keeps the
-//! program from both.
+//! In a PID namespace ([`namespace`]) a program cannot reach its guard, and the kernel ends all of it with the guard.
+//! Where the machine allows none, a program that kills its guard (they may share a user) dies with it; a daemon which
+//! that program made in a session of its own does not, and falls to the supervisor ([`crate::guarded`]). What the guard
+//! cannot do then: outlast a program that kills it and the supervisor, unless Landlock keeps the program from both.
 
 mod access;
 mod channel;
 pub(crate) mod family;
 mod input;
 pub mod launch;
+mod myself;
+pub mod namespace;
+mod privileges;
 mod process;
 pub(crate) mod tree;
 

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 
 use command_fds::{CommandFdExt, FdMapping};
 use nix::sys::signal::{Signal, killpg};
@@ -13,11 +13,10 @@ use nix::unistd::Pid;
 
 use super::input::Input;
 use super::launch::{GO, INPUT_FD};
+use super::myself::myself;
+use super::namespace::Namespace;
 use crate::protocol::{Outcome, Spec, Stream};
 use crate::watch::Cause;
-
-/// The running binary, even when a new version has taken its place in the file system.
-const SELF_EXE: &str = "/proc/self/exe";
 
 const READ_BYTES: usize = 16 << 10;
 
@@ -25,6 +24,7 @@ const READ_BYTES: usize = 16 << 10;
 pub(super) struct Process {
     child: Child,
     pid: Pid,
+    _namespace: Option<Namespace>,
     /// Until the program has replaced the launcher.
     gate: Option<UnixStream>,
     pub(super) input: Input,
@@ -38,10 +38,8 @@ impl Process {
     pub(super) fn spawn(spec: &Spec) -> io::Result<Self> {
         let (mut gate, launcher) = UnixStream::pair()?;
         let (input, read_by_program) = Input::open(spec.stdin)?;
-        let child = Command::new(SELF_EXE)
-            .arg0(env!("CARGO_PKG_NAME"))
-            .arg("launch")
-            .env_clear()
+        let namespace = spec.pid_namespace.then(Namespace::enter).transpose()?;
+        let child = myself("launch")
             .stdin(OwnedFd::from(launcher))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -55,6 +53,7 @@ impl Process {
         Ok(Self {
             pid: Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?),
             child,
+            _namespace: namespace,
             gate: Some(gate),
             input,
             failure: String::new(),
@@ -109,8 +108,8 @@ impl Process {
     pub(super) fn read_output(&mut self, stream: Stream) -> Vec<u8> {
         let mut bytes = vec![0; READ_BYTES];
         let read = match stream {
-            Stream::Stdout => self.child.stdout.as_mut().map(|pipe| pipe.read(&mut bytes)),
-            Stream::Stderr => self.child.stderr.as_mut().map(|pipe| pipe.read(&mut bytes)),
+            Stream::Stdout => self.child.stdout.as_mut().map(|pipe| read_once(pipe, &mut bytes)),
+            Stream::Stderr => self.child.stderr.as_mut().map(|pipe| read_once(pipe, &mut bytes)),
         };
         let count = read.and_then(Result::ok).unwrap_or(0);
         if count == 0 {
@@ -171,6 +170,16 @@ impl Process {
                 Some((None, Some(signal))) => Outcome::Signaled { signal },
                 _ => Outcome::SpawnFailed { reason: "its exit status could not be read".to_owned() },
             },
+        }
+    }
+}
+
+/// A read that was interrupted is not the end.
+fn read_once(pipe: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match pipe.read(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
         }
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn kill_all(deaths: &SignalFd) -> io::Result<u32> {
 }
 
 /// Takes in every child that is dead. `false` when no child is left, dead or alive.
-fn reap() -> bool {
+pub(super) fn reap() -> bool {
     loop {
         match waitpid(None::<Pid>, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) => return true,

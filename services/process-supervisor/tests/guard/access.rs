@@ -8,11 +8,11 @@ use kairo_process_supervisor::confinement::Enforced;
 use kairo_process_supervisor::protocol::{Access, Outcome, Spec};
 use tempfile::{TempDir, tempdir};
 
-use crate::{run, shell};
+use crate::{BINARY, run, shell};
 
 /// Whether this kernel enforces what the tests check.
 fn enforced() -> bool {
-    let enforced = Enforced::by_this_kernel().files;
+    let enforced = Enforced::here(Path::new(BINARY)).files;
     if !enforced {
         eprintln!("SKIPPED: this kernel has no Landlock (Linux 6.2), so there is nothing to test");
     }
@@ -101,7 +101,7 @@ async fn what_is_configured_may_be_written_and_the_program_itself_executed() {
 
 #[tokio::test]
 async fn a_program_cannot_kill_its_guard() {
-    if !Enforced::by_this_kernel().signals {
+    if !Enforced::here(Path::new(BINARY)).signals {
         eprintln!("SKIPPED: this kernel's Landlock has no signal scopes (Linux 6.12), so there is nothing to test");
         return;
     }
@@ -118,7 +118,7 @@ const TCP: &str = "use IO::Socket::INET; \
 
 #[tokio::test]
 async fn tcp_is_for_the_ports_that_are_listed() {
-    if !Enforced::by_this_kernel().ports {
+    if !Enforced::here(Path::new(BINARY)).ports {
         eprintln!("SKIPPED: this kernel's Landlock has no TCP (Linux 6.7), so there is nothing to test");
         return;
     }

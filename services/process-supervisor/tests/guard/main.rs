@@ -5,6 +5,7 @@
 
 mod access;
 mod input;
+mod namespace;
 mod supervisor_loss;
 mod witness;
 
@@ -35,6 +36,7 @@ fn spec(program: &str, args: &[&str]) -> Spec {
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
         stdin: false,
         access: None,
+        pid_namespace: false,
         bounds: Bounds {
             time_ms: 600_000,
             grace_ms: 600_000,

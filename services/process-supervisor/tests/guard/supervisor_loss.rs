@@ -13,17 +13,17 @@ use crate::{BINARY, guards, in_time, shell, start};
 
 /// A supervisor reduced to a process that holds the pipe to its guard: `cat`, which passes on
 /// what the test tells it, and can be killed and frozen like any other.
-struct Supervisor {
+pub(crate) struct Supervisor {
     process: Child,
     commands: ChildStdin,
-    guard: Child,
+    pub(crate) guard: Child,
     /// Of the program; also of its group.
     program: u32,
     reports: BufReader<ChildStdout>,
 }
 
 impl Supervisor {
-    fn prepare(spec: Spec) -> Self {
+    pub(crate) fn prepare(spec: Spec) -> Self {
         let mut process = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat");
         let pipe = process.stdout.take().expect("a pipe");
         let mut guard = Command::new(BINARY).arg("guard").stdin(pipe).stdout(Stdio::piped()).spawn().expect("a guard");
@@ -41,7 +41,7 @@ impl Supervisor {
         }
     }
 
-    fn tell(&mut self, command: protocol::Command) {
+    pub(crate) fn tell(&mut self, command: protocol::Command) {
         let line = serde_json::to_string(&command).expect("JSON");
         writeln!(self.commands, "{line}").expect("written");
     }

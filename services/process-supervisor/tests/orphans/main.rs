@@ -34,6 +34,7 @@ async fn start(guards: &Guards, script: &str) -> Guarded {
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
         stdin: false,
         access: None,
+        pid_namespace: false,
         bounds: Bounds {
             time_ms: 600_000,
             grace_ms: 600_000,

@@ -13,7 +13,7 @@ use kairo_read_model::{
 use crate::{
     history::{decision, everything, thread},
     meili::Meili,
-    place::{Place, ask, search},
+    setup::{Setup, ask, search},
     world::World,
 };
 
@@ -30,13 +30,13 @@ async fn postgres_finds_what_there_is() {
 #[tokio::test]
 async fn meilisearch_finds_what_there_is() {
     let Some(meili) = Meili::find().await else { return };
-    let place = Place::start(meili, None).await;
-    place.publish(&everything()).await;
-    place.caught_up().await;
-    finds_what_there_is(&place.search(), "meilisearch").await;
+    let setup = Setup::start(meili, None).await;
+    setup.publish(&everything()).await;
+    setup.caught_up().await;
+    finds_what_there_is(&setup.search(), "meilisearch").await;
     // Nothing that is sealed is in the index.
-    let live = place.caught_up().await;
-    let documents = place.meili.engine().page(&place.meili.config.index(live.generation), 0, 100).await.unwrap();
+    let live = setup.caught_up().await;
+    let documents = setup.meili.engine().page(&setup.meili.config.index(live.generation), 0, 100).await.unwrap();
     let text = format!("{documents:?}");
     assert!(documents.len() == 9 && !text.contains("unmistakable") && !text.contains("dW5taXN0YWthYmxl"), "{text}");
 }
@@ -170,14 +170,14 @@ fn sorted(names: &[&str]) -> Vec<String> {
 #[tokio::test]
 async fn an_answer_waits_until_the_index_takes_account_of_what_was_done() {
     let Some(meili) = Meili::find().await else { return };
-    let place = Place::start(meili, None).await;
-    let search = place.search();
-    place.publish(&everything()).await;
-    place.caught_up().await;
+    let setup = Setup::start(meili, None).await;
+    let search = setup.search();
+    setup.publish(&everything()).await;
+    setup.caught_up().await;
     for number in 0..20 {
         let title = format!("Unheard{number}");
         let written = decision("bob", &title, vec![("", thread(&title.to_lowercase(), "ann", &title))]);
-        let sequence = place.world.publish(&written).await;
+        let sequence = setup.world.publish(&written).await;
         let query = SearchQuery { words: title.clone(), limit: 20, ..Default::default() };
         let answer = search.search(&query, sequence, Duration::from_secs(60)).await.unwrap();
         assert_eq!(answer.backend, "meilisearch");

@@ -14,8 +14,8 @@ mod answers;
 mod faults;
 mod history;
 mod meili;
-mod place;
 mod rebuilt;
+mod setup;
 #[path = "../read_model/world.rs"]
 #[allow(dead_code, reason = "it is made for other tests, too")]
 mod world;

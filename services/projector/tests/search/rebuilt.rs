@@ -5,19 +5,19 @@ use kairo_read_model::{READ_MODEL, SEARCH, search::SearchQuery};
 use crate::{
     history::{everything, many},
     meili::Meili,
-    place::{Place, ask},
+    setup::{Setup, ask},
 };
 
 #[tokio::test]
 async fn an_index_is_made_anew_while_questions_are_answered() {
     let Some(meili) = Meili::find().await else { return };
-    let place = Place::start(meili, None).await;
-    place.publish(&many("bob", 0)).await;
-    let first = place.caught_up().await;
-    let search = place.search();
-    let asked = place.world.model.rebuild(SEARCH).await.unwrap().unwrap();
-    assert_eq!(place.world.model.rebuild(SEARCH).await.unwrap(), None, "one is being made");
-    let swapped = place.until(|all| all.iter().find(|one| one.generation == asked && one.state == "live").cloned());
+    let setup = Setup::start(meili, None).await;
+    setup.publish(&many("bob", 0)).await;
+    let first = setup.caught_up().await;
+    let search = setup.search();
+    let asked = setup.world.model.rebuild(SEARCH).await.unwrap().unwrap();
+    assert_eq!(setup.world.model.rebuild(SEARCH).await.unwrap(), None, "one is being made");
+    let swapped = setup.until(|all| all.iter().find(|one| one.generation == asked && one.state == "live").cloned());
     let mut swapped = std::pin::pin!(swapped);
     loop {
         let query = SearchQuery { words: "thread".into(), ..Default::default() };
@@ -27,37 +27,37 @@ async fn an_index_is_made_anew_while_questions_are_answered() {
             break;
         }
     }
-    let (held, wanted) = place.digests(asked).await;
+    let (held, wanted) = setup.digests(asked).await;
     assert_eq!(held, wanted);
     // The one before is kept until it is told to go.
-    let kept = place.until(|all| all.iter().find(|one| one.generation == first.generation).cloned()).await;
+    let kept = setup.until(|all| all.iter().find(|one| one.generation == first.generation).cloned()).await;
     assert_eq!(kept.state, "kept");
-    assert!(place.world.model.request_drop(first.generation).await.unwrap());
-    place.until(|all| all.iter().all(|one| one.generation != first.generation).then(|| all[0].clone())).await;
-    assert!(!place.meili.engine().has(&place.meili.config.index(first.generation)).await.unwrap());
+    assert!(setup.world.model.request_drop(first.generation).await.unwrap());
+    setup.until(|all| all.iter().all(|one| one.generation != first.generation).then(|| all[0].clone())).await;
+    assert!(!setup.meili.engine().has(&setup.meili.config.index(first.generation)).await.unwrap());
 }
 
 #[tokio::test]
 async fn other_tables_and_a_lost_index_lead_to_another_generation() {
     let Some(meili) = Meili::find().await else { return };
-    let place = Place::start(meili, None).await;
-    place.publish(&everything()).await;
-    let first = place.caught_up().await;
-    let tables = place.world.model.rebuild(READ_MODEL).await.unwrap().unwrap();
+    let setup = Setup::start(meili, None).await;
+    setup.publish(&everything()).await;
+    let first = setup.caught_up().await;
+    let tables = setup.world.model.rebuild(READ_MODEL).await.unwrap().unwrap();
     let second =
-        place.until(|all| all.iter().find(|one| one.state == "live" && one.source == Some(tables)).cloned()).await;
+        setup.until(|all| all.iter().find(|one| one.state == "live" && one.source == Some(tables)).cloned()).await;
     assert_ne!(second.generation, first.generation);
-    let index = place.meili.config.index(second.generation);
-    place.meili.engine().remove(&index).await.unwrap();
+    let index = setup.meili.config.index(second.generation);
+    setup.meili.engine().remove(&index).await.unwrap();
     // What is asked meanwhile, Postgres answers.
-    let answer = ask(&place.search(), SearchQuery { words: "soup".into(), ..Default::default() }).await;
+    let answer = ask(&setup.search(), SearchQuery { words: "soup".into(), ..Default::default() }).await;
     assert_eq!(answer.total, 2);
-    place.publish(&many("eve", 0)).await;
-    let third = place
+    setup.publish(&many("eve", 0)).await;
+    let third = setup
         .until(|all| all.iter().find(|one| one.state == "live" && one.generation > second.generation).cloned())
         .await;
-    assert!(!place.meili.engine().has(&index).await.unwrap(), "it is not made again by what is sent to it");
-    place.caught_up().await;
-    let (held, wanted) = place.digests(third.generation).await;
+    assert!(!setup.meili.engine().has(&index).await.unwrap(), "it is not made again by what is sent to it");
+    setup.caught_up().await;
+    let (held, wanted) = setup.digests(third.generation).await;
     assert_eq!(held, wanted);
 }

@@ -17,7 +17,7 @@ pub struct EventsQuery {
     /// Those that concern this agent, what is addressed to it included.
     pub agent: Option<String>,
     pub thread: Option<String>,
-    /// The chain that began with the event of this id.
+    /// What answers the event of this id: all of that correlation.
     pub correlation: Option<Uuid>,
     /// Those behind this place; `(n, u32::MAX)` is behind the whole message `n`.
     pub after: Option<Place>,

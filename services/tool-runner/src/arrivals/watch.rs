@@ -32,7 +32,7 @@ pub enum Change {
 
 /// What a watched folder is.
 #[derive(Debug, Clone)]
-enum Place {
+enum FolderKind {
     Root,
     /// A folder above that of an agent's mail.
     Above(Name),
@@ -43,36 +43,36 @@ pub struct Watch {
     root: PathBuf,
     /// None where the system does not offer it: then the folders are looked through now and then.
     queue: Option<AsyncFd<OwnedFd>>,
-    places: HashMap<i32, Place>,
+    folders: HashMap<i32, FolderKind>,
 }
 
 impl Watch {
     pub fn new(root: &Path) -> Self {
         let queue =
             queue().inspect_err(|error| tracing::warn!(%error, "mailboxes cannot be watched, only looked through"));
-        Self { root: root.to_owned(), queue: queue.ok(), places: HashMap::new() }
+        Self { root: root.to_owned(), queue: queue.ok(), folders: HashMap::new() }
     }
 
     /// Watches for agents' folders.
     pub fn root(&mut self) {
-        self.add(&self.root.clone(), FOLDERS, Place::Root);
+        self.add(&self.root.clone(), FOLDERS, FolderKind::Root);
     }
 
     /// Watches an agent's mailbox as far as it exists. To be called before it is looked through.
     pub fn agent(&mut self, agent: &Name) {
         let folder = self.root.join(agent.as_str());
         let mail = folder.join("mail");
-        self.add(&folder, FOLDERS, Place::Above(agent.clone()));
-        self.add(&mail, FOLDERS, Place::Above(agent.clone()));
-        self.add(&mail.join("new"), MAIL, Place::New(agent.clone()));
+        self.add(&folder, FOLDERS, FolderKind::Above(agent.clone()));
+        self.add(&mail, FOLDERS, FolderKind::Above(agent.clone()));
+        self.add(&mail.join("new"), MAIL, FolderKind::New(agent.clone()));
     }
 
     /// A folder that is watched already stays so under the same number.
-    fn add(&mut self, path: &Path, flags: WatchFlags, place: Place) {
+    fn add(&mut self, path: &Path, flags: WatchFlags, kind: FolderKind) {
         let Some(queue) = &self.queue else { return };
         match inotify::add_watch(queue.get_ref(), path, flags) {
             Ok(number) => {
-                self.places.insert(number, place);
+                self.folders.insert(number, kind);
             }
             // Not there yet, or not a folder.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
@@ -87,12 +87,12 @@ impl Watch {
         loop {
             let Some(queue) = &self.queue else { return std::future::pending().await };
             let Ok(mut ready) = queue.readable().await else { return std::future::pending().await };
-            let (changes, gone) = read(queue.get_ref(), &self.places);
+            let (changes, gone) = read(queue.get_ref(), &self.folders);
             // Only what it was ready for before: what came after the last read makes it ready again.
             ready.clear_ready();
             drop(ready);
             for number in gone {
-                self.places.remove(&number);
+                self.folders.remove(&number);
             }
             if !changes.is_empty() {
                 return changes;
@@ -107,7 +107,7 @@ fn queue() -> std::io::Result<AsyncFd<OwnedFd>> {
 }
 
 /// All that is in the queue, each once, and the folders that are no longer watched.
-fn read(queue: &OwnedFd, places: &HashMap<i32, Place>) -> (Vec<Change>, Vec<i32>) {
+fn read(queue: &OwnedFd, folders: &HashMap<i32, FolderKind>) -> (Vec<Change>, Vec<i32>) {
     let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
     let mut reader = Reader::new(queue, &mut buffer);
     let (mut changes, mut gone) = (Vec::new(), Vec::new());
@@ -122,9 +122,9 @@ fn read(queue: &OwnedFd, places: &HashMap<i32, Place>) -> (Vec<Change>, Vec<i32>
             changes.push(Change::Lost);
         } else if flags.contains(ReadFlags::IGNORED) {
             gone.push(event.wd());
-        } else if let Some(place) = places.get(&event.wd()) {
+        } else if let Some(kind) = folders.get(&event.wd()) {
             let name = event.file_name().and_then(|name| name.to_str().ok()).unwrap_or_default();
-            changes.extend(change(place, flags, name));
+            changes.extend(change(kind, flags, name));
         }
     }
     changes.sort();
@@ -132,16 +132,16 @@ fn read(queue: &OwnedFd, places: &HashMap<i32, Place>) -> (Vec<Change>, Vec<i32>
     (changes, gone)
 }
 
-fn change(place: &Place, flags: ReadFlags, name: &str) -> Option<Change> {
+fn change(kind: &FolderKind, flags: ReadFlags, name: &str) -> Option<Change> {
     let is_folder = flags.contains(ReadFlags::ISDIR);
-    match place {
-        Place::Root => is_folder.then(|| Name::parse(name).ok()).flatten().map(|agent| Change::Folder { agent }),
-        Place::Above(agent) => is_folder.then(|| Change::Folder { agent: agent.clone() }),
-        Place::New(_) if is_folder => None,
-        Place::New(agent) if flags.intersects(ReadFlags::MOVED_TO | ReadFlags::CLOSE_WRITE) => {
+    match kind {
+        FolderKind::Root => is_folder.then(|| Name::parse(name).ok()).flatten().map(|agent| Change::Folder { agent }),
+        FolderKind::Above(agent) => is_folder.then(|| Change::Folder { agent: agent.clone() }),
+        FolderKind::New(_) if is_folder => None,
+        FolderKind::New(agent) if flags.intersects(ReadFlags::MOVED_TO | ReadFlags::CLOSE_WRITE) => {
             Some(Change::Mail { agent: agent.clone(), name: name.to_owned() })
         }
-        Place::New(agent) => Some(Change::Unfinished { agent: agent.clone() }),
+        FolderKind::New(agent) => Some(Change::Unfinished { agent: agent.clone() }),
     }
 }
 

@@ -70,13 +70,13 @@ pub fn classify(error: &ServiceError) -> Failure {
 
 /// Whether the connection that was to carry the request could not be made at all.
 fn never_connected(error: &(dyn Error + 'static)) -> bool {
-    chain(error).any(|cause| cause.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect))
+    causes(error).any(|cause| cause.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect))
 }
 
 /// The innermost cause, which says what happened. The outer ones repeat the URL of the request,
 /// and a URL may hold a secret.
 pub fn innermost(error: &(dyn Error + 'static)) -> String {
-    let cause = chain(error).last().unwrap_or(error);
+    let cause = causes(error).last().unwrap_or(error);
     match cause.downcast_ref::<reqwest::Error>() {
         Some(error) if error.is_timeout() => "the HTTP request timed out".to_owned(),
         Some(_) => "the HTTP request failed".to_owned(),
@@ -84,7 +84,7 @@ pub fn innermost(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| (*error).source())
 }
 

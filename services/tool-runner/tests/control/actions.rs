@@ -33,7 +33,7 @@ async fn a_call_in_flight_is_stopped_on_whichever_replica_carries_it_out() {
         );
         let (result, record) = kairo.result(call.action).await;
         assert_eq!((failed(&result).0, result.tool.as_str()), ("canceled", "http.get"));
-        assert_eq!(record.envelope.correlation_id, call.correlation_id, "its own chain");
+        assert_eq!(record.envelope.correlation_id, call.correlation_id, "its own correlation");
         assert_eq!(record.envelope.thread_id.as_deref(), Some("t-1"));
         let same = kairo.invoke(call.action).await.runner == kairo.invoke(cancel.action).await.runner;
         (here, elsewhere) = (here || same, elsewhere || !same);

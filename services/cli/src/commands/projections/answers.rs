@@ -5,7 +5,7 @@ use kairo_proto::{
     words::GenerationState,
 };
 
-use crate::{Error, chain::printable, table::table};
+use crate::{Error, event_lines::printable, table::table};
 
 /// The projection of this name.
 pub fn one<'p>(all: &'p ListProjectionsResponse, name: &str) -> Result<&'p ProjectionRow, Error> {

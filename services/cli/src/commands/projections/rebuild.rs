@@ -13,7 +13,7 @@ use super::{
     Session,
     answers::{doing, generation, is_settled, remaining},
 };
-use crate::{Error, chain::printable, client::ClientError, lapse, terminal};
+use crate::{Error, client::ClientError, event_lines::printable, lapse, terminal};
 
 /// How often the progress is asked for.
 const PACE: Duration = Duration::from_millis(250);

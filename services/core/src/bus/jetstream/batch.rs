@@ -58,16 +58,8 @@ impl Inboxes {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum BatchGet<'a> {
-    Page {
-        batch: usize,
-        seq: u64,
-        next_by_subj: &'a str,
-    },
-    LastOfEach {
-        multi_last: &'a [String],
-        #[serde(skip_serializing_if = "Option::is_none")]
-        up_to_seq: Option<u64>,
-    },
+    Page { batch: usize, seq: u64, next_by_subj: &'a str },
+    LastOfEach { multi_last: &'a [String] },
 }
 
 impl JetStream {

@@ -53,8 +53,8 @@ impl Streams for JetStream {
         self.batch_get(stream, &BatchGet::Page { batch: most, seq: after + 1, next_by_subj: filter }).await
     }
 
-    async fn last_of_each(&self, stream: &str, filters: &[String], up_to: Option<u64>) -> Result<Vec<Raw>, StoreError> {
-        let asked = BatchGet::LastOfEach { multi_last: filters, up_to_seq: up_to };
+    async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<Raw>, StoreError> {
+        let asked = BatchGet::LastOfEach { multi_last: filters };
         Ok(self.batch_get(stream, &asked).await?.messages)
     }
 

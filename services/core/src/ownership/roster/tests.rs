@@ -51,28 +51,28 @@ impl Group {
     }
 
     /// One beat of the replica at this place; what it was told to do.
-    fn beat(&mut self, at: usize) -> Vec<Step> {
+    fn beat(&mut self, at: usize) -> Vec<OwnershipChange> {
         let mut replica = self.replicas.remove(at);
         if let Some(beat) = replica.announce(self.now) {
             self.members.insert(replica.me.clone(), beat);
         }
-        let steps = replica.observe(self.now, self.members.clone(), &self.owners.clone());
-        for step in &steps {
-            match *step {
-                Step::Drop { .. } => {}
-                Step::Rewrite { partition } => {
+        let changes = replica.observe(self.now, self.members.clone(), &self.owners.clone());
+        for change in &changes {
+            match *change {
+                OwnershipChange::Drop { .. } => {}
+                OwnershipChange::Rewrite { partition } => {
                     if let Some(revision) = self.write(partition, 0, Some(&replica.me), None) {
                         replica.took(partition, revision, self.now);
                     }
                 }
-                Step::Release { partition } => {
+                OwnershipChange::Release { partition } => {
                     let (revision, reader) = replica.gave(partition).unwrap();
                     if !self.deaf {
                         self.write(partition, revision, None, Some(reader));
                     }
                 }
-                Step::Disown { partition, revision } => _ = self.write(partition, revision, None, None),
-                Step::Take { partition, revision, .. } => {
+                OwnershipChange::Disown { partition, revision } => _ = self.write(partition, revision, None, None),
+                OwnershipChange::Take { partition, revision, .. } => {
                     if let Some(revision) = self.write(partition, revision, Some(&replica.me), None) {
                         replica.took(partition, revision, self.now);
                     }
@@ -80,7 +80,7 @@ impl Group {
             }
         }
         self.replicas.insert(at, replica);
-        steps
+        changes
     }
 
     fn beats(&mut self, count: u32) {
@@ -136,9 +136,26 @@ fn what_a_silent_member_owned_is_taken_after_one_expiry_and_not_before() {
     assert!(group.is_whole());
     // Waking up, it sees that it owns nothing any more before it does anything else.
     group.replicas.push(gone);
-    let steps = group.beat(1);
-    assert_eq!(steps.iter().filter(|step| matches!(step, Step::Drop { .. })).count(), 4);
-    assert!(matches!(steps.first(), Some(Step::Drop { .. })));
+    let changes = group.beat(1);
+    assert_eq!(changes.iter().filter(|change| matches!(change, OwnershipChange::Drop { .. })).count(), 4);
+    assert!(matches!(changes.first(), Some(OwnershipChange::Drop { .. })));
+}
+
+#[test]
+fn a_member_that_died_does_not_count_again_as_long_as_it_is_listed() {
+    let mut group = Group::of(8);
+    ["a", "b", "c"].into_iter().for_each(|name| group.join(name));
+    group.beats(20);
+    group.replicas.remove(2);
+    group.beats(20);
+    assert!(group.is_whole(), "{:?}", group.held());
+    // The bucket lists it for two minutes.
+    for _ in 0..240 {
+        group.now += BEAT;
+        for at in 0..2 {
+            assert_eq!(group.beat(at), []);
+        }
+    }
 }
 
 #[test]
@@ -151,8 +168,8 @@ fn a_live_members_partition_is_never_taken() {
         group.now += BEAT;
         group.beat(0);
         let before = group.owners.clone();
-        for step in group.beat(1) {
-            if let Step::Take { partition, .. } = step {
+        for change in group.beat(1) {
+            if let OwnershipChange::Take { partition, .. } = change {
                 assert_ne!(before.get(&partition).and_then(|owner| owner.name.as_deref()), Some("a"));
             }
         }
@@ -213,8 +230,8 @@ fn a_server_that_lags_behind_takes_nothing_from_whoever_has_just_taken_it() {
     replica.took(0, 9, group.now);
     let members = BTreeMap::new();
     let mut drops = |now| {
-        let steps = replica.observe(now, members.clone(), &owner(8, "gone"));
-        steps.iter().filter(|step| matches!(step, Step::Drop { .. })).count()
+        let changes = replica.observe(now, members.clone(), &owner(8, "gone"));
+        changes.iter().filter(|change| matches!(change, OwnershipChange::Drop { .. })).count()
     };
     assert_eq!((drops(group.now), drops(group.now + SETTLING)), (0, 1));
 }
@@ -275,8 +292,8 @@ fn those_that_understand_more_take_it_beyond_their_share_and_give_other_work_for
     }
     group.beats(8);
     assert!(group.is_whole() && group.held() == [0, 16], "{:?}", group.held());
-    let steps = group.beat(0).len() + group.beat(1).len();
-    assert_eq!(steps, 0, "it rests");
+    let changes = group.beat(0).len() + group.beat(1).len();
+    assert_eq!(changes, 0, "it rests");
 }
 
 #[test]

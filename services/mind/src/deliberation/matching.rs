@@ -35,7 +35,7 @@ struct Match {
 
 impl Deliberation<'_> {
     /// Finds the thread, if need be by asking a model.
-    pub(super) fn place(&mut self, turn_id: Uuid) {
+    pub(super) fn match_thread(&mut self, turn_id: Uuid) {
         let Some(turn) = self.turn(turn_id) else { return };
         if let Some(offer) = &turn.offer {
             let Some(accepted) = offer.accepted else { return };
@@ -61,11 +61,11 @@ impl Deliberation<'_> {
         };
         let threads: Vec<Value> = self.threads_of(&user).into_iter().take(CANDIDATES).map(described).collect();
         let asked = json!({ "message": words, "thread_id": current, "threads": threads });
-        self.ask(turn_id, Purpose::Place, ModelRequest::of("fast", prompts::MATCH, asked.to_string()));
+        self.ask(turn_id, Purpose::Match, ModelRequest::of("fast", prompts::MATCH, asked.to_string()));
     }
 
     /// What the model said.
-    pub(super) fn placed(&mut self, turn_id: Uuid, text: &str) -> Result<(), Failure> {
+    pub(super) fn matched(&mut self, turn_id: Uuid, text: &str) -> Result<(), Failure> {
         let found: Match = serde_json::from_value(json_in(text).map_err(Failure::malformed)?)
             .map_err(|error| Failure::malformed(format!("expected an action and a thread_id: {error}")))?;
         let Some(turn) = self.turn(turn_id) else { return Ok(()) };

@@ -16,12 +16,12 @@ use crate::{meili::Meili, world::World};
 /// Far above what anything needs, so that only a hang reaches it.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-pub struct Place {
+pub struct Setup {
     pub world: World,
     pub meili: Meili,
 }
 
-impl Place {
+impl Setup {
     /// Of which projector reaches the search engine under this address, or directly.
     pub async fn start(meili: Meili, url: Option<&str>) -> Self {
         let settings = meili.settings(url);

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
+use kairo_proto::v1::BasisPrice;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Prices by model: its name, or the beginning of names followed by `*`.
@@ -37,6 +38,11 @@ impl Price {
         let begins = |pattern: &str| pattern.strip_suffix('*').is_some_and(|beginning| model.starts_with(beginning));
         let longest = || prices.iter().filter(|(pattern, _)| begins(pattern)).max_by_key(|(pattern, _)| pattern.len());
         prices.get(model).copied().or_else(|| longest().map(|(_, price)| *price))
+    }
+
+    /// As the log has it.
+    pub fn recorded(self) -> BasisPrice {
+        BasisPrice { input: self.input.0, output: self.output.0 }
     }
 
     pub fn cost(self, input_tokens: u64, output_tokens: u64) -> Cost {
@@ -111,7 +117,8 @@ impl de::Visitor<'_> for Number {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
-        text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+        // The text is not quoted: what is put under the wrong key may be a secret.
+        text.parse().map_err(|_| E::custom(format_args!("expected {AMOUNT}")))
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<Amount, E> {
@@ -162,6 +169,12 @@ mod tests {
         assert_eq!(Cost::default().to_string(), "0");
         let dear = Price { input: Amount(MOST * 1_000_000), output: Amount(MOST * 1_000_000) };
         assert_eq!(dear.cost(u64::MAX, 0).to_string(), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn prices_are_recorded_in_millionths() {
+        let recorded = Price::of(&prices(), "gpt-5").unwrap().recorded();
+        assert_eq!((recorded.input, recorded.output), (1_250_000, 10_000_000));
     }
 
     #[test]

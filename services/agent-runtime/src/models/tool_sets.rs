@@ -17,7 +17,7 @@ const REMEMBERED: usize = 32;
 
 /// Tools that are offered together.
 #[derive(Debug)]
-pub struct Offer {
+pub struct ToolSet {
     tools: Vec<Tool>,
     /// As they stand in what the digest of a request is of, and the digest of that.
     pub canonical: Box<RawValue>,
@@ -28,24 +28,25 @@ pub struct Offer {
 
 /// Those offered lately, the latest first.
 #[derive(Debug, Default)]
-pub struct Offers(Mutex<VecDeque<Arc<Offer>>>);
+pub struct ToolSets(Mutex<VecDeque<Arc<ToolSet>>>);
 
-impl Offers {
+impl ToolSets {
     /// These tools, as they were written before if they were.
-    pub fn of(&self, tools: &[Tool]) -> Arc<Offer> {
+    pub fn of(&self, tools: &[Tool]) -> Arc<ToolSet> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = known.iter().position(|offer| offer.tools == tools)
-            && let Some(offer) = known.remove(at)
+        if let Some(at) = known.iter().position(|tool_set| tool_set.tools == tools)
+            && let Some(tool_set) = known.remove(at)
         {
-            known.push_front(offer.clone());
-            return offer;
+            known.push_front(tool_set.clone());
+            return tool_set;
         }
         let canonical = written(tools);
         let digest = short_digest(canonical.get().as_bytes());
-        let offer = Arc::new(Offer { tools: tools.to_vec(), canonical, digest, wire: written(&wire::offered(tools)) });
-        known.push_front(offer.clone());
+        let tool_set =
+            Arc::new(ToolSet { tools: tools.to_vec(), canonical, digest, wire: written(&wire::tools(tools)) });
+        known.push_front(tool_set.clone());
         known.truncate(REMEMBERED);
-        offer
+        tool_set
     }
 }
 
@@ -71,19 +72,19 @@ mod tests {
 
     #[test]
     fn tools_are_written_once_and_told_apart_by_all_they_say() {
-        let offers = Offers::default();
+        let sets = ToolSets::default();
         let one = [tool("a.b".into(), "{}")];
-        let first = offers.of(&one);
+        let first = sets.of(&one);
         assert_eq!(
             first.wire.get(),
             r#"[{"type":"function","function":{"name":"a__b","description":"what it does","parameters":{}}}]"#
         );
         assert_eq!(first.canonical.get(), serde_json::to_string(&one).unwrap());
-        let other = offers.of(&[tool("a.b".into(), r#"{"type":"object"}"#)]);
+        let other = sets.of(&[tool("a.b".into(), r#"{"type":"object"}"#)]);
         assert_ne!(first.wire.get(), other.wire.get());
-        assert!(Arc::ptr_eq(&first, &offers.of(&one)));
-        (0..REMEMBERED).for_each(|number| drop(offers.of(&[tool(number.to_string(), "{}")])));
-        assert!(!Arc::ptr_eq(&first, &offers.of(&one)));
-        assert_eq!(offers.0.lock().unwrap().len(), REMEMBERED);
+        assert!(Arc::ptr_eq(&first, &sets.of(&one)));
+        (0..REMEMBERED).for_each(|number| drop(sets.of(&[tool(number.to_string(), "{}")])));
+        assert!(!Arc::ptr_eq(&first, &sets.of(&one)));
+        assert_eq!(sets.0.lock().unwrap().len(), REMEMBERED);
     }
 }

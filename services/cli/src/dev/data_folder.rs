@@ -11,7 +11,7 @@ use crate::Error;
 
 /// The data folder, held so that nobody else uses it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct DataFolder {
     /// Absolute; `.kairo` unless chosen.
     pub(crate) data_dir: PathBuf,
     /// `dev` in it: all that the running system writes.
@@ -19,7 +19,7 @@ pub(crate) struct Place {
     _lock: DirLock,
 }
 
-impl Place {
+impl DataFolder {
     /// Makes the folder if need be and takes it; fails if another `kairo dev` has it.
     pub(crate) fn take(data_dir: &Path) -> Result<Self, Error> {
         fs::create_dir_all(data_dir).map_err(Error::file("create", data_dir))?;
@@ -86,24 +86,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_has_one_holder() {
+    fn a_data_folder_has_one_holder() {
         let data = tempfile::tempdir().unwrap();
-        let place = Place::take(data.path()).unwrap();
-        let refused = Place::take(data.path()).unwrap_err().to_string();
+        let data_folder = DataFolder::take(data.path()).unwrap();
+        let refused = DataFolder::take(data.path()).unwrap_err().to_string();
         assert!(refused.contains("in use by another kairo"), "{refused}");
-        drop(place);
-        Place::take(data.path()).unwrap();
+        drop(data_folder);
+        DataFolder::take(data.path()).unwrap();
     }
 
     #[test]
     fn wiping_removes_only_what_is_ours() {
         let data = tempfile::tempdir().unwrap();
-        let place = Place::take(data.path()).unwrap();
-        for dir in [place.nats(), place.postgres(), data.path().join("dev/mine")] {
+        let data_folder = DataFolder::take(data.path()).unwrap();
+        for dir in [data_folder.nats(), data_folder.postgres(), data.path().join("dev/mine")] {
             fs::create_dir_all(dir.join("deep")).unwrap();
         }
-        place.wipe().unwrap();
-        assert!(!place.nats().exists() && !place.postgres().exists());
+        data_folder.wipe().unwrap();
+        assert!(!data_folder.nats().exists() && !data_folder.postgres().exists());
         assert!(data.path().join("dev/mine/deep").exists());
     }
 
@@ -111,6 +111,6 @@ mod tests {
     fn a_folder_that_somebody_else_made_is_refused() {
         let data = tempfile::tempdir().unwrap();
         fs::create_dir_all(data.path().join("dev/nats")).unwrap();
-        assert!(Place::take(data.path()).unwrap_err().to_string().contains("--data"));
+        assert!(DataFolder::take(data.path()).unwrap_err().to_string().contains("--data"));
     }
 }

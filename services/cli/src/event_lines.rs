@@ -15,7 +15,7 @@ const REMEMBERED: usize = 10_000;
 const TEXT_MIN: usize = 24;
 
 /// Writes events one line each. The cause of an event is the line it points back to.
-pub struct Chain {
+pub struct EventLines {
     /// Width of the screen; lines are never cut if `None`.
     width: Option<usize>,
     zone: TimeZone,
@@ -38,7 +38,7 @@ struct Label {
     type_name: String,
 }
 
-impl Chain {
+impl EventLines {
     /// For events that are not known yet: columns widen as they come.
     pub fn new(width: Option<usize>, zone: TimeZone) -> Self {
         let columns = Columns { place: 4, subject: 30, type_name: 13, cause: 20 };
@@ -47,13 +47,13 @@ impl Chain {
 
     /// All lines of events that are known, in columns that fit them.
     pub fn lines(events: &[EventJson], width: Option<usize>, zone: TimeZone) -> Vec<String> {
-        let mut chain = Self { columns: Columns::default(), ..Self::new(None, zone.clone()) };
+        let mut lines = Self { columns: Columns::default(), ..Self::new(None, zone.clone()) };
         for event in events {
-            chain.line(event);
+            lines.line(event);
         }
-        chain.width = width;
-        chain.seen.clear();
-        events.iter().map(|event| chain.line(event)).collect()
+        lines.width = width;
+        lines.seen.clear();
+        events.iter().map(|event| lines.line(event)).collect()
     }
 
     /// The line of one event; events are to be given in the order of the log.
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_line_points_back_to_the_line_that_caused_it() {
         assert_eq!(
-            Chain::lines(&turn(), None, TimeZone::UTC),
+            EventLines::lines(&turn(), None, TimeZone::UTC),
             [
                 "   9  00:00:01.509  kairo.a.b.c  user.message                          What time is it?",
                 "  10  00:00:01.510  kairo.a.b.c  agent.message   <- 9 user.message     What time is it?",
@@ -204,23 +204,23 @@ mod tests {
     fn what_entered_says_who_entered_it_and_what_follows_does_not() {
         let by = |event: EventJson| EventJson { entered_by: Some("api_key:k7\u{1b}".into()), ..event };
         let events: Vec<_> = turn().into_iter().take(2).map(by).collect();
-        let lines = Chain::lines(&events, None, TimeZone::UTC);
+        let lines = EventLines::lines(&events, None, TimeZone::UTC);
         assert!(lines[0].ends_with("  [api_key:k7] What time is it?"), "{}", lines[0]);
         assert!(lines[1].ends_with("<- 9 user.message  What time is it?"), "{}", lines[1]);
     }
 
     #[test]
     fn a_cause_outside_the_lines_is_named_by_the_end_of_its_id() {
-        let lines = Chain::lines(&turn()[1..2], None, TimeZone::UTC);
+        let lines = EventLines::lines(&turn()[1..2], None, TimeZone::UTC);
         assert!(lines[0].contains("<- …0000005a"), "{}", lines[0]);
     }
 
     #[test]
     fn only_what_an_event_says_is_cut_to_the_screen() {
         let long = event(1, 0, v1::UserMessage::TYPE, None, json!({"text": "ä".repeat(300)}));
-        let whole = Chain::lines(std::slice::from_ref(&long), None, TimeZone::UTC);
-        let cut = Chain::lines(std::slice::from_ref(&long), Some(100), TimeZone::UTC);
-        let narrow = Chain::lines(&[long], Some(10), TimeZone::UTC);
+        let whole = EventLines::lines(std::slice::from_ref(&long), None, TimeZone::UTC);
+        let cut = EventLines::lines(std::slice::from_ref(&long), Some(100), TimeZone::UTC);
+        let narrow = EventLines::lines(&[long], Some(10), TimeZone::UTC);
         assert!(measure_text_width(&whole[0]) > 300);
         assert_eq!(measure_text_width(&cut[0]), 100);
         assert!(narrow[0].contains("user.message"), "{}", narrow[0]);
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn no_text_steers_the_terminal() {
         let event = event(1, 0, "x", None, json!({"text": "a\u{1b}[2J\u{202e}b\nc\u{7}"}));
-        assert!(Chain::lines(&[event], None, TimeZone::UTC)[0].ends_with("a[2Jb c"));
+        assert!(EventLines::lines(&[event], None, TimeZone::UTC)[0].ends_with("a[2Jb c"));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::{
     toolbox::Toolbox,
 };
 
-pub struct Offer {
+pub struct PublishedCatalogue {
     bus: Bus,
     toolbox: Arc<Toolbox>,
     limits: CatalogueLimits,
@@ -35,7 +35,7 @@ pub struct Offer {
     current: Mutex<Current>,
 }
 
-/// What is on offer.
+/// What is published.
 struct Current {
     catalogue: Arc<Catalogue>,
     pins: Pins,
@@ -48,7 +48,7 @@ const OF_PROCESSES: &str = "process.";
 /// Replicas may publish at the same time; whoever comes later looks again.
 const RACES: u32 = 16;
 
-impl Offer {
+impl PublishedCatalogue {
     pub fn new(
         bus: &Bus,
         toolbox: Arc<Toolbox>,
@@ -155,7 +155,7 @@ impl Offer {
                 false
             }
         };
-        let specs = on_offer(own.specs().cloned(), supervised).filter(admitted);
+        let specs = assembled(own.specs().cloned(), supervised).filter(admitted);
         let specs: Vec<ToolSpec> = specs.map(|spec| self.consent.applied_to(spec)).collect();
         let (catalogue, rejections) = Catalogue::build(specs, self.limits);
         for Rejection { name, reason } in rejections {
@@ -190,7 +190,7 @@ fn message(Current { catalogue, pins, .. }: &Current) -> ToolCatalogue {
 }
 
 /// Our tools and those of the supervisors, without those that would have no processes to look after.
-fn on_offer(own: impl Iterator<Item = ToolSpec>, supervised: Vec<ToolSpec>) -> impl Iterator<Item = ToolSpec> {
+fn assembled(own: impl Iterator<Item = ToolSpec>, supervised: Vec<ToolSpec>) -> impl Iterator<Item = ToolSpec> {
     let processes = !supervised.is_empty();
     own.filter(move |spec| processes || !spec.name.starts_with(OF_PROCESSES)).chain(supervised)
 }
@@ -230,7 +230,7 @@ mod tests {
             acts_outside: false,
             definition: None,
         };
-        on_offer(own.iter().map(spec), supervised.iter().map(spec).collect()).map(|spec| spec.name).collect()
+        assembled(own.iter().map(spec), supervised.iter().map(spec).collect()).map(|spec| spec.name).collect()
     }
 
     #[test]

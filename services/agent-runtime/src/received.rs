@@ -1,0 +1,62 @@
+//! How much of an answer has arrived: should nobody wait for the rest, that much was spent.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes that count as a token where nobody says how many there were.
+const TOKEN_BYTES: u64 = 4;
+
+/// Told by whoever takes in the answer, and asked by whoever waits for it.
+#[derive(Clone, Debug, Default)]
+pub struct Received(Arc<Mutex<SoFar>>);
+
+/// What has arrived up to now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SoFar {
+    /// Empty until the answer says it.
+    pub model: String,
+    /// Of words, reasoning and calls.
+    pub bytes: u64,
+    pub pieces: u32,
+    /// As the model server says; 0 until then.
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+}
+
+impl Received {
+    pub fn note(&self, so_far: &SoFar) {
+        self.so_far().clone_from(so_far);
+    }
+
+    pub fn get(&self) -> SoFar {
+        self.so_far().clone()
+    }
+
+    fn so_far(&self) -> MutexGuard<'_, SoFar> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SoFar {
+    /// Tokens of the answer, and whether that is a guess.
+    pub fn answered(&self) -> (u64, bool) {
+        match self.output_tokens {
+            0 => (self.bytes.div_ceil(TOKEN_BYTES), self.bytes > 0),
+            said => (said, false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_four_bytes_unless_somebody_says_how_many_there_were() {
+        let answered = |bytes, output_tokens| SoFar { bytes, output_tokens, ..SoFar::default() }.answered();
+        assert_eq!(
+            [answered(0, 0), answered(1, 0), answered(4, 0), answered(5, 0)],
+            [(0, false), (1, true), (1, true), (2, true)]
+        );
+        assert_eq!(answered(400, 7), (7, false));
+    }
+}

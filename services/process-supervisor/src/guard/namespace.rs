@@ -1,0 +1,141 @@
+//! Process ids of a program's own (a PID namespace of Linux).
+//!
+//! In one of its own, a program sees and signals only what it has started: neither its guard nor the supervisor nor what
+//! other agents run. And the kernel kills all that is in it when its first process dies, which it does with its guard,
+//! whatever way that ends; nothing that the program does can prevent it.
+//!
+//! That first process is [`init`], which does nothing but take in what others leave behind, and not the program: Linux
+//! keeps from the first process all signals that it has made no provision for, such as being asked to end. The program
+//! is started after it by the guard, whose child it is as without a namespace, with an id that counts outside.
+//!
+//! Root may make one. Others may in a user namespace, where the machine allows that. It has a `/proc` of its own, too,
+//! for a program that looked itself up in another would find somebody else.
+
+use std::{
+    fs, io,
+    os::fd::AsFd,
+    process::{Child, Stdio},
+};
+
+use kairo_core::closed;
+use nix::{
+    errno::Errno,
+    mount::{MsFlags, mount},
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sched::{CloneFlags, unshare},
+    sys::{
+        prctl,
+        signal::{SigSet, Signal},
+        signalfd::{SfdFlags, SignalFd},
+    },
+    unistd::{getegid, geteuid},
+};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, configure_capability_in_ambient_set, set_capabilities,
+};
+
+use super::{
+    myself::myself,
+    privileges::{close_inherited, drop_capabilities},
+    tree::{clear, ignore_interruption, reap},
+};
+
+/// Beyond standard error.
+const STANDARD_FILES: i32 = 2;
+
+/// A namespace of processes, which ends when this is dropped.
+pub(super) struct Namespace {
+    /// Its standard input is never written to: it ends when nobody can any more.
+    _init: Child,
+}
+
+impl Namespace {
+    /// Makes one, in which all children that this process starts from now on are. It must have no threads.
+    ///
+    /// # Errors
+    /// When the machine does not allow it.
+    pub(super) fn enter() -> io::Result<Self> {
+        match unshare(CloneFlags::CLONE_NEWPID) {
+            Err(Errno::EPERM) => as_root_of_nobody_else()?,
+            entered => entered?,
+        }
+        keep_over_exec(CapabilitySet::SYS_ADMIN)?;
+        let init = myself("init").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+        Ok(Self { _init: init })
+    }
+}
+
+/// Makes the namespace in one of users, in which this process may do what root may, to what is in there.
+fn as_root_of_nobody_else() -> io::Result<()> {
+    let (user, group) = (geteuid(), getegid());
+    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID)?;
+    // These files are root's for as long as this process is closed.
+    closed::open()?;
+    let mapped = fs::write("/proc/self/setgroups", "deny")
+        .and_then(|()| fs::write("/proc/self/uid_map", format!("{user} {user} 1")))
+        .and_then(|()| fs::write("/proc/self/gid_map", format!("{group} {group} 1")));
+    closed::close()?;
+    mapped
+}
+
+/// `exec` takes from all but root what is not kept so. The launcher needs it for [`own_proc`], and gives it up.
+fn keep_over_exec(capability: CapabilitySet) -> io::Result<()> {
+    let held = capabilities(None)?;
+    set_capabilities(None, CapabilitySets { inheritable: held.inheritable | capability, ..held })?;
+    Ok(configure_capability_in_ambient_set(capability, true)?)
+}
+
+/// Puts a `/proc` of this process' own namespace in the place of the machine's, for itself and what it starts.
+///
+/// # Errors
+/// When the machine does not allow it.
+pub(super) fn own_proc() -> nix::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    // What is mounted and unmounted on the machine is so in here as well, and never the other way round.
+    mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)
+}
+
+/// The first process of a namespace: takes in what has died and whose parent has, until its standard input ends.
+///
+/// # Errors
+/// When the kernel refuses what that needs.
+pub fn init() -> io::Result<()> {
+    close_inherited(STANDARD_FILES)?;
+    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    drop_capabilities()?;
+    let deaths: SigSet = [Signal::SIGCHLD].into_iter().collect();
+    deaths.thread_block()?;
+    let deaths = SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+    let guard = io::stdin();
+    loop {
+        clear(&deaths);
+        reap();
+        let mut news = [PollFd::new(guard.as_fd(), PollFlags::POLLIN), PollFd::new(deaths.as_fd(), PollFlags::POLLIN)];
+        poll(&mut news, PollTimeout::NONE).or_else(ignore_interruption)?;
+        if news.first().and_then(PollFd::any).unwrap_or(true) {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether a guard can make a namespace here: does so, and has a program in it say whether it could go on.
+///
+/// # Errors
+/// When it cannot.
+pub fn probe() -> io::Result<()> {
+    let _namespace = Namespace::enter()?;
+    match myself("probe-inside").stdin(Stdio::null()).status()?.success() {
+        true => Ok(()),
+        false => Err(io::Error::other("it cannot have a /proc of its own")),
+    }
+}
+
+/// The part of [`probe`] that a program plays.
+///
+/// # Errors
+/// When it cannot go on.
+pub fn probe_inside() -> io::Result<()> {
+    Ok(own_proc()?)
+}

@@ -1,0 +1,191 @@
+//! What is to be done next about a generation. Pure: what the registry says in, one transition out, so that whoever comes
+//! after a crash goes on with the same transition.
+
+use kairo_proto::words::GenerationState;
+
+use crate::partition_progress::Position;
+
+/// As the registry names them; see its migration for what they mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Asked,
+    Filling,
+    Indexing,
+    Comparing,
+    Differing,
+    Ready,
+    Live,
+    Kept,
+    Failed,
+    Dropping,
+}
+
+impl State {
+    /// None for what a newer version may have written.
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match GenerationState::from(name) {
+            GenerationState::Asked => Self::Asked,
+            GenerationState::Filling => Self::Filling,
+            GenerationState::Indexing => Self::Indexing,
+            GenerationState::Comparing => Self::Comparing,
+            GenerationState::Differing => Self::Differing,
+            GenerationState::Ready => Self::Ready,
+            GenerationState::Live => Self::Live,
+            GenerationState::Kept => Self::Kept,
+            GenerationState::Failed => Self::Failed,
+            GenerationState::Dropping => Self::Dropping,
+            GenerationState::Unknown(_) => return None,
+        })
+    }
+
+    /// Whether the log is read for it.
+    pub fn is_followed(self) -> bool {
+        use State::{Comparing, Differing, Filling, Indexing, Live, Ready};
+        matches!(self, Filling | Indexing | Comparing | Differing | Ready | Live)
+    }
+
+    /// Whether it is on its way to be the live one, or is it.
+    pub fn is_wanted(self) -> bool {
+        self == Self::Asked || self.is_followed()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transition {
+    Wait,
+    /// Make its tables.
+    Begin,
+    /// See that nothing is missing.
+    Check,
+    /// Make its indexes.
+    Index,
+    /// Take the digests of the live one, and have this one read up to there.
+    Measure,
+    /// Take its own digests.
+    Compare,
+    /// Take it as it is, for this reason.
+    Accept(String),
+    /// Make it the live one.
+    Swap,
+    /// Remove it.
+    Drop,
+}
+
+/// What a transition depends on beside the state.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Where its partitions are.
+    pub own: Vec<Position>,
+    /// Where those of the live generation are, if there is one.
+    pub live: Option<Vec<Position>>,
+    /// Where the log ends.
+    pub end: u64,
+    /// Whether the live one was measured for this one.
+    pub measured: bool,
+    /// How far it may be behind, in messages, when swapping is tried: the live one waits for that.
+    pub near: u64,
+}
+
+pub fn next(state: State, facts: &Facts) -> Transition {
+    match state {
+        State::Asked => Transition::Begin,
+        State::Filling if arrived(&facts.own) => Transition::Check,
+        State::Indexing => Transition::Index,
+        State::Comparing => compare(facts),
+        State::Ready => match &facts.live {
+            Some(live) if !is_foreign(live, facts.end) && !is_level(&facts.own, live, facts.near) => Transition::Wait,
+            _ => Transition::Swap,
+        },
+        State::Dropping => Transition::Drop,
+        State::Filling | State::Differing | State::Live | State::Kept | State::Failed => Transition::Wait,
+    }
+}
+
+fn compare(facts: &Facts) -> Transition {
+    let Some(live) = &facts.live else { return Transition::Accept(String::new()) };
+    if is_foreign(live, facts.end) {
+        return Transition::Accept("not compared: the live one was made from another log".to_owned());
+    }
+    if live.len() != facts.own.len() {
+        return Transition::Accept(format!("not compared: the live one has {} partitions", live.len()));
+    }
+    if facts.measured {
+        return if arrived(&facts.own) { Transition::Compare } else { Transition::Wait };
+    }
+    // It cannot go back to where the live one is.
+    if is_level(live, &facts.own, 0) { Transition::Measure } else { Transition::Wait }
+}
+
+fn arrived(positions: &[Position]) -> bool {
+    positions.iter().all(|position| position.has_arrived())
+}
+
+/// Whether the one is as far as the other in every partition, apart from so many messages. Where they are not parted
+/// in the same way, all of it must be.
+pub fn is_level(one: &[Position], other: &[Position], near: u64) -> bool {
+    let reaches = |one: &Position, other: &Position| one.sequence.saturating_add(near) >= other.sequence;
+    match one.len() == other.len() {
+        true => one.iter().zip(other).all(|(one, other)| reaches(one, other)),
+        false => one.iter().all(|one| other.iter().all(|other| reaches(one, other))),
+    }
+}
+
+/// Whether it was made from a log that went further than this one does.
+pub fn is_foreign(positions: &[Position], end: u64) -> bool {
+    positions.iter().any(|position| position.sequence > end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn positions(sequences: &[u64], stop_at: Option<u64>) -> Vec<Position> {
+        sequences.iter().map(|&sequence| Position { sequence, stop_at }).collect()
+    }
+
+    fn facts(own: Vec<Position>, live: Option<&[u64]>) -> Facts {
+        Facts { own, live: live.map(|live| positions(live, None)), end: 100, measured: false, near: 0 }
+    }
+
+    #[test]
+    fn it_is_filled_up_to_where_the_log_ended() {
+        assert_eq!(next(State::Asked, &Facts::default()), Transition::Begin);
+        assert_eq!(next(State::Filling, &facts(positions(&[9, 8], Some(9)), None)), Transition::Wait);
+        assert_eq!(next(State::Filling, &facts(positions(&[9, 9], Some(9)), None)), Transition::Check);
+        assert_eq!(next(State::Indexing, &facts(positions(&[9, 9], Some(9)), None)), Transition::Index);
+    }
+
+    #[test]
+    fn it_is_compared_with_the_live_one_where_that_can_be_done() {
+        let own = || positions(&[9, 9], Some(9));
+        assert_eq!(next(State::Comparing, &facts(own(), None)), Transition::Accept(String::new()));
+        assert!(matches!(next(State::Comparing, &facts(own(), Some(&[50]))), Transition::Accept(_)));
+        assert!(matches!(next(State::Comparing, &facts(own(), Some(&[101, 50]))), Transition::Accept(_)));
+        assert_eq!(next(State::Comparing, &facts(own(), Some(&[8, 50]))), Transition::Wait);
+        assert_eq!(next(State::Comparing, &facts(own(), Some(&[9, 50]))), Transition::Measure);
+        let measured = |own| Facts { measured: true, ..facts(own, Some(&[60, 60])) };
+        assert_eq!(next(State::Comparing, &measured(positions(&[50, 49], Some(50)))), Transition::Wait);
+        assert_eq!(next(State::Comparing, &measured(positions(&[50, 50], Some(50)))), Transition::Compare);
+    }
+
+    #[test]
+    fn it_is_swapped_in_when_it_has_nearly_caught_up() {
+        assert_eq!(next(State::Ready, &facts(positions(&[5], None), None)), Transition::Swap);
+        assert_eq!(next(State::Ready, &facts(positions(&[5, 5], None), Some(&[6, 5]))), Transition::Wait);
+        let near = Facts { near: 1, ..facts(positions(&[5, 5], None), Some(&[6, 5])) };
+        assert_eq!(next(State::Ready, &near), Transition::Swap);
+        // Otherwise parted.
+        assert_eq!(next(State::Ready, &facts(positions(&[5, 5], None), Some(&[5]))), Transition::Swap);
+        assert_eq!(next(State::Ready, &facts(positions(&[5, 4], None), Some(&[5]))), Transition::Wait);
+        // The live one is of another log.
+        assert_eq!(next(State::Ready, &facts(positions(&[5], None), Some(&[101]))), Transition::Swap);
+    }
+
+    #[test]
+    fn the_rest_is_for_somebody_to_decide() {
+        for state in [State::Differing, State::Live, State::Kept, State::Failed] {
+            assert_eq!(next(state, &facts(positions(&[9], Some(9)), Some(&[9]))), Transition::Wait);
+        }
+        assert_eq!(next(State::Dropping, &Facts::default()), Transition::Drop);
+    }
+}

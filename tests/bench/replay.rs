@@ -1,0 +1,49 @@
+//! Every decision of a short run of everything made again ([`kairo_mind::replay`]): whether it comes out the same, and how
+//! fast that goes.
+
+use std::{fmt, time::Instant};
+
+use kairo_core::record::Record;
+use kairo_tests::audit;
+use serde::Serialize;
+
+use crate::{Outcome, projection::record, rounds::progress};
+
+/// Largest body that is read, in bytes.
+const MAX_BODY: usize = 1_000_000;
+
+/// What there was to make again. Whatever came out otherwise is an error.
+#[derive(Serialize)]
+pub struct Report {
+    messages: usize,
+    decisions: usize,
+    decisions_per_s: f64,
+}
+
+/// Records the run that `projection` is measured on, and makes its decisions again.
+pub async fn measure() -> Outcome<Report> {
+    progress("recording a run of every service");
+    let recorded = record::run().await?;
+    let records: Vec<Record> = recorded.iter().map(|raw| raw.read(MAX_BODY)).collect::<Result<_, _>>()?;
+    let decisions = records.iter().filter(|record| audit::decision(record).is_some()).count();
+    progress(&format!("making {decisions} decisions again"));
+    let started = Instant::now();
+    let differing = audit::replays(&records);
+    let seconds = started.elapsed().as_secs_f64();
+    if !differing.is_empty() {
+        return Err(format!(
+            "{} of {decisions} decisions come out otherwise:\n{}",
+            differing.len(),
+            differing.join("\n")
+        )
+        .into());
+    }
+    Ok(Report { messages: records.len(), decisions, decisions_per_s: decisions as f64 / seconds })
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { messages, decisions, decisions_per_s } = self;
+        writeln!(out, "{decisions} decisions in {messages} messages, all the same; {decisions_per_s:.0} a second")
+    }
+}
