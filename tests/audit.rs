@@ -9,6 +9,7 @@ use kairo_proto::{
     About, Body,
     about::{Process, Tool},
     v1::{AgentDecision, DecidedEvent, ToolCall, UserMessage, decided_event::Event},
+    words::{TaskKind, TaskSource, TaskStatus, ThreadKind},
 };
 
 /// Everything that is wrong with a log in which nothing is left to do.
@@ -24,6 +25,7 @@ pub fn miscounted(records: &[Record]) -> Vec<String> {
     wrong.extend(replies(records));
     wrong.extend(actions(records));
     wrong.extend(decisions(records));
+    wrong.extend(queued(records));
     wrong
 }
 
@@ -91,6 +93,71 @@ fn replies(records: &[Record]) -> Vec<String> {
     wrong
 }
 
+/// Every queued task, unless it rests, was worked on once at most and ended once; who asked for it was told once what came of
+/// it. Every thread of work is over.
+fn queued(records: &[Record]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut tasks: BTreeMap<&str, Queued> = BTreeMap::new();
+    let mut threads: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for decision in records.iter().filter_map(decision) {
+        for (at, event) in decision.events.iter().enumerate() {
+            if let Some(Event::TaskScheduled(it)) = &event.event
+                && let Some(task) = it.task.as_ref().filter(|task| task.kind_word() == TaskKind::Queued)
+            {
+                let asked = task.source_word() == TaskSource::User;
+                tasks.insert(&task.task_id, Queued { asked, ..Queued::default() });
+            }
+            if let Some(Event::TaskStarted(it)) = &event.event {
+                tasks.entry(&it.task_id).or_default().begun += 1;
+            }
+            if let Some(Event::TaskEnded(it)) = &event.event {
+                let next = decision.events.get(at + 1).and_then(DecidedEvent::say);
+                let task = tasks.entry(&it.task_id).or_default();
+                task.ended += 1;
+                task.canceled |= it.status_word() == TaskStatus::Canceled;
+                task.told += usize::from(next.is_some());
+            }
+            if let Some(Event::TaskChanged(it)) = &event.event
+                && let Some(task) = tasks.get_mut(it.task_id.as_str())
+            {
+                task.rests = it.status_word() == TaskStatus::Paused;
+            }
+            if let Some(Event::ThreadCreated(it)) = &event.event
+                && it.kind_word() == ThreadKind::Work
+            {
+                threads.entry(&it.thread_id).or_default().0 += 1;
+            }
+            if let Some(Event::ThreadCompleted(it)) = &event.event {
+                threads.entry(&it.thread_id).or_default().1 += 1;
+            }
+        }
+    }
+    for (id, task) in tasks {
+        let told = usize::from(task.asked && !task.canceled);
+        let is_well =
+            if task.ended == 0 { task.rests && task.begun == 0 } else { task.ended == 1 && task.told == told };
+        if !is_well || task.begun > 1 {
+            wrong.push(format!("the queued task {id}: {task:?}"));
+        }
+    }
+    let not_once = threads.into_iter().filter(|(_, times)| *times != (1, 1));
+    wrong
+        .extend(not_once.map(|(id, times)| format!("the thread of work {id} was begun and completed {times:?} times")));
+    wrong
+}
+
+/// What became of a queued task.
+#[derive(Debug, Default)]
+struct Queued {
+    /// Whether somebody waits to be told.
+    asked: bool,
+    begun: usize,
+    ended: usize,
+    told: usize,
+    canceled: bool,
+    rests: bool,
+}
+
 /// Every tool call was begun once and ended once; what was begun as a process ended once as a process.
 fn actions(records: &[Record]) -> Vec<String> {
     let asked: Vec<String> = records.iter().filter_map(decision).flat_map(tool_calls).map(|(id, _)| id).collect();
@@ -138,7 +205,8 @@ fn decisions(records: &[Record]) -> Vec<String> {
     for (record, decision) in records.iter().filter_map(|record| Some((record, decision(record)?))) {
         let agent = route(&record.subject).map(|(_, agent)| agent.to_string());
         let before = cursors.insert(agent, decision.cursor);
-        let goes_back = |before| before > decision.cursor || before == decision.cursor && decision.overtaking == 0;
+        let stays = decision.overtaking > 0 || decision.work_input > 0;
+        let goes_back = |before| before > decision.cursor || before == decision.cursor && !stays;
         if before.is_some_and(goes_back) {
             wrong.push(format!("the decision at {} goes back to {}", record.sequence, decision.cursor));
         }

@@ -64,6 +64,10 @@ impl From<v1::PartRow> for v1::Part {
 impl v1::AgentDecision {
     /// Stream sequence of the input that was decided on.
     pub fn decided_on(&self) -> u64 {
-        if self.overtaking == 0 { self.cursor } else { self.overtaking }
+        match (self.work_input, self.overtaking) {
+            (0, 0) => self.cursor,
+            (0, order) => order,
+            (work, _) => work,
+        }
     }
 }

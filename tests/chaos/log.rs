@@ -138,6 +138,8 @@ impl Open {
                     self.end_task(task_id);
                 }
             }
+            Task::Started(_) => {}
+            Task::Ended(ended) => self.end_task(&ended.task_id),
         }
     }
 

@@ -8,6 +8,7 @@
 )]
 
 mod asyncapi;
+mod background;
 mod bad_input;
 mod bench;
 mod browser;

@@ -248,6 +248,12 @@ fn minds(world: &World, agent: &Name) -> Vec<String> {
             Err(mistake) => wrong.push(format!("from the snapshot at {at}: {mistake}")),
         }
     }
+    if let Some(work) = scratch.next_work() {
+        wrong.push(format!("{agent:?} has not gone on with what it works on: {work:?}"));
+    }
+    if !scratch.state.work.is_nothing() {
+        wrong.push(format!("{agent:?} is in a session that never ended: {:?}", scratch.state.work));
+    }
     if !scratch.state.turns.is_empty() {
         wrong.push(format!("{agent:?} has turns that never ended: {:?}", scratch.state.turns));
     }

@@ -11,6 +11,7 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     subjects::{AGENT_DEFINED, EMAIL_RECEIVED, Service, USER_MESSAGE},
+    vocabulary::BACKGROUND,
 };
 use kairo_proto::v1::{AgentDefined, AgentProfile, EmailReceived, UserMessage};
 
@@ -48,7 +49,7 @@ pub enum Said {
 type Saying = fn(usize) -> Said;
 
 /// Defines the agents: some call tools themselves, some plan; with one or another policy for messages that come while
-/// they decide.
+/// they decide; and some work in the background.
 pub fn define(world: &mut World, chance: &mut Chance) {
     for agent in AGENTS {
         let interjection = ["order", "order", "join", "restart"][chance.below(4)].to_owned();
@@ -61,6 +62,10 @@ pub fn define(world: &mut World, chance: &mut Chance) {
         }
         if chance.permille(150) {
             profile.day_ends_at = "08:01".to_owned();
+        }
+        // Older replicas would misunderstand it.
+        if world.epoch >= BACKGROUND && chance.permille(350) {
+            profile.conduct = "background".to_owned();
         }
         let body = AgentDefined { profile: Some(profile) };
         let envelope = entering("profile", &[agent], world.now());

@@ -233,7 +233,8 @@ fn asked_of(event: &Event) -> Option<&str> {
     match event.about() {
         Decided::Thread(Thread::Suggested(suggested)) => Some(&suggested.user),
         Decided::Chain(Chain::ApprovalRequested(requested)) => Some(&requested.user),
-        Decided::Thread(Thread::Created(_) | Thread::Matched(_) | Thread::Summarized(_) | Thread::Archived(_)) => None,
+        Decided::Thread(Thread::Created(_) | Thread::Matched(_) | Thread::Summarized(_)) => None,
+        Decided::Thread(Thread::Archived(_) | Thread::Completed(_)) => None,
         Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => None,
         Decided::Turn(_) | Decided::Task(_) | Decided::Memory(_) => None,
     }

@@ -12,6 +12,8 @@ use crate::{
 
 /// Where a model is told that what it writes is an analysis.
 const ANALYSE: &str = "Now, within the chain";
+/// What puts a task into the queue.
+const QUEUE: &str = "task.queue";
 /// What hooks wait for.
 const TRIGGERS: [&str; 7] = [
     "post:count.keyed",
@@ -41,6 +43,11 @@ pub fn answer(request: &ModelRequest, chance: &mut Chance) -> Answer {
     }
     match first {
         it if it.starts_with("You are thread.match") => words(thread(&asked, chance)),
+        it if it.starts_with("You are agent.learn") => {
+            let kind = ["insight", "fact", "insight", "secret"][chance.below(4)];
+            words(json!([{ "kind": kind, "content": format!("a number is below {}", chance.below(5)) }]))
+        }
+        it if it.starts_with("You are agent.acknowledge") => acknowledge(request, chance),
         it if it.starts_with("You are agent.think") => plan_or_say(request, &last, chance),
         it if it.starts_with("You are agent.chain") => words(chain(&ids_in(&asked), chance)),
         it if it.starts_with("You are agent.decide") => words(decision(chance)),
@@ -70,6 +77,23 @@ fn thread(asked: &str, chance: &mut Chance) -> Value {
     }
 }
 
+/// The fast model of an agent that works in the background: it queues something, changes the queue, or answers.
+fn acknowledge(request: &ModelRequest, chance: &mut Chance) -> Answer {
+    let ids = ids_of(request);
+    let words = if chance.permille(800) { "I will look into it".to_owned() } else { String::new() };
+    let of_task = ["task.first", "task.cancel", "task.pause", "task.resume"];
+    let queued = |number: usize, chance: &mut Chance| {
+        call(number, QUEUE, &json!({ "text": format!("look into {}", chance.below(1_000)) }))
+    };
+    match chance.below(10) {
+        _ if request.tools.is_empty() => say(chance),
+        0..=4 => (words, (0..=chance.below(3)).map(|number| queued(number, chance)).collect()),
+        5 | 6 => (words, vec![call(0, of_task[chance.below(4)], &json!({ "task_id": pick(&ids, chance) }))]),
+        7 => (words, vec![queued(0, chance), call(1, "action.cancel", &json!({ "action_id": pick(&ids, chance) }))]),
+        _ => say(chance),
+    }
+}
+
 /// The heavy model of an agent that plans.
 fn plan_or_say(request: &ModelRequest, last: &str, chance: &mut Chance) -> Answer {
     let ids = ids_of(request);
@@ -96,6 +120,12 @@ fn call_or_say(request: &ModelRequest, chance: &mut Chance) -> Answer {
         return say(chance);
     }
     let ids = ids_of(request);
+    if chance.permille(80) && request.tools.iter().any(|tool| tool.name == QUEUE) {
+        return (
+            String::new(),
+            vec![call(0, QUEUE, &json!({ "text": format!("go on with {}", chance.below(1_000)) }))],
+        );
+    }
     let calls = (0..=chance.below(3)).map(|number| match chance.permille(750) {
         true => {
             let tool = TOOLS[chance.below(TOOLS.len())];

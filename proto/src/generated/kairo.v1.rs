@@ -438,6 +438,10 @@ pub struct AgentProfile {
     /// wrote: "consent" (a human is asked first; also what empty means) or "trusted" (nothing).
     #[prost(string, tag = "12")]
     pub outside_content: ::prost::alloc::string::String,
+    /// Who answers its messages: "direct" (the turn that does what was asked for; also what empty means) or "background" (what
+    /// takes work is acknowledged at once, queued as a task and worked on beside the conversation).
+    #[prost(string, tag = "13")]
+    pub conduct: ::prost::alloc::string::String,
 }
 impl ::prost::Name for AgentProfile {
     const NAME: &'static str = "AgentProfile";
@@ -590,6 +594,10 @@ pub struct AgentDecision {
     /// Model calls that were made since the decision before and that nothing came of. From epoch 2 on.
     #[prost(message, repeated, tag = "10")]
     pub given_up: ::prost::alloc::vec::Vec<GivenUpCall>,
+    /// Stream sequence of the input of the work lane that was decided on, whatever of the foreground stands before it; 0 where
+    /// the decision is one of the foreground.
+    #[prost(uint64, tag = "11")]
+    pub work_input: u64,
 }
 impl ::prost::Name for AgentDecision {
     const NAME: &'static str = "AgentDecision";
@@ -616,7 +624,7 @@ pub struct DecidedEvent {
     pub turn_id: ::prost::alloc::string::String,
     #[prost(
         oneof = "decided_event::Event",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29"
     )]
     pub event: ::core::option::Option<decided_event::Event>,
 }
@@ -658,6 +666,12 @@ pub mod decided_event {
         TaskChanged(super::TaskChanged),
         #[prost(message, tag = "26")]
         MemoryAppended(super::MemoryAppended),
+        #[prost(message, tag = "27")]
+        TaskStarted(super::TaskStarted),
+        #[prost(message, tag = "28")]
+        TaskEnded(super::TaskEnded),
+        #[prost(message, tag = "29")]
+        ThreadCompleted(super::ThreadCompleted),
     }
 }
 impl ::prost::Name for DecidedEvent {
@@ -943,6 +957,23 @@ impl ::prost::Name for ThreadArchived {
         "/kairo.v1.ThreadArchived".into()
     }
 }
+/// A thread of work is over: nothing more happens in it, and the agent no longer has it at hand.
+/// Type kairo.thread.completed.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ThreadCompleted {
+    #[prost(string, tag = "1")]
+    pub thread_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ThreadCompleted {
+    const NAME: &'static str = "ThreadCompleted";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThreadCompleted".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThreadCompleted".into()
+    }
+}
 /// A plan was compiled into steps, which now run. Type kairo.chain.started.v1.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ChainStarted {
@@ -1097,7 +1128,7 @@ impl ::prost::Name for TaskScheduled {
 pub struct Task {
     #[prost(string, tag = "1")]
     pub task_id: ::prost::alloc::string::String,
-    /// "scheduled" (its time comes) or "hook" (something happens).
+    /// "scheduled" (its time comes), "hook" (something happens) or "queued" (its turn comes).
     #[prost(string, tag = "2")]
     pub kind: ::prost::alloc::string::String,
     /// For people.
@@ -1142,6 +1173,13 @@ pub struct Task {
     /// As in ToolResult: what was seen in the turn that made it.
     #[prost(string, repeated, tag = "18")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What is to be done, in words; of a queued task alone, as is the next.
+    #[prost(string, tag = "19")]
+    pub text: ::prost::alloc::string::String,
+    /// Hooks and queued tasks on whose behalf it was queued: as in TaskFired, and so many of them that tasks which queue tasks
+    /// come to an end.
+    #[prost(string, repeated, tag = "20")]
+    pub lineage: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for Task {
     const NAME: &'static str = "Task";
@@ -1151,6 +1189,50 @@ impl ::prost::Name for Task {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.Task".into()
+    }
+}
+/// A queued task is being worked on from now on. Type kairo.task.started.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskStarted {
+    #[prost(string, tag = "1")]
+    pub task_id: ::prost::alloc::string::String,
+    /// The thread of work in which that happens.
+    #[prost(string, tag = "2")]
+    pub thread_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for TaskStarted {
+    const NAME: &'static str = "TaskStarted";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TaskStarted".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TaskStarted".into()
+    }
+}
+/// A queued task is over. Type kairo.task.ended.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskEnded {
+    #[prost(string, tag = "1")]
+    pub task_id: ::prost::alloc::string::String,
+    /// completed, failed or canceled
+    #[prost(string, tag = "2")]
+    pub status: ::prost::alloc::string::String,
+    /// What came of it, in words; of one that was completed.
+    #[prost(string, tag = "3")]
+    pub result: ::prost::alloc::string::String,
+    /// Why it was not completed.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for TaskEnded {
+    const NAME: &'static str = "TaskEnded";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TaskEnded".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TaskEnded".into()
     }
 }
 /// A task's time came, or what it waits for happened; its chain begins. Type kairo.task.fired.v1.
@@ -1212,6 +1294,9 @@ pub struct TaskChanged {
     /// an administrator has that changed; missing where it stays as it was.
     #[prost(bool, optional, tag = "6")]
     pub shared: ::core::option::Option<bool>,
+    /// Of a queued task: it is the next one to be worked on. From epoch 4 on.
+    #[prost(bool, tag = "7")]
+    pub first: bool,
 }
 impl ::prost::Name for TaskChanged {
     const NAME: &'static str = "TaskChanged";
@@ -1476,7 +1561,7 @@ pub struct ThreadRow {
     /// topic or work.
     #[prost(string, tag = "4")]
     pub kind: ::prost::alloc::string::String,
-    /// active or archived.
+    /// active, archived or completed.
     #[prost(string, tag = "5")]
     pub status: ::prost::alloc::string::String,
     #[prost(string, tag = "6")]
@@ -1661,7 +1746,7 @@ pub struct TaskRow {
     pub user: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, optional, tag = "5")]
     pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
-    /// scheduled or hook.
+    /// scheduled, hook or queued.
     #[prost(string, tag = "6")]
     pub kind: ::prost::alloc::string::String,
     #[prost(string, tag = "7")]
@@ -1690,7 +1775,7 @@ pub struct TaskRow {
     pub action: ::core::option::Option<Json>,
     #[prost(string, tag = "17")]
     pub source: ::prost::alloc::string::String,
-    /// pending, active, paused, completed, canceled, archived or failed.
+    /// pending, in_progress, active, paused, completed, canceled, archived or failed.
     #[prost(string, tag = "18")]
     pub status: ::prost::alloc::string::String,
     #[prost(string, optional, tag = "19")]
@@ -1721,6 +1806,15 @@ pub struct TaskRow {
     #[prost(message, optional, tag = "27")]
     #[serde(with = "crate::json::time")]
     pub ended_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// What is to be done, in words; of a queued task alone, as are the next two.
+    #[prost(string, optional, tag = "28")]
+    pub text: ::core::option::Option<::prost::alloc::string::String>,
+    /// What came of it, in words.
+    #[prost(string, optional, tag = "29")]
+    pub result: ::core::option::Option<::prost::alloc::string::String>,
+    /// The thread of work in which it is, or was, worked on.
+    #[prost(string, optional, tag = "30")]
+    pub work_thread_id: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for TaskRow {
     const NAME: &'static str = "TaskRow";
@@ -3652,6 +3746,11 @@ pub struct DefineAgentRequest {
     #[prost(string, tag = "12")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub outside_content: ::prost::alloc::string::String,
+    /// Who answers its messages: direct, which is the default, or background, where what takes work is acknowledged, queued and
+    /// worked on beside the conversation.
+    #[prost(string, tag = "13")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub conduct: ::prost::alloc::string::String,
 }
 impl ::prost::Name for DefineAgentRequest {
     const NAME: &'static str = "DefineAgentRequest";
@@ -4345,11 +4444,11 @@ pub struct ListTasksRequest {
     #[prost(string, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
-    /// open stands for pending, active or paused.
+    /// open stands for pending, in_progress, active or paused.
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub status: ::prost::alloc::string::String,
-    /// scheduled or hook; empty for both.
+    /// scheduled, hook or queued; empty for all.
     #[prost(string, tag = "4")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub kind: ::prost::alloc::string::String,
@@ -4361,6 +4460,10 @@ pub struct ListTasksRequest {
     #[prost(uint32, tag = "6")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
+    /// What is queued or worked on, in the order in which it is, instead of the newest; not with status, kind or before.
+    #[prost(bool, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub queue: bool,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]

@@ -21,11 +21,14 @@ bodies! {
     ThreadSuggested = "kairo.thread.suggested.v1",
     ThreadSummarized = "kairo.thread.summarized.v1",
     ThreadArchived = "kairo.thread.archived.v1",
+    ThreadCompleted = "kairo.thread.completed.v1",
     ChainStarted = "kairo.chain.started.v1",
     ChainStepEnded = "kairo.chain.step_ended.v1",
     ChainEnded = "kairo.chain.ended.v1",
     ApprovalRequested = "kairo.agent.approval_requested.v1",
     TaskScheduled = "kairo.task.scheduled.v1",
+    TaskStarted = "kairo.task.started.v1",
+    TaskEnded = "kairo.task.ended.v1",
     TaskFired = "kairo.task.fired.v1",
     TaskChanged = "kairo.task.changed.v1",
     MemoryAppended = "kairo.memory.appended.v1",
@@ -58,11 +61,14 @@ decided! {
     ThreadSuggested(ThreadSuggested),
     ThreadSummarized(ThreadSummarized),
     ThreadArchived(ThreadArchived),
+    ThreadCompleted(ThreadCompleted),
     ChainStarted(ChainStarted),
     ChainStepEnded(ChainStepEnded),
     ChainEnded(ChainEnded),
     ApprovalRequested(ApprovalRequested),
     TaskScheduled(TaskScheduled),
+    TaskStarted(TaskStarted),
+    TaskEnded(TaskEnded),
     TaskFired(TaskFired),
     TaskChanged(TaskChanged),
     MemoryAppended(MemoryAppended),
@@ -99,6 +105,7 @@ groups! {
         Suggested(ThreadSuggested),
         Summarized(ThreadSummarized),
         Archived(ThreadArchived),
+        Completed(ThreadCompleted),
     }
     /// The steps that a turn consists of.
     Chain {
@@ -110,6 +117,8 @@ groups! {
     /// What is to be done later.
     Task {
         Scheduled(TaskScheduled),
+        Started(TaskStarted),
+        Ended(TaskEnded),
         Fired(TaskFired),
         Changed(TaskChanged),
     }
@@ -153,9 +162,12 @@ groups! {
 
 /// Types that not all builds know, and the version of readers that does.
 pub const READERS: &[(&str, u32)] = &[
+    ("kairo.thread.completed.v1", 4),
+    ("kairo.task.started.v1", 4),
+    ("kairo.task.ended.v1", 4),
 ];
 /// The newest of these, and of those that fields ask for.
-pub const READER: u32 = 2;
+pub const READER: u32 = 4;
 
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -219,11 +231,14 @@ impl Body {
             Body::ThreadSuggested(it) => About::Decided(Decided::Thread(Thread::Suggested(it))),
             Body::ThreadSummarized(it) => About::Decided(Decided::Thread(Thread::Summarized(it))),
             Body::ThreadArchived(it) => About::Decided(Decided::Thread(Thread::Archived(it))),
+            Body::ThreadCompleted(it) => About::Decided(Decided::Thread(Thread::Completed(it))),
             Body::ChainStarted(it) => About::Decided(Decided::Chain(Chain::Started(it))),
             Body::ChainStepEnded(it) => About::Decided(Decided::Chain(Chain::StepEnded(it))),
             Body::ChainEnded(it) => About::Decided(Decided::Chain(Chain::Ended(it))),
             Body::ApprovalRequested(it) => About::Decided(Decided::Chain(Chain::ApprovalRequested(it))),
             Body::TaskScheduled(it) => About::Decided(Decided::Task(Task::Scheduled(it))),
+            Body::TaskStarted(it) => About::Decided(Decided::Task(Task::Started(it))),
+            Body::TaskEnded(it) => About::Decided(Decided::Task(Task::Ended(it))),
             Body::TaskFired(it) => About::Decided(Decided::Task(Task::Fired(it))),
             Body::TaskChanged(it) => About::Decided(Decided::Task(Task::Changed(it))),
             Body::MemoryAppended(it) => About::Decided(Decided::Memory(Memory::Appended(it))),
@@ -261,11 +276,14 @@ impl Event {
             Event::ThreadSuggested(it) => Decided::Thread(Thread::Suggested(it)),
             Event::ThreadSummarized(it) => Decided::Thread(Thread::Summarized(it)),
             Event::ThreadArchived(it) => Decided::Thread(Thread::Archived(it)),
+            Event::ThreadCompleted(it) => Decided::Thread(Thread::Completed(it)),
             Event::ChainStarted(it) => Decided::Chain(Chain::Started(it)),
             Event::ChainStepEnded(it) => Decided::Chain(Chain::StepEnded(it)),
             Event::ChainEnded(it) => Decided::Chain(Chain::Ended(it)),
             Event::ApprovalRequested(it) => Decided::Chain(Chain::ApprovalRequested(it)),
             Event::TaskScheduled(it) => Decided::Task(Task::Scheduled(it)),
+            Event::TaskStarted(it) => Decided::Task(Task::Started(it)),
+            Event::TaskEnded(it) => Decided::Task(Task::Ended(it)),
             Event::TaskFired(it) => Decided::Task(Task::Fired(it)),
             Event::TaskChanged(it) => Decided::Task(Task::Changed(it)),
             Event::MemoryAppended(it) => Decided::Memory(Memory::Appended(it)),
@@ -299,6 +317,7 @@ mapped! {
     ThreadSuggested,
     ThreadSummarized,
     ThreadArchived,
+    ThreadCompleted,
     ChainStarted,
     ChainStep,
     ChainStepEnded,
@@ -306,6 +325,8 @@ mapped! {
     ApprovalRequested,
     TaskScheduled,
     Task,
+    TaskStarted,
+    TaskEnded,
     TaskFired,
     TaskChanged,
     MemoryAppended,

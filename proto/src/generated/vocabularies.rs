@@ -7,6 +7,8 @@ vocabularies! {
         Scheduled = "scheduled",
         /// Something happens.
         Hook = "hook",
+        /// Its turn comes.
+        Queued = "queued",
     }
     /// How often a scheduled task runs.
     TaskTiming {
@@ -27,6 +29,8 @@ vocabularies! {
         Canceled = "canceled",
         Archived = "archived",
         Failed = "failed",
+        /// A queued task that is being worked on.
+        InProgress = "in_progress",
     }
     /// Who made a task.
     TaskSource {
@@ -40,10 +44,12 @@ vocabularies! {
         Topic = "topic",
         Work = "work",
     }
-    /// Whether a thread was put away.
+    /// Whether a thread was put away, or is over.
     ThreadStatus {
         Active = "active",
         Archived = "archived",
+        /// Of a thread of work.
+        Completed = "completed",
     }
     /// What a chain was made from.
     ChainOrigin {
@@ -145,6 +151,13 @@ vocabularies! {
         Tools = "tools",
         /// It makes a plan, the fast model compiles it to a chain, the light model completes steps.
         Chain = "chain",
+    }
+    /// Who answers an agent's messages.
+    Conduct {
+        /// The turn that does what was asked for.
+        Direct = "direct",
+        /// A turn that acknowledges and queues a task, which is worked on beside the conversation.
+        Background = "background",
     }
     /// What becomes of calls that act outside in a turn that has seen content which nobody here wrote.
     OutsideContent {
@@ -305,6 +318,7 @@ fields! {
     AgentProfile.planning as planning_word: Planning,
     AgentProfile.threads as threads_word: Threads,
     AgentProfile.outside_content as outside_content_word: OutsideContent,
+    AgentProfile.conduct as conduct_word: Conduct,
     AgentChoice.option as option_word: OfferAnswer,
     AgentApproval.verdict as verdict_word: Verdict,
     AgentCommand.command as command_word: OrderedCommand,
@@ -318,6 +332,7 @@ fields! {
     Task.kind as kind_word: TaskKind,
     Task.r#type as type_word: TaskTiming,
     Task.source as source_word: TaskSource,
+    TaskEnded.status as status_word: TaskStatus,
     TaskChanged.status as status_word: TaskStatus,
     MemoryAppended.kind as kind_word: MemoryKind,
     ThreadRow.kind as kind_word: ThreadKind,
@@ -345,6 +360,7 @@ fields! {
     DefineAgentRequest.planning as planning_word: Planning,
     DefineAgentRequest.threads as threads_word: Threads,
     DefineAgentRequest.outside_content as outside_content_word: OutsideContent,
+    DefineAgentRequest.conduct as conduct_word: Conduct,
     ProcessAnswer.outcome as outcome_word: ProcessAnswered,
     ProcessExited.outcome as outcome_word: ProcessOutcome,
     ListTasksRequest.kind as kind_word: TaskKind,

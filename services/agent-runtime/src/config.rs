@@ -39,6 +39,8 @@ pub struct AgentRuntimeConfig {
     pub cached_bytes: usize,
     /// Decisions that are made at once, over all agents; more wait, first come, first served. Default 256.
     pub decisions_at_once: usize,
+    /// Decisions of agents at work in the background that are being prepared at once, beside those; more wait. Default 256.
+    pub work_at_once: usize,
     /// What may wait for one agent before the gateway takes no more messages for it (429); it does again when half of
     /// that is left. Default 1000.
     pub pending_inputs: usize,
@@ -85,7 +87,8 @@ pub struct ModelConfig {
     pub timeout_ms: u64,
     /// Longest answer, in tokens; 0 leaves it to the endpoint. Default 0.
     pub max_output_tokens: u32,
-    /// Calls this replica makes at once; more wait. Default 256.
+    /// Calls this replica makes at once; more wait. So many again are made for what agents work on in the background. Default
+    /// 256.
     pub max_in_flight: usize,
     /// Whether it is sent images; in their place it is told of them. One that refuses a request with images or audio is
     /// asked once more without. Default true.
@@ -112,6 +115,7 @@ impl Default for AgentRuntimeConfig {
             chain_steps: 64,
             cached_bytes: 256 * 1024 * 1024,
             decisions_at_once: 256,
+            work_at_once: 256,
             pending_inputs: 1_000,
             loads_at_once: 64,
             checkpoint_messages: 5_000,
@@ -169,6 +173,7 @@ impl Validate for AgentRuntimeConfig {
         check(&mut mistakes, "chain_steps", self.chain_steps, 1..=1_000, "steps");
         check(&mut mistakes, "cached_bytes", self.cached_bytes, 1_048_576..=1_000_000_000_000, "bytes");
         check(&mut mistakes, "decisions_at_once", self.decisions_at_once, 1..=100_000, "decisions");
+        check(&mut mistakes, "work_at_once", self.work_at_once, 1..=100_000, "decisions");
         check(&mut mistakes, "pending_inputs", self.pending_inputs, 1..=1_000_000, "messages");
         check(&mut mistakes, "loads_at_once", self.loads_at_once, 1..=10_000, "agents");
         check(&mut mistakes, "checkpoint_messages", self.checkpoint_messages, 1..=1_000_000, "messages");

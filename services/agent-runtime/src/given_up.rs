@@ -2,14 +2,16 @@
 
 use std::{
     collections::BTreeMap,
-    mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use kairo_proto::v1::{Completion, GivenUpCall};
 use tokio::time::Instant;
 
-use crate::received::{Received, SoFar};
+use crate::{
+    received::{Received, SoFar},
+    turn::Lane,
+};
 
 /// Calls that are kept for the next decision; of more, the first are forgotten.
 const KEPT: usize = 64;
@@ -17,9 +19,12 @@ const KEPT: usize = 64;
 const UNUSED: &str = "unused";
 const INTERRUPTED: &str = "interrupted";
 
-/// Those of an agent that stand in no decision yet.
+/// Those of an agent that stand in no decision yet, as one of its lanes sees them.
 #[derive(Clone, Debug, Default)]
-pub struct GivenUp(Arc<Mutex<Calls>>);
+pub struct GivenUp {
+    calls: Arc<Mutex<Calls>>,
+    lane: Lane,
+}
 
 #[derive(Debug, Default)]
 struct Calls {
@@ -33,6 +38,7 @@ struct Calls {
 
 #[derive(Debug)]
 struct UnderWay {
+    lane: Lane,
     tier: String,
     begun: Instant,
     received: Received,
@@ -51,7 +57,13 @@ impl Calls {
 impl GivenUp {
     /// Those of a snapshot.
     pub fn of(calls: Vec<GivenUpCall>) -> Self {
-        Self(Arc::new(Mutex::new(Calls { calls, ..Calls::default() })))
+        Self { calls: Arc::new(Mutex::new(Calls { calls, ..Calls::default() })), lane: Lane::default() }
+    }
+
+    /// The same calls, as the work lane sees them.
+    #[must_use]
+    pub fn of_work(&self) -> Self {
+        Self { calls: self.calls.clone(), lane: Lane::Work }
     }
 
     /// A call begins; unless it is answered, it counts as given up.
@@ -59,18 +71,20 @@ impl GivenUp {
         let received = Received::default();
         let mut calls = self.calls();
         calls.begun += 1;
-        let under_way = UnderWay { tier: tier.to_owned(), begun: Instant::now(), received: received.clone() };
+        let (tier, begun) = (tier.to_owned(), Instant::now());
+        let under_way = UnderWay { lane: self.lane, tier, begun, received: received.clone() };
         let number = calls.begun;
         calls.under_way.insert(number, under_way);
         Asking { given_up: self.clone(), number, received }
     }
 
-    /// Nobody waits any more for what is under way. It counts from now on: a task that is aborted may be dropped only after
-    /// the next decision was made.
+    /// Nobody waits any more for what is under way in this lane. It counts from now on: a task that is aborted may be dropped
+    /// only after the next decision was made.
     pub fn interrupt(&self) {
         let mut calls = self.calls();
-        let under_way = mem::take(&mut calls.under_way);
-        calls.add(under_way.into_values().map(interrupted));
+        let under_way = calls.under_way.extract_if(.., |_, call| call.lane == self.lane).map(|(_, call)| call);
+        let given_up: Vec<GivenUpCall> = under_way.map(interrupted).collect();
+        calls.add(given_up);
     }
 
     pub fn all(&self) -> Vec<GivenUpCall> {
@@ -108,7 +122,7 @@ impl GivenUp {
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -141,7 +155,7 @@ impl Drop for Asking {
 
 /// An answer of which nobody waited for the rest.
 fn interrupted(call: UnderWay) -> GivenUpCall {
-    let UnderWay { tier, begun, received } = call;
+    let UnderWay { tier, begun, received, .. } = call;
     let received = received.get();
     let (output_tokens, estimated) = received.answered();
     let SoFar { model, bytes, pieces, input_tokens, .. } = received;
@@ -189,6 +203,16 @@ mod tests {
         assert_eq!(given_up.all().len(), 2);
         given_up.interrupt();
         assert_eq!(given_up.all().len(), 2);
+    }
+
+    #[test]
+    fn what_is_given_up_in_one_lane_goes_on_in_the_other() {
+        let foreground = GivenUp::default();
+        let work = foreground.of_work();
+        let (acknowledging, working) = (foreground.asking("fast"), work.asking("heavy"));
+        foreground.interrupt();
+        assert_eq!(work.all().iter().map(|call| call.tier.as_str()).collect::<Vec<_>>(), ["fast"]);
+        assert!(working.answered() && !acknowledging.answered());
     }
 
     #[tokio::test(start_paused = true)]

@@ -57,6 +57,8 @@ struct Model {
     client: Client<OpenAIConfig>,
     config: ModelConfig,
     permits: Semaphore,
+    /// So many again for what is worked on in the background, which takes none from users.
+    work_permits: Semaphore,
 }
 
 impl Models {
@@ -146,6 +148,7 @@ impl Model {
             client: Client::with_config(endpoint).with_http_service(ReqwestService::default()),
             config: config.clone(),
             permits: Semaphore::new(config.max_in_flight),
+            work_permits: Semaphore::new(config.max_in_flight),
         }
     }
 
@@ -156,7 +159,8 @@ impl Model {
         received: &Received,
         live: Option<Live<'_>>,
     ) -> Completion {
-        let _permit = self.permits.acquire().await;
+        let permits = if request.is_work { &self.work_permits } else { &self.permits };
+        let _permit = permits.acquire().await;
         let started = Instant::now();
         let limit = Duration::from_millis(self.config.timeout_ms);
         let tool_set = models.tool_sets.of(&request.tools);

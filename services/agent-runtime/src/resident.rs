@@ -1,4 +1,6 @@
-//! One agent in the memory of the replica that owns it.
+//! One agent in the memory of the replica that owns it; [`working`] what it works on beside its conversations.
+
+mod working;
 
 use std::time::Duration;
 
@@ -17,9 +19,10 @@ use kairo_proto::{Body, v1::AgentDecision};
 use tokio::{task::AbortHandle, time::Instant};
 use uuid::Uuid;
 
+use self::working::Work;
 use crate::{
     snapshots::Loaded,
-    turn::{Paid, Turn},
+    turn::{Lane, Paid, Stage, Turn},
 };
 
 /// How long it may take until a conflict is explained by what the tail brings; then the log is asked.
@@ -56,6 +59,7 @@ pub struct Resident {
     /// Times the decision on the next input was begun again because something came.
     restarts: u32,
     restarts_allowed: u32,
+    work: Work,
     pub touched: Instant,
     /// What it takes of memory, about, in bytes.
     pub bytes: usize,
@@ -93,6 +97,7 @@ pub enum Taken {
 impl Resident {
     /// `restarts` is how often a decision may begin again because another message came.
     pub fn loading(name: Name, restarts: u32) -> Self {
+        let paid = Paid::default();
         Self {
             name,
             log: None,
@@ -105,7 +110,8 @@ impl Resident {
             fetching: false,
             moved: false,
             puzzled: None,
-            paid: Paid::default(),
+            work: Work::beside(&paid),
+            paid,
             deciding: 0,
             restarts: 0,
             restarts_allowed: restarts,
@@ -121,7 +127,8 @@ impl Resident {
             && self.parked.is_none()
             && !self.dirty
             && !self.paid.is_unsaved()
-            && self.running.is_none()
+            && !self.work.paid.is_unsaved()
+            && !self.is_running()
             && !self.fetching
     }
 
@@ -144,6 +151,7 @@ impl Resident {
     /// From here on it waits for a newer reader. What it knew before that stands, and so do answers that were paid for.
     fn park(&mut self, sequence: u64, newer: Newer) -> Taken {
         self.interrupt();
+        self.work.interrupt();
         self.parked = Some(Parked { sequence, newer, waiting: 1 });
         Taken::Parked
     }
@@ -156,6 +164,12 @@ impl Resident {
             && let Some(answers) = loaded.answers
         {
             (self.deciding, self.paid) = (answers.input, Paid::of(answers));
+            self.work.paid.given_up = self.paid.given_up.of_work();
+        }
+        if self.work.paid.is_empty()
+            && let Some(answers) = loaded.work_answers
+        {
+            (self.work.deciding, self.work.paid) = (answers.input, Paid::of_work(Some(answers), &self.paid));
         }
         match self.deciding > log.state.cursor {
             true => self.keep_what_joined(&mut log),
@@ -175,7 +189,9 @@ impl Resident {
             let taken = self.take(bus, &raw);
             (raw, taken)
         };
-        held_back.into_iter().map(take).collect()
+        let taken = held_back.into_iter().map(take).collect();
+        self.keep_to_work();
+        taken
     }
 
     /// Takes in a message of the log.
@@ -208,16 +224,20 @@ impl Resident {
         };
         self.dirty = true;
         let is_message = matches!(record.body, Body::AgentMessage(_));
+        let lane = lane_of(&record);
         let decision = self.settling(&record);
         let Some(log) = &mut self.log else { return Taken::Well };
         match log.push(record) {
             Ok(Pushed::Decided(input)) => {
                 // One's own whose acknowledgement is late, or somebody else's: either way this one is over.
-                if self.running.as_ref().is_some_and(|running| running.input == input) {
+                if self.running.as_ref().is_some_and(|running| running.input == input) || self.work.is_committing() {
                     bus.standing.count_decision();
                 }
                 self.interrupt();
-                self.has_decided(input, decision.as_ref());
+                if self.work.is_committing() {
+                    self.work.interrupt();
+                }
+                self.has_decided(lane, input, decision.as_ref());
             }
             Ok(Pushed::Guarded) => self.guard_moved(),
             Ok(Pushed::Ahead) if is_message && self.wants_restart() => {
@@ -239,21 +259,43 @@ impl Resident {
 
     /// The next input that wants a decision, if it may be decided on now.
     pub fn next(&mut self) -> Option<Ready> {
-        let waits = self.running.is_some() || self.fetching || self.puzzled.is_some() || self.parked.is_some();
+        let waits = self.running.is_some() || self.work.is_committing() || self.must_wait();
         if waits { None } else { self.log.as_mut()?.next_input() }
     }
 
-    pub fn run(&mut self, input: u64, task: AbortHandle, turn: Turn) {
-        self.moved = false;
-        self.deciding = input;
-        self.running = Some(Running { task, input, turn });
+    /// Whether nothing can be begun for now.
+    fn must_wait(&self) -> bool {
+        self.fetching || self.puzzled.is_some() || self.parked.is_some()
     }
 
-    /// Gives up the decision under way if its turn has not come yet; otherwise it may end what it began.
+    pub fn run(&mut self, input: u64, task: AbortHandle, turn: Turn) {
+        // What is merely prepared is written under a guard that is read later.
+        self.moved &= turn.stage == Stage::Prepare;
+        let (deciding, running) = match turn.lane() {
+            Lane::Foreground => (&mut self.deciding, &mut self.running),
+            Lane::Work => (&mut self.work.deciding, &mut self.work.running),
+        };
+        *deciding = input;
+        *running = Some(Running { task, input, turn });
+    }
+
+    /// What was paid for in a lane.
+    pub fn paid_in(&self, lane: Lane) -> &Paid {
+        match lane {
+            Lane::Foreground => &self.paid,
+            Lane::Work => &self.work.paid,
+        }
+    }
+
+    /// Gives up decisions under way whose turn has not come yet; others may end what they began.
     pub fn stop(&mut self) {
         match &self.running {
             Some(running) if running.turn.has_begun() => running.turn.stop(),
             _ => self.interrupt(),
+        }
+        match &self.work.running {
+            Some(running) if running.turn.has_begun() => running.turn.stop(),
+            _ => self.work.interrupt(),
         }
     }
 
@@ -266,13 +308,17 @@ impl Resident {
 
     /// The task that had this turn has ended; false if it is not the one that is waited for.
     pub fn ended(&mut self, turn: &Turn) -> bool {
-        let expected = self.running.as_ref().is_some_and(|running| running.turn.is(turn));
-        if expected {
-            self.running = None;
-            if let Some(mut log) = self.log.take() {
-                self.keep_what_joined(&mut log);
-                self.log = Some(log);
-            }
+        let running = match turn.lane() {
+            Lane::Foreground => &mut self.running,
+            Lane::Work => &mut self.work.running,
+        };
+        let expected = running.take_if(|running| running.turn.is(turn)).is_some();
+        if expected
+            && turn.lane() == Lane::Foreground
+            && let Some(mut log) = self.log.take()
+        {
+            self.keep_what_joined(&mut log);
+            self.log = Some(log);
         }
         expected
     }
@@ -294,16 +340,16 @@ impl Resident {
     }
 
     pub fn is_running(&self) -> bool {
-        self.running.is_some()
+        self.running.is_some() || self.work.running.is_some()
     }
 
     /// What was committed here is taken in at once.
     pub fn decided(&mut self, record: Record) -> Taken {
         self.touched = Instant::now();
         self.dirty = true;
-        let decision = self.settling(&record);
+        let (lane, decision) = (lane_of(&record), self.settling(&record));
         match self.log.as_mut().map(|log| log.decided(record)) {
-            Some(Ok(Pushed::Decided(input))) => self.has_decided(input, decision.as_ref()),
+            Some(Ok(Pushed::Decided(input))) => self.has_decided(lane, input, decision.as_ref()),
             Some(Err(Diverged)) => return Taken::Diverged,
             Some(Ok(_)) | None => {}
         }
@@ -311,18 +357,22 @@ impl Resident {
     }
 
     /// What was asked for the sake of an input is of no use behind it. An order that overtook it leaves it to be decided on.
-    fn has_decided(&mut self, input: u64, decision: Option<&AgentDecision>) {
-        if self.log.as_ref().is_some_and(|log| input <= log.state.cursor) {
+    fn has_decided(&mut self, lane: Lane, input: u64, decision: Option<&AgentDecision>) {
+        if lane == Lane::Work {
+            self.work.prepared = None;
+            self.work.paid.spent(decision);
+        } else if self.log.as_ref().is_some_and(|log| input <= log.state.cursor) {
             self.paid.spent(decision);
             self.restarts = 0;
         } else if let Some(decision) = decision {
             self.paid.given_up.recorded(&decision.given_up);
         }
+        self.keep_to_work();
     }
 
     /// A decision that may say what became of calls that were paid for here.
     fn settling(&self, record: &Record) -> Option<AgentDecision> {
-        AgentDecision::of(&record.body).filter(|_| !self.paid.is_nothing()).cloned()
+        AgentDecision::of(&record.body).filter(|_| !self.paid_in(lane_of(record)).is_nothing()).cloned()
     }
 
     /// The guard did not hold: somebody wrote on the decision subject, which the tail has brought or will bring.
@@ -339,6 +389,8 @@ impl Resident {
     /// It is to be read again.
     pub fn reload(&mut self) {
         self.interrupt();
+        self.work.interrupt();
+        self.work.prepared = None;
         self.reloading = true;
         self.log = None;
         self.fetching = false;
@@ -359,9 +411,16 @@ impl Resident {
         if self.parked.as_ref().is_some_and(|parked| parked.sequence <= read) {
             return None;
         }
-        let answered = self.paid.is_unsaved();
+        let answered = self.paid.is_unsaved() || self.work.paid.is_unsaved();
         let snapshot = self.log.as_ref().filter(|_| self.dirty || answered)?.snapshot(log);
         self.dirty = false;
-        Some(Snapshot { answers: self.paid.save(self.deciding), ..snapshot })
+        let work_answers = self.work.save();
+        Some(Snapshot { answers: self.paid.save(self.deciding), work_answers, ..snapshot })
     }
+}
+
+/// The lane that a decision is of.
+fn lane_of(record: &Record) -> Lane {
+    let is_work = AgentDecision::of(&record.body).is_some_and(|decision| decision.work_input != 0);
+    if is_work { Lane::Work } else { Lane::Foreground }
 }

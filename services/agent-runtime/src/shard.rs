@@ -1,6 +1,7 @@
 //! One partition of agents: what the tail brings is folded into the agents it is for, and whatever is somebody's move is
-//! decided on, one decision at a time per agent and many agents at once.
+//! decided on ([`deciding`]), one decision at a time per agent and many agents at once.
 
+mod deciding;
 mod parking;
 mod saving;
 
@@ -17,7 +18,6 @@ use kairo_core::{
     bus::{
         Bus, BusError,
         congestion::{self, Queue, pressure::Pressure},
-        consume,
     },
     ids::Name,
     ownership::{
@@ -30,13 +30,11 @@ use kairo_core::{
     record::Raw,
     subjects::{self, Consumer},
 };
-use kairo_mind::log::{Input, Ready};
 use tokio::{
     sync::{Semaphore, mpsc},
     task::{AbortHandle, JoinSet},
     time::{Instant, MissedTickBehavior},
 };
-use tracing::Instrument;
 
 use self::saving::Saved;
 use crate::{
@@ -87,7 +85,7 @@ impl Work for Shards {
 
 /// What tasks tell the shard they work for.
 enum Told {
-    Loaded(Name, Result<Loaded, BusError>),
+    Loaded(Name, Result<Box<Loaded>, BusError>),
     Fetched(Name, Result<Vec<(u64, Option<Raw>)>, BusError>),
     Thought(Name, Turn, Thought),
     /// A dead letter about the message at this sequence was written.
@@ -249,13 +247,13 @@ impl Shard {
             if loaded.is_err() {
                 tokio::time::sleep(LOOK).await;
             }
-            let _ = told.send(Told::Loaded(agent, loaded));
+            let _ = told.send(Told::Loaded(agent, loaded.map(Box::new)));
         });
     }
 
     fn hear(&mut self, told: Told) {
         match told {
-            Told::Loaded(agent, Ok(loaded)) => self.arrived(&agent, loaded),
+            Told::Loaded(agent, Ok(loaded)) => self.arrived(&agent, *loaded),
             Told::Loaded(agent, Err(error)) => {
                 tracing::debug!(%agent, %error, "an agent could not be loaded yet");
                 // What cannot be read for now is certainly there.
@@ -293,69 +291,6 @@ impl Shard {
             }
         }
         self.go_on(agent);
-    }
-
-    fn thought(&mut self, agent: &Name, turn: &Turn, thought: Thought) {
-        let Some(resident) = self.agents.get_mut(agent) else { return };
-        if !resident.ended(turn) {
-            return;
-        }
-        let taken = match thought {
-            Thought::Decided(record) => {
-                self.shards.bus.standing.count_decision();
-                resident.decided(*record)
-            }
-            Thought::Overtaken => {
-                resident.overtaken();
-                Taken::Well
-            }
-            Thought::Stopped => Taken::Well,
-            // What the state wanted decided, deliberation does not: reading it again will tell who is right.
-            Thought::Nothing => Taken::Diverged,
-            Thought::Failed(error) => {
-                tracing::warn!(%agent, %error, "a decision failed, it is made again");
-                resident.overtaken();
-                Taken::Well
-            }
-        };
-        match taken {
-            Taken::Diverged => self.load_again(agent),
-            _ => self.go_on(agent),
-        }
-    }
-
-    /// Has the agent decide on what is next, if that may be.
-    fn go_on(&mut self, agent: &Name) {
-        if self.behind.is_some() || self.releasing {
-            return;
-        }
-        let Some(resident) = self.agents.get_mut(agent) else { return };
-        match resident.next() {
-            None => {}
-            Some(Ready::Missing(sequences)) => {
-                resident.fetching = true;
-                self.fetch(agent, sequences);
-            }
-            Some(Ready::Input(input)) => self.think(agent, input),
-        }
-    }
-
-    fn think(&mut self, agent: &Name, input: Input) {
-        let Some(resident) = self.agents.get_mut(agent) else { return };
-        let Some(log) = &resident.log else { return };
-        let (state, paid) = (log.state.clone(), resident.paid.clone());
-        let (shards, lease, told) = (self.shards.clone(), self.tenure.lease.clone(), self.told.clone());
-        let (name, sequence) = (agent.clone(), input.record.sequence);
-        // It belongs to the trace of the input.
-        let span = consume::span(Consumer::AgentRuntime, &input.record);
-        let turn = Turn::default();
-        let seen = turn.clone();
-        let thinking = async move {
-            let thought = shards.thinker.think(&name, state, &input, paid, &lease, &seen).await;
-            let _ = told.send(Told::Thought(name, seen, thought));
-        };
-        let task = self.tasks.spawn(self.shards.bus.host(thinking.instrument(span)));
-        resident.run(sequence, task, turn);
     }
 
     fn fetch(&mut self, agent: &Name, sequences: Vec<u64>) {

@@ -48,6 +48,8 @@ pub struct Loaded {
     pub newer: Option<(u64, Newer)>,
     /// What models have answered for the next decision.
     pub answers: Option<Answers>,
+    /// The same, for the next one of work.
+    pub work_answers: Option<Answers>,
     /// The revision to save the next snapshot under.
     pub revision: u64,
 }
@@ -72,6 +74,7 @@ pub async fn load(bus: &Bus, agent: &Name, absent: Absent, known: u64) -> Result
         None => None,
     };
     let answers = snapshot.as_ref().and_then(|snapshot| snapshot.answers.clone());
+    let work_answers = snapshot.as_ref().and_then(|snapshot| snapshot.work_answers.clone());
     let state = match &snapshot {
         Some(snapshot) => state_of(bus, agent, snapshot, absent, known).await?,
         None => SnapshotState::Wrong,
@@ -91,7 +94,7 @@ pub async fn load(bus: &Bus, agent: &Name, absent: Absent, known: u64) -> Result
         // One that cannot be used says that there is something.
         (None, ..) => fold(bus, agent, Log::default()).await?,
     };
-    Ok(Loaded { log, newer, answers, revision })
+    Ok(Loaded { log, newer, answers, work_answers, revision })
 }
 
 /// How a snapshot stands to the log.

@@ -25,7 +25,7 @@ use crate::{
     config::Config,
     live::Live,
     models::Answers,
-    turn::{Paid, Turn},
+    turn::{Paid, Stage, Turn},
 };
 
 /// What all agents of this replica think with.
@@ -38,6 +38,8 @@ pub struct Thinker {
     retry_pause: Duration,
     /// Decisions that are being made at once.
     room: Semaphore,
+    /// Those that are being prepared: what is worked on takes no room from users.
+    work_room: Semaphore,
 }
 
 /// What thinking about an input came to.
@@ -45,6 +47,10 @@ pub struct Thinker {
 pub enum Thought {
     /// It stands in the log.
     Decided(Box<Record>),
+    /// All answers are there of which it can be made.
+    Prepared,
+    /// It cannot be made of the answers that are there.
+    Unprepared,
     /// Somebody else wrote on the decision subject.
     Overtaken,
     /// It is to be made elsewhere.
@@ -74,6 +80,7 @@ impl Thinker {
             limits: Limits { basis, ..own.limits() },
             retry_pause: Duration::from_millis(own.retry_pause_ms),
             room: Semaphore::new(own.decisions_at_once),
+            work_room: Semaphore::new(own.work_at_once),
         }
     }
 
@@ -88,7 +95,8 @@ impl Thinker {
         lease: &Lease,
         turn: &Turn,
     ) -> Thought {
-        let Ok(_room) = self.room.acquire().await else { return Thought::Nothing };
+        let room = if turn.stage == Stage::Prepare { &self.work_room } else { &self.room };
+        let Ok(_room) = room.acquire().await else { return Thought::Nothing };
         turn.begin();
         let catalogue = match self.catalogue.current().await {
             Ok(catalogue) => catalogue,
@@ -107,11 +115,16 @@ impl Thinker {
                         self.ask(question, live, &paid, lease, turn).await
                     });
                     let completions: Option<Vec<_>> = join_all(asked).await.into_iter().collect();
-                    let Some(completions) = completions else { return Thought::Stopped };
+                    let Some(completions) = completions else {
+                        return if turn.stage == Stage::Commit { Thought::Unprepared } else { Thought::Stopped };
+                    };
                     (deliberation, next) = deliberation.resume(completions);
                 }
             }
         };
+        if turn.stage == Stage::Prepare {
+            return Thought::Prepared;
+        }
         let thread_id = deliberation.thread_id();
         drop(deliberation);
         let guard = state.decided;
@@ -151,8 +164,8 @@ impl Thinker {
         }
     }
 
-    /// Asks a model, unless it has answered this before; none if the decision is to stop. Nothing is asked while the log
-    /// takes no answers, or by a replica that may have lost the agent.
+    /// Asks a model, unless it has answered this before; none if the decision is to stop, or to be made of the answers that
+    /// are there. Nothing is asked while the log takes no answers, or by a replica that may have lost the agent.
     async fn ask<'l>(
         &self,
         question: &Question,
@@ -161,8 +174,12 @@ impl Thinker {
         lease: &Lease,
         turn: &Turn,
     ) -> Option<Completion> {
-        if let Some(completion) = paid.answer(&question.request) {
+        let failure = || paid.failure(&question.request, question.attempt).filter(|_| turn.stage != Stage::Whole);
+        if let Some(completion) = failure().or_else(|| paid.answer(&question.request)) {
             return Some(completion);
+        }
+        if turn.stage == Stage::Commit {
+            return None;
         }
         let ready = async {
             self.pause(question.attempt).await;
@@ -177,7 +194,7 @@ impl Thinker {
             // This decision was interrupted, and the call counts as given up.
             return None;
         }
-        paid.keep(&completion);
+        paid.keep(&completion, question.attempt);
         Some(completion)
     }
 

@@ -14,14 +14,48 @@ use tokio_util::sync::CancellationToken;
 
 use crate::given_up::{self, GivenUp};
 
+/// Beside its conversations, an agent may work on something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lane {
+    #[default]
+    Foreground,
+    Work,
+}
+
+/// How far a decision is to be made. What is worked on takes long and must not keep users waiting: first models are asked, on
+/// the state that was there when it began; then it is made of their answers on the state that stands, while nothing of the
+/// foreground is being decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stage {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Until all answers are there.
+    Prepare,
+    /// Of the answers that are there.
+    Commit,
+}
+
 /// Whether a decision has begun, and whether it may go on.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
+    pub stage: Stage,
     begun: Arc<AtomicBool>,
     stopping: CancellationToken,
 }
 
 impl Turn {
+    pub fn of(stage: Stage) -> Self {
+        Self { stage, ..Self::default() }
+    }
+
+    pub fn lane(&self) -> Lane {
+        match self.stage {
+            Stage::Whole => Lane::Foreground,
+            Stage::Prepare | Stage::Commit => Lane::Work,
+        }
+    }
+
     /// Its turn has come: from here on something may have been spent on it.
     pub fn begin(&self) {
         self.begun.store(true, Ordering::Relaxed);
@@ -59,6 +93,8 @@ pub struct Paid {
 #[derive(Debug, Default)]
 struct Purse {
     answers: HashMap<String, Completion>,
+    /// Calls that failed, by the request and the try: a decision that is made of the answers that are there makes them again.
+    failed: HashMap<(String, u32), Completion>,
     /// How many of them a snapshot says.
     saved: usize,
 }
@@ -69,7 +105,20 @@ impl Paid {
         let given_up = GivenUp::of(answers.given_up);
         let answers: HashMap<_, _> =
             answers.completions.into_iter().map(|answer| (answer.request_digest.clone(), answer)).collect();
-        Self { purse: Arc::new(Mutex::new(Purse { saved: answers.len(), answers })), given_up }
+        let purse = Purse { saved: answers.len(), answers, ..Purse::default() };
+        Self { purse: Arc::new(Mutex::new(purse)), given_up }
+    }
+
+    /// Those of the work lane, beside those of the foreground.
+    pub fn of_work(answers: Option<Answers>, foreground: &Self) -> Self {
+        let own = answers.map(Self::of).unwrap_or_default();
+        Self { given_up: foreground.given_up.of_work(), ..own }
+    }
+
+    /// What was asked for an input that nobody decides on any more.
+    pub fn abandon(&mut self) {
+        self.given_up.add(self.unused(&AgentDecision::default()));
+        self.purse = Arc::default();
     }
 
     /// For the next input: this decision stands, and what it does not use of the answers nobody will.
@@ -108,9 +157,17 @@ impl Paid {
         (!purse.answers.is_empty()).then(|| purse.answers.get(&request.digest()).cloned()).flatten()
     }
 
-    pub fn keep(&self, completion: &Completion) {
-        if completion.error.is_none() {
-            self.purse().answers.insert(completion.request_digest.clone(), completion.clone());
+    /// How this try of a call failed.
+    pub fn failure(&self, request: &ModelRequest, attempt: u32) -> Option<Completion> {
+        let purse = self.purse();
+        (!purse.failed.is_empty()).then(|| purse.failed.get(&(request.digest(), attempt)).cloned()).flatten()
+    }
+
+    pub fn keep(&self, completion: &Completion, attempt: u32) {
+        let (digest, completion) = (completion.request_digest.clone(), completion.clone());
+        match completion.error {
+            None => _ = self.purse().answers.insert(digest, completion),
+            Some(_) => _ = self.purse().failed.insert((digest, attempt), completion),
         }
     }
 
@@ -159,7 +216,7 @@ mod tests {
     #[test]
     fn what_a_decision_does_not_use_is_said_by_it_or_by_the_next() {
         let mut paid = Paid::default();
-        [answer("a", 1), answer("b", 2)].iter().for_each(|answer| paid.keep(answer));
+        [answer("a", 1), answer("b", 2)].iter().for_each(|answer| paid.keep(answer, 1));
         let own = decision(vec![answer("b", 2)], Vec::new());
         let said = paid.given_up(&own);
         assert_eq!(said.iter().map(|call| call.output_tokens).collect::<Vec<_>>(), [1]);

@@ -10,7 +10,8 @@
 
 use kairo_proto::{
     Body, READERS, Unreadable as UnreadableBody,
-    v1::{AgentDecision, DecidedEvent, TaskChanged, decided_event::Event},
+    v1::{AgentDecision, AgentDefined, DecidedEvent, Task, TaskChanged, decided_event::Event},
+    words::TaskKind,
 };
 
 use crate::{
@@ -20,11 +21,13 @@ use crate::{
 
 /// From this epoch on hooks can be shared.
 pub const SHARED_HOOKS: u32 = 3;
+/// From this epoch on agents can work in the background.
+pub const BACKGROUND: u32 = 4;
 /// From this epoch on ids of threads that users name say whose they are.
 pub const OWNED_THREADS: u32 = 3;
 /// What this build reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
 /// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
-/// are shared, and where calls with consent were asked for.
+/// are shared, and where calls with consent were asked for; version 4 agents that work in the background.
 pub const READER: u32 = if kairo_proto::READER > OWNED_THREADS { kairo_proto::READER } else { OWNED_THREADS };
 /// What every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
@@ -52,6 +55,9 @@ pub enum NotUnderstood {
 
 /// The lowest version of readers that understands a message.
 pub fn of(body: &Body) -> u32 {
+    if let Some(AgentDefined { profile: Some(profile) }) = AgentDefined::of(body) {
+        return if profile.conduct.is_empty() { FIRST } else { BACKGROUND };
+    }
     AgentDecision::of(body).map_or_else(|| of_type(body.type_name()), of_decision)
 }
 
@@ -59,7 +65,11 @@ pub fn of(body: &Body) -> u32 {
 pub fn of_decision(decision: &AgentDecision) -> u32 {
     let shares = |event: &&Event| matches!(event, Event::TaskChanged(TaskChanged { shared: Some(_), .. }));
     let events = decision.events.iter().filter_map(|event| event.event.as_ref());
+    let moves = |event: &Event| matches!(event, Event::TaskChanged(TaskChanged { first: true, .. }));
+    let is_queued = |task: &Task| task.kind_word() == TaskKind::Queued;
+    let queues = |event: &Event| matches!(event, Event::TaskScheduled(it) if it.task.as_ref().is_some_and(is_queued));
     let fields = match () {
+        () if decision.work_input > 0 || events.clone().any(|event| moves(event) || queues(event)) => BACKGROUND,
         () if events.clone().any(|event| shares(&event)) => SHARED_HOOKS,
         () if !decision.given_up.is_empty() => 2,
         () => FIRST,

@@ -41,7 +41,7 @@ impl AgentState {
             false => self.thread_of(record, message),
         };
         let of = self.threads.get(&thread_id).map(|thread| thread.user.as_str()).unwrap_or_default();
-        if !of.is_empty() && of != message.user {
+        if !of.is_empty() && of != message.user || self.is_work_thread(&thread_id) {
             return self.refuse_thread(record, message, &thread_id);
         }
         self.begin(correlation, record, Cause::Message, &thread_id, &message.user);

@@ -8,7 +8,7 @@
 //! * [`thinking`]: the heavy model's answers, and what they mean; [`turn_request`] what it is asked
 //! * [`planning`]: from a plan to a chain
 //! * [`stepping`]: the steps of a chain; [`deciding`] completes them
-//! * [`firing`]: tasks whose time came, and hooks
+//! * [`firing`]: tasks whose time came, and hooks; [`working`] those in the queue
 //! * [`saying`]: adding events to the decision
 //! * [`bounds`]: what may be open at once
 
@@ -21,12 +21,13 @@ mod saying;
 mod stepping;
 mod thinking;
 mod turn_request;
+mod working;
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use kairo_events::{ids, record::Record, vocabulary};
 use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall};
-use kairo_proto::words::{ChainOutcome, StepState as Ended};
+use kairo_proto::words::{ChainOutcome, StepState as Ended, TaskStatus};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -36,6 +37,9 @@ use super::{
     request::{Catalogue, Message, ModelRequest, Tool},
     state::{AgentState, Cause, Order, Turn},
 };
+
+/// What is said in place of an answer that is too large to be written.
+const TOO_LONG: &str = "I could not finish this: my answer was too long. Please ask for a smaller piece.";
 
 /// Limits of deciding.
 #[derive(Clone, Debug)]
@@ -126,6 +130,10 @@ enum Purpose {
     Summarize {
         thread_id: String,
     },
+    /// What is to be learned from a thread of work, which is then over.
+    Learn {
+        thread_id: String,
+    },
 }
 
 /// Why an answer cannot be used.
@@ -183,10 +191,13 @@ impl<'a> Deliberation<'a> {
                     None => this.work.push_back(*turn_id),
                     Some(reason) => this.turn_away(*turn_id, &reason),
                 },
-                Cause::Event | Cause::Task(_) => this.work.push_back(*turn_id),
+                Cause::Event | Cause::Task(_) | Cause::Work(_) => this.work.push_back(*turn_id),
                 Cause::Order(order) => this.obey(*turn_id, order),
                 Cause::Refused { kind, message } => this.refuse(*turn_id, kind, message),
             }
+        }
+        if state.work.begins() == Some(input.record.sequence) {
+            this.begin_work();
         }
         this.fire_triggered();
         this.keep_the_day();
@@ -194,7 +205,7 @@ impl<'a> Deliberation<'a> {
     }
 
     fn blank(state: &'a AgentState, input: &'a Input, catalogue: &'a Catalogue, limits: &'a Limits) -> Option<Self> {
-        let Input { record: input, cursor } = input;
+        let Input { record: input, cursor, is_work } = input;
         state.wants(input.sequence).then(|| Self {
             input,
             mind: Cow::Borrowed(state),
@@ -204,7 +215,8 @@ impl<'a> Deliberation<'a> {
             decision_id: decision_id(input),
             decision: AgentDecision {
                 cursor: *cursor,
-                overtaking: if *cursor < input.sequence { input.sequence } else { 0 },
+                overtaking: if *cursor < input.sequence && !is_work { input.sequence } else { 0 },
+                work_input: if *is_work { input.sequence } else { 0 },
                 input_id: input.envelope.id.to_string(),
                 profile_sequence: state.profile.as_ref().map_or(0, |profile| profile.sequence),
                 catalogue_version: catalogue.version.clone(),
@@ -234,11 +246,10 @@ impl<'a> Deliberation<'a> {
             }
             instead.fail(*turn_id, "malformed_answer", "the answer was larger than an event may be", 1, false);
             instead.join(*turn_id);
-            instead.say(
-                *turn_id,
-                "I could not finish this: my answer was too long. Please ask for a smaller piece.",
-                true,
-            );
+            instead.conclude(*turn_id, TOO_LONG, &TaskStatus::Failed);
+        }
+        if state.work.begins() == Some(input.record.sequence) {
+            instead.pass_over_next(TOO_LONG);
         }
         instead.pass_over_triggered();
         instead.decision.completions = completions;
@@ -326,7 +337,7 @@ impl<'a> Deliberation<'a> {
     fn is_wanted(&self, asked: &Asked) -> bool {
         let there = self.turn(asked.turn).is_some();
         match asked.purpose {
-            Purpose::Summarize { .. } => true,
+            Purpose::Summarize { .. } | Purpose::Learn { .. } => true,
             // A hook that is about to fire has no turn yet.
             Purpose::Judge(_) => self.chain_of(asked.turn) == asked.chain,
             _ => there && self.chain_of(asked.turn) == asked.chain,
@@ -343,6 +354,7 @@ impl<'a> Deliberation<'a> {
             Purpose::Judge(judging) => self.judged(asked.turn, judging, &completion.text),
             Purpose::Complete(completing) => self.completed(asked.turn, completing, &completion.text),
             Purpose::Summarize { thread_id } => self.summarized(asked.turn, thread_id, &completion.text),
+            Purpose::Learn { thread_id } => self.learned(asked.turn, thread_id, &completion.text),
         }
     }
 
@@ -361,7 +373,7 @@ impl<'a> Deliberation<'a> {
                     ),
                     _ => format!("I could not finish this: {message} ({kind}). Please try again later."),
                 };
-                self.say(asked.turn, &text, true);
+                self.conclude(asked.turn, &text, &TaskStatus::Failed);
             }
             Purpose::Decide(deciding) => {
                 self.end_step(asked.turn, deciding.step, &Ended::Failed, Value::Null, message);
@@ -372,6 +384,7 @@ impl<'a> Deliberation<'a> {
                 self.work.push_back(asked.turn);
             }
             Purpose::Judge(judging) => self.unclear(asked.turn, judging),
+            Purpose::Learn { thread_id } => self.complete_thread(asked.turn, &thread_id),
             Purpose::Summarize { .. } => {}
         }
     }
@@ -392,9 +405,11 @@ impl<'a> Deliberation<'a> {
     }
 
     fn ask(&mut self, turn: Uuid, purpose: Purpose, request: ModelRequest) {
+        let is_work = self.decision.work_input != 0;
+        let request = ModelRequest { is_work, ..request };
         // Whoever watches sees the answer to the input, not those of tasks that run at the same time.
         let answers = || self.mind.due(self.input.sequence).is_some_and(|(id, _)| *id == turn);
-        let speaks = matches!(purpose, Purpose::Think { .. }) && !request.analysis && answers();
+        let speaks = matches!(purpose, Purpose::Think { .. }) && !request.analysis && !is_work && answers();
         let question = Question { request: Arc::new(request), attempt: 1, speaks };
         let chain = self.chain_of(turn);
         self.asked.push(Asked { turn, chain, purpose, question });

@@ -92,7 +92,8 @@ impl AgentState {
         let lived = record.envelope.time.duration_since(process.since).as_secs().max(0);
         let text = obituary(&process, exited, lived);
         self.add(record.sequence, &process.thread_id, Entry::Notice { turn, text });
-        if !process.cancel_requested {
+        // One whose thread is gone is nobody's to be told of.
+        if !process.cancel_requested && self.threads.contains_key(&process.thread_id) {
             self.begin(turn, record, Cause::Event, &process.thread_id, &user);
         }
     }
@@ -225,10 +226,15 @@ impl AgentState {
         self.begin(record.envelope.id, record, Cause::Order(order), &thread_id, &command.user);
     }
 
+    /// Where an order about these is told of: nobody but the work lane adds to a thread of work.
     fn thread_of_target(&self, process: Option<Uuid>, action: Option<Uuid>) -> Option<String> {
         let running = process.and_then(|id| self.processes.running.get(&id)).map(|process| &process.thread_id);
-        let in_flight = || Some(&self.in_flight.get(&action?)?.thread_id);
-        running.or_else(in_flight).cloned()
+        let in_flight = action.and_then(|id| self.in_flight.get(&id));
+        let thread_id = running.or(in_flight.map(|known| &known.thread_id))?;
+        if !self.is_work_thread(thread_id) {
+            return Some(thread_id.clone());
+        }
+        Some(self.conversation_of(self.turns.get(&in_flight?.turn)?)).filter(|id| !self.is_work_thread(id))
     }
 
     fn refuse(&mut self, record: &Record, kind: &str, message: String, user: &str) {

@@ -8,11 +8,20 @@ use super::{
     chain::{Chain, StepRun},
     in_flight::{InFlight, Process, Progress, Started},
     state::AgentState,
+    tasks::{Task, What},
+    thread::cut_to,
 };
 
 /// What the facts begin with.
 const TITLE: &str = "In progress now, from the event log:";
 
+/// What the queue begins with.
+const QUEUE_TITLE: &str = "Your queue, and what came of it lately, from the event log:";
+
+/// Tasks shown that are over, those that ended last.
+const ENDED_SHOWN: usize = 5;
+/// Of each text of a task, so much is shown, in bytes.
+const TEXT_BYTES: usize = 500;
 /// Actions and processes shown, those that began last, and chains.
 const SHOWN: usize = 64;
 const CHAINS: usize = 16;
@@ -41,6 +50,31 @@ pub fn in_progress(state: &AgentState, user: &str, now: Timestamp) -> Option<Str
         lines.push(format!("… and {left_out} more."));
     }
     (!lines.is_empty()).then(|| format!("{TITLE}\n{}", lines.join("\n")))
+}
+
+/// What is queued, worked on or was ended lately for this user; `None` when there is nothing.
+pub fn queue(state: &AgentState, user: &str) -> Option<String> {
+    let his = |task: &&Task| task.user == user;
+    let queued = state.tasks.queue().into_iter().filter(his);
+    let ended = state.tasks.ended.iter().rev().filter(|task| his(task) && matches!(task.what, What::Queue { .. }));
+    let tasks = queued.take(SHOWN).chain(ended.take(ENDED_SHOWN));
+    let lines: Vec<String> = tasks.map(|task| of_task(task).to_string()).collect();
+    (!lines.is_empty()).then(|| format!("{QUEUE_TITLE}\n{}", lines.join("\n")))
+}
+
+fn of_task(task: &Task) -> Value {
+    let mut fact = json!({
+        "task_id": task.id,
+        "title": task.title,
+        "text": cut_to(task.text(), TEXT_BYTES),
+        "status": task.status.word().as_str(),
+    });
+    if let (What::Queue { result, .. }, Some(fields)) = (&task.what, fact.as_object_mut())
+        && !result.is_empty()
+    {
+        fields.insert("result".to_owned(), json!(cut_to(result, TEXT_BYTES)));
+    }
+    fact
 }
 
 enum Going<'a> {

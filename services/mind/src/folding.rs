@@ -1,7 +1,7 @@
 //! Taking in what decisions say of threads, chains, tasks and memory, and how chains' steps end.
 
 use kairo_events::record::Record;
-use kairo_proto::words::{ChainOutcome, StepState as Ended};
+use kairo_proto::words::{ChainOutcome, StepState as Ended, ThreadKind};
 use kairo_proto::{
     Decided,
     about::{self, Outside},
@@ -52,9 +52,13 @@ impl AgentState {
             }
             Decided::Task(about::Task::Scheduled(scheduled)) => {
                 if let Some(task) = &scheduled.task {
+                    let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
                     self.tasks.schedule(record.envelope.time, task);
+                    self.tasks.queued_for(task, correlation);
                 }
             }
+            Decided::Task(about::Task::Started(started)) => self.task_started(record, event, turn_id, started),
+            Decided::Task(about::Task::Ended(ended)) => self.task_ended(record, ended),
             Decided::Task(about::Task::Fired(fired)) => self.fired(record, event, turn_id, fired),
             Decided::Task(about::Task::Changed(changed)) => self.tasks.change(changed),
             Decided::Memory(about::Memory::Appended(appended)) => self.remembered(appended),
@@ -63,11 +67,18 @@ impl AgentState {
 
     fn fold_thread(&mut self, record: &Record, event: &DecidedEvent, turn_id: Uuid, what: about::Thread<'_>) {
         match what {
-            about::Thread::Created(_) => {
+            about::Thread::Created(created) => {
+                if created.kind_word() == ThreadKind::Work {
+                    let (user, title) = (created.user.clone(), created.title.clone());
+                    let thread = super::thread::Thread { user: user.clone(), title, work: true, ..Default::default() };
+                    self.threads.insert(created.thread_id.clone(), thread.into());
+                    self.work.threads.insert(user, created.thread_id.clone());
+                }
                 if let Some(thread) = self.threads.get_mut(&event.thread_id) {
                     thread.announced = true;
                 }
             }
+            about::Thread::Completed(completed) => self.thread_completed(&completed.thread_id),
             about::Thread::Matched(matched) => self.matched(record, turn_id, matched),
             about::Thread::Suggested(suggested) => {
                 let id = Uuid::parse_str(&event.event_id).unwrap_or_default();
@@ -176,10 +187,11 @@ impl AgentState {
         if turn.chain.as_ref().is_some_and(its) {
             turn.chain = None;
         }
-        // Nobody waits for the reply of a task, and what was canceled is over.
+        // Nobody waits for the reply of a task, and what was canceled is over. Of a queued task its own end tells.
         let outcome = ended.outcome_word();
         let is_of_task = matches!(turn.cause, Cause::Task(_));
-        if outcome == ChainOutcome::Canceled || is_of_task && outcome != ChainOutcome::Replaced {
+        let is_canceled = outcome == ChainOutcome::Canceled && turn.work().is_none();
+        if is_canceled || is_of_task && outcome != ChainOutcome::Replaced {
             self.turns.remove(&turn_id);
         }
     }

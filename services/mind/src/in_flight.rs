@@ -213,6 +213,14 @@ impl Doubts {
         }
     }
 
+    pub fn get(&self, action: Uuid) -> Option<&Doubt> {
+        self.0.iter().find(|doubt| doubt.action == action)
+    }
+
+    pub(super) fn threads_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        self.0.iter_mut().map(|doubt| &mut doubt.thread_id)
+    }
+
     /// Takes out what a human has a verdict on.
     pub fn resolve(&mut self, action: Uuid) -> Option<Doubt> {
         let at = self.0.iter().position(|doubt| doubt.action == action)?;

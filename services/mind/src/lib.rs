@@ -5,6 +5,7 @@
 //! * [`state`]: what an agent knows, folded from the log; [`thread`] its conversations, [`in_flight`] what it has
 //!   going, `events` how that changes
 //! * [`deliberation`]: from one input to one decision, by way of model calls
+//! * `working`: what is worked on beside the conversations
 //! * [`request`]: what a model is asked; [`facts`] what it is told to be in progress
 //! * [`answer`]: what a model's answer means
 //! * [`basis`]: what decisions rest on beside the log; [`replay`] makes those of a log again
@@ -39,3 +40,4 @@ mod tests;
 pub mod thread;
 mod wanted;
 pub mod words;
+mod working;

@@ -5,12 +5,13 @@
 //! state; what no cursor has passed is what is left to decide on.
 //!
 //! An order to stop does not wait behind what was said before it: its decision names it and leaves the cursor where it is
-//! ([`overtaking`]).
+//! ([`overtaking`]). What is worked on in the background is decided on beside all of that ([`working`]).
 //!
 //! What is observed for the sake of a decision is kept apart from what stands ([`Base`]): as long as the decision is not
 //! in the log, another one may take its place, and a snapshot must hold no more than what stands.
 
 mod overtaking;
+mod working;
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -23,6 +24,8 @@ use kairo_proto::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use self::working::ReadyWork;
+use self::working::{is_left_for_work, pass};
 use super::state::{AgentState, Cause, Interjection};
 
 /// Of what lies ahead of an agent in memory, so much is kept whole; of the rest only where it stands, to be read when its
@@ -81,11 +84,13 @@ pub struct Input {
     pub record: Box<Record>,
     /// Everything up to here is known, and this input. It stands further ahead where it overtakes others.
     pub cursor: u64,
+    /// Whether it is the work lane's, whatever of the foreground stands before it.
+    pub is_work: bool,
 }
 
 impl From<Record> for Input {
     fn from(record: Record) -> Self {
-        Self { cursor: record.sequence, record: Box::new(record) }
+        Self { cursor: record.sequence, record: Box::new(record), is_work: false }
     }
 }
 
@@ -126,6 +131,9 @@ pub struct Snapshot {
     /// What models have answered for the next decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
+    /// The same, for the next one of work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_answers: Option<Answers>,
 }
 
 /// What models have answered for a decision that does not stand yet.
@@ -170,7 +178,8 @@ impl Log {
         };
         let ahead = self.ahead.iter().map(|ahead| ahead.sequence).collect();
         let (through, last) = (self.read, self.last);
-        Snapshot { version: SNAPSHOT_VERSION, log, through, last, observed, state, ahead, answers: None }
+        let (version, answers, work_answers) = (SNAPSHOT_VERSION, None, None);
+        Snapshot { version, log, through, last, observed, state, ahead, answers, work_answers }
     }
 
     /// Takes in the next record of the agent's subjects.
@@ -198,26 +207,31 @@ impl Log {
         if decision.cursor < self.observed || self.base.as_ref().is_some_and(|base| base.overtakes) {
             self.go_back(decision.cursor)?;
         }
-        while let Some(passed) = self.ahead.pop_front_if(|next| next.sequence <= decision.cursor) {
-            self.pass(&passed)?;
-        }
+        let observed = (self.standing(), self.observed);
+        let passed = pass(&mut self.state, &self.ahead, observed, decision)?;
+        self.remove(&passed);
         if overtakes {
             let order = self.at(decision.overtaking).and_then(|at| self.ahead.remove(at)).ok_or(Diverged)?;
-            self.pass(&order)?;
+            Arc::make_mut(&mut self.state).observe(order.record.as_ref().ok_or(Diverged)?);
         }
-        self.overtaken = if overtakes { self.overtaken.saturating_add(1) } else { 0 };
+        if decision.work_input == 0 {
+            self.overtaken = if overtakes { self.overtaken.saturating_add(1) } else { 0 };
+        }
         self.base = None;
         self.observed = decision.cursor;
         self.joined = self.joined.filter(|input| *input > decision.cursor);
         Arc::make_mut(&mut self.state).commit(&record, decision);
-        Ok(Pushed::Decided(decision.decided_on()))
+        let decided_on = decision.decided_on();
+        self.leave_to_work(record)?;
+        Ok(Pushed::Decided(decided_on))
     }
 
     /// Whether the decision at this sequence is not known yet, nor a copy of one.
     pub fn is_new(&self, sequence: u64, decision: &AgentDecision) -> bool {
-        let goes_on = match decision.overtaking {
-            0 => decision.cursor > self.state.cursor,
-            order => self.is_ahead(order),
+        let goes_on = match (decision.work_input, decision.overtaking) {
+            (0, 0) => decision.cursor > self.state.cursor,
+            (0, order) => self.is_ahead(order),
+            (input, _) => self.is_ahead(input),
         };
         sequence > self.state.decided && goes_on
     }
@@ -228,14 +242,13 @@ impl Log {
             Some(base) => (base.state.clone(), base.observed),
             None => (self.state.clone(), self.observed),
         };
-        for ahead in self.ahead.iter().filter(|ahead| ahead.sequence > observed && ahead.sequence <= decision.cursor) {
-            Arc::make_mut(&mut state).observe(ahead.record.as_ref()?);
-        }
         let input = self.ahead.get(self.at(decision.decided_on())?)?.record.clone()?;
+        pass(&mut state, &self.ahead, (observed, observed), decision).ok()?;
         if decision.overtaking != 0 {
             Arc::make_mut(&mut state).observe(&input);
         }
-        Some((state, Input { record: Box::new(input), cursor: decision.cursor }))
+        let is_work = decision.work_input != 0;
+        Some((state, Input { record: Box::new(input), cursor: decision.cursor, is_work }))
     }
 
     fn keep(&mut self, record: Record) {
@@ -244,16 +257,7 @@ impl Log {
         let orders = || self.ahead.iter().filter(|ahead| ahead.order().is_some()).count();
         let has_room = |held| self.ahead.len() < held || is_order && orders() < held;
         let record = self.held.is_none_or(has_room).then_some(record);
-        self.ahead.push_back(Ahead { sequence, record });
-    }
-
-    /// What a decision passes becomes part of the state.
-    fn pass(&mut self, passed: &Ahead) -> Result<(), Diverged> {
-        if passed.sequence > self.observed {
-            // What cannot be observed any more was not read in time: whoever decided knew it.
-            Arc::make_mut(&mut self.state).observe(passed.record.as_ref().ok_or(Diverged)?);
-        }
-        Ok(())
+        self.put(Ahead { sequence, record });
     }
 
     /// Where what stands at this sequence is among what is ahead.
@@ -305,8 +309,17 @@ impl Log {
             if let Some(order) = self.overtake() {
                 return Some(Ready::Input(order));
             }
-            let next = self.ahead.front()?;
+            if let Some(missing) = self.missing_work() {
+                return Some(missing);
+            }
+            let at = self.first_of_foreground();
+            // What the tail has yet to bring may stand before what this replica wrote itself.
+            let next = self.ahead.get(at).filter(|next| next.sequence <= self.read)?;
             let Some(record) = &next.record else { return Some(self.missing()) };
+            if next.sequence > self.observed && is_left_for_work(&self.state, record) {
+                self.observed = next.sequence;
+                continue;
+            }
             if next.sequence > self.observed {
                 // Whatever may want a decision is observed on a state of its own.
                 let before = (!is_mere_fact(&record.body)).then(|| (self.state.clone(), self.observed));
@@ -323,7 +336,7 @@ impl Log {
                 let input = base.input;
                 return self.join_messages(input);
             }
-            self.ahead.pop_front();
+            self.ahead.remove(at);
         }
     }
 
@@ -356,7 +369,7 @@ impl Log {
         if record.sequence <= self.state.decided {
             return Vec::new();
         }
-        let is_passed = |at: u64| at <= decision.cursor || at == decision.overtaking;
+        let is_passed = |at: u64| at <= decision.cursor.max(decision.work_input) || at == decision.overtaking;
         let passed = self.ahead.iter().filter(|ahead| is_passed(ahead.sequence));
         passed.filter(|ahead| ahead.record.is_none()).map(|ahead| ahead.sequence).collect()
     }

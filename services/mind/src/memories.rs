@@ -1,7 +1,10 @@
 //! What an agent has lately written to its memory, for digests. All of it is in the read model, found by
 //! `memory.search`.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, VecDeque},
+};
 
 use jiff::civil::Date;
 use kairo_proto::v1::MemoryAppended;
@@ -15,6 +18,11 @@ const RECENT: usize = 200;
 const RECENT_BYTES: usize = 64 * 1024;
 const CONTENT_BYTES: usize = 8 * 1024;
 const DAYS: i32 = 8;
+/// Memories that are recalled for a task, and the text of all of them, in bytes.
+const RECALLED: usize = 20;
+const RECALLED_BYTES: usize = 4 * 1024;
+/// So many of a hundred words must be the same for two memories to be nearly the same.
+const ALIKE: usize = 80;
 /// Of one memory, so many of the events it came from.
 const SOURCES: usize = 100;
 
@@ -22,6 +30,9 @@ const SOURCES: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memories {
     pub recent: VecDeque<Recent>,
+    /// What was learned: insights and facts, however long ago, the oldest forgotten first.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub learned: VecDeque<Recent>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,7 +57,7 @@ impl Memories {
         self.recent.retain(|known| known.memory_id != appended.memory_id);
         let mut outside = Provenance::default();
         outside.see(&appended.outside);
-        self.recent.push_back(Recent {
+        let memory = Recent {
             kind: appended.kind.clone(),
             subject: cut_to(&appended.subject, CONTENT_BYTES),
             content: cut_to(&appended.content, CONTENT_BYTES),
@@ -55,8 +66,40 @@ impl Memories {
             memory_id: appended.memory_id.clone(),
             user: appended.user.clone(),
             outside,
-        });
+        };
+        if matches!(appended.kind_word(), MemoryKind::Insight | MemoryKind::Fact) {
+            self.learned.retain(|known| known.memory_id != memory.memory_id);
+            self.learned.push_back(memory.clone());
+            bound(&mut self.learned);
+        }
+        self.recent.push_back(memory);
         self.forget();
+    }
+
+    /// What was learned of or for this user, or for all, and may matter for this text: what shares most words with it, then the
+    /// newest.
+    pub fn recalled(&self, user: &str, text: &str) -> Vec<&Recent> {
+        let wanted = words(text);
+        let his = self.learned.iter().filter(|known| known.user == user || known.user.is_empty());
+        let rank = |(at, known): (usize, _)| (shared(&wanted, known), at, known);
+        let mut ranked: Vec<(usize, usize, &Recent)> = his.enumerate().map(rank).collect();
+        ranked.sort_by_key(|(shared, at, _)| Reverse((*shared, *at)));
+        let mut bytes = 0;
+        let fits = |(.., known): &(usize, usize, &Recent)| {
+            bytes += known.content.len();
+            bytes <= RECALLED_BYTES
+        };
+        ranked.into_iter().take(RECALLED).take_while(fits).map(|(.., known)| known).collect()
+    }
+
+    /// What says nearly the same, of the same kind and user: the oldest.
+    pub fn like(&self, kind: &str, user: &str, content: &str) -> Option<&Recent> {
+        let said = words(content);
+        let is_alike = |known: &&Recent| {
+            let (both, all) = (shared(&said, known), words(&known.content).union(&said).count());
+            known.kind == kind && known.user == user && all > 0 && both * 100 >= all * ALIKE
+        };
+        self.learned.iter().find(is_alike)
     }
 
     fn forget(&mut self) {
@@ -65,12 +108,33 @@ impl Memories {
             let is_old = |known: &Recent| day(&known.day).is_none_or(|day| (newest - day).get_days() > DAYS);
             self.recent.retain(|known| !is_old(known));
         }
-        let mut bytes: usize = self.recent.iter().map(Recent::bytes).sum();
-        while self.recent.len() > RECENT || bytes > RECENT_BYTES {
-            let Some(oldest) = self.recent.pop_front() else { break };
-            bytes -= oldest.bytes();
-        }
+        bound(&mut self.recent);
     }
+}
+
+/// The oldest make room.
+fn bound(memories: &mut VecDeque<Recent>) {
+    let mut bytes: usize = memories.iter().map(Recent::bytes).sum();
+    while memories.len() > RECENT || bytes > RECENT_BYTES {
+        let Some(oldest) = memories.pop_front() else { break };
+        bytes -= oldest.bytes();
+    }
+}
+
+/// The words of a text, in small letters. What is written without spaces is taken letter by letter.
+fn words(text: &str) -> BTreeSet<String> {
+    let small = text.to_lowercase();
+    let parts = small.split(|sign: char| !sign.is_alphanumeric()).filter(|part| !part.is_empty());
+    parts
+        .flat_map(|part| match part.is_ascii() {
+            true => vec![part.to_owned()],
+            false => part.chars().map(String::from).collect(),
+        })
+        .collect()
+}
+
+fn shared(wanted: &BTreeSet<String>, known: &Recent) -> usize {
+    words(&known.content).intersection(wanted).count()
 }
 
 impl Recent {
@@ -129,6 +193,27 @@ mod tests {
         assert!(memories.recent.iter().all(|known| known.day.as_str() >= "2026-11-29"));
         memories.append(&appended(2_002, "no day", "x"));
         assert_eq!(memories.recent.len(), 2);
+    }
+
+    #[test]
+    fn what_was_learned_is_recalled_by_the_words_of_a_task_then_by_age_for_its_own_user() {
+        let learned = |id: usize, user: &str, content: &str| MemoryAppended {
+            kind: "insight".into(),
+            user: user.into(),
+            ..appended(id, "2026-11-20", content)
+        };
+        let mut memories = Memories::default();
+        let told = ["NVIDIA reports in May", "Tokyo is nine hours ahead", "markets close at four"];
+        (0..).zip(told).for_each(|(id, content)| memories.append(&learned(id, "ann", content)));
+        memories.append(&learned(7, "bob", "NVIDIA is bob's secret"));
+        let recalled = |memories: &Memories, text: &str| {
+            memories.recalled("ann", text).iter().map(|known| known.content.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(recalled(&memories, "Research NVIDIA"), [told[0], told[2], told[1]]);
+        assert_eq!(memories.like("insight", "ann", "nvidia reports in MAY!").unwrap().memory_id, "memory-0");
+        assert!(memories.like("fact", "ann", told[0]).is_none() && memories.like("insight", "bob", told[0]).is_none());
+        (10..400).for_each(|id| memories.append(&learned(id, "ann", &"x ".repeat(1_000))));
+        assert!(memories.learned.len() <= RECENT && recalled(&memories, "x").len() <= 2);
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub struct ModelRequest {
     /// Whether the answer is meant for the steps that follow, and not for the user.
     #[serde(skip)]
     pub analysis: bool,
+    /// Whether it is made for what is worked on in the background, which keeps no user waiting.
+    #[serde(skip)]
+    pub is_work: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -108,8 +111,12 @@ impl Catalogue {
 impl ModelRequest {
     /// One step of the mind, which is told what it is and what it is about, and calls no tools.
     pub fn of(tier: &'static str, system: impl Into<String>, user: impl Into<String>) -> Self {
-        let messages = vec![Message::System { text: system.into() }, Message::said(user)];
-        Self { tier, messages, tools: Vec::new(), analysis: false }
+        Self::with(tier, vec![Message::System { text: system.into() }, Message::said(user)])
+    }
+
+    /// One that offers no tools.
+    pub fn with(tier: &'static str, messages: Vec<Message>) -> Self {
+        Self { tier, messages, tools: Vec::new(), analysis: false, is_work: false }
     }
 
     /// Every image and piece of audio in it, the oldest first.
@@ -187,9 +194,7 @@ mod tests {
     #[test]
     fn the_parts_of_a_request_have_digests_of_their_own() {
         let system = |text: &str| Message::System { text: text.into() };
-        let asked = |messages: &[Message]| {
-            ModelRequest { tier: "heavy", messages: messages.to_vec(), tools: Vec::new(), analysis: false }.digests(7)
-        };
+        let asked = |messages: &[Message]| ModelRequest::with("heavy", messages.to_vec()).digests(7);
         let whole = asked(&[system("be kind"), Message::said("hello"), system("one job runs"), system("answer now")]);
         assert_eq!((whole.tools, whole.sent), (0, 0), "none are offered");
         let other_facts = asked(&[system("be kind"), Message::said("hello"), system("no job runs")]);
@@ -222,6 +227,7 @@ mod tests {
                 acts_outside: false,
             }],
             analysis: false,
+            is_work: false,
         };
         assert_eq!(request.digest(), "d8681fef-7343-5b77-9818-0314213e0a27");
         let tools = serde_json::value::to_raw_value(&request.tools).unwrap();

@@ -18,6 +18,7 @@ use uuid::Uuid;
 use super::{
     chain::{Chain, Move},
     in_flight::{Doubt, Doubts, InFlight, Processes},
+    intrinsics,
     memories::Memories,
     outside::Provenance,
     seen::Seen,
@@ -25,6 +26,7 @@ use super::{
     tasks::Tasks,
     thread::{Call, Entry, Thread, cut},
     words::Words,
+    working::Work,
 };
 
 /// Threads an agent keeps at hand; the one idle longest makes room.
@@ -53,6 +55,8 @@ pub struct AgentState {
     pub tasks: Shared<Tasks>,
     pub memories: Shared<Memories>,
     pub(super) seen: Shared<Seen>,
+    #[serde(default, skip_serializing_if = "Work::is_nothing")]
+    pub work: Work,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,6 +79,9 @@ pub struct Profile {
     /// Whether it acts on what it read without asking, whoever wrote that.
     #[serde(default)]
     pub trusts_outside: bool,
+    /// Whether it acknowledges what takes work, and works on it beside the conversation.
+    #[serde(default)]
+    pub background: bool,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -99,7 +106,7 @@ pub struct Turn {
     pub user: String,
     /// The message answered; empty when none began it.
     pub message_id: String,
-    /// Answers of the heavy model committed so far.
+    /// Answers of the model that thinks, committed so far.
     pub steps: u32,
     /// Actions whose results it waits for.
     pub waiting: BTreeSet<Uuid>,
@@ -140,6 +147,8 @@ pub enum Cause {
     Event,
     /// A task's time came, or what it waits for happened.
     Task(Uuid),
+    /// A queued task's turn came.
+    Work(Uuid),
     /// A direct order: this call is made, no model is asked.
     Order(Order),
     /// Something was asked for that cannot be done.
@@ -203,12 +212,15 @@ impl AgentState {
 
     /// Takes in a decision, after all that it was decided on.
     pub fn commit(&mut self, record: &Record, decision: &AgentDecision) {
-        let decided = self.due(decision.decided_on()).map(|(id, _)| *id);
+        let started = || decision.events.iter().find(|it| matches!(it.event, Some(Event::TaskStarted(_))));
+        let due = self.due(decision.decided_on()).map(|(id, _)| *id);
+        let decided = due.or_else(|| started().and_then(turn_of));
         for event in &decision.events {
             self.happen(record, decision, event);
         }
-        let heavy = decision.completions.iter().filter(|completion| completion.tier == "heavy");
-        let asked = u32::try_from(heavy.count()).unwrap_or(u32::MAX);
+        let tier = self.thinks_with(decided.and_then(|id| self.turns.get(&id)));
+        let thoughts = decision.completions.iter().filter(|completion| completion.tier == tier);
+        let asked = u32::try_from(thoughts.count()).unwrap_or(u32::MAX);
         if let Some(turn) = decided.and_then(|id| self.turns.get_mut(&id)) {
             turn.due = None;
             turn.steps = turn.steps.saturating_add(asked);
@@ -218,12 +230,20 @@ impl AgentState {
                 self.turns.remove(&id);
             }
         }
-        if self.tasks.triggered.iter().any(|trigger| trigger.input <= decision.cursor) {
-            self.tasks.triggered.retain(|trigger| trigger.input > decision.cursor);
+        let is_dealt_with = |input: u64| input <= decision.cursor || input == decision.work_input;
+        if self.tasks.triggered.iter().any(|trigger| is_dealt_with(trigger.input)) {
+            self.tasks.triggered.retain(|trigger| !is_dealt_with(trigger.input));
         }
         self.cursor = decision.cursor;
         self.decided = record.sequence;
+        self.go_on_working(record.sequence, decision);
         self.forget_idle_threads();
+    }
+
+    /// The tier of the model that thinks in a turn: whoever works in the background lets no user wait for the heavy one.
+    pub(super) fn thinks_with(&self, turn: Option<&Turn>) -> &'static str {
+        let waits = self.is_background() && turn.is_some_and(|turn| !self.is_of_work(turn));
+        if waits { "fast" } else { "heavy" }
     }
 
     /// The turn whose move this input makes it.
@@ -278,7 +298,7 @@ impl AgentState {
         };
         if goes_on {
             match turn.cause {
-                Cause::Message | Cause::Event | Cause::Task(_) => turn.due = Some(record.sequence),
+                Cause::Message | Cause::Event | Cause::Task(_) | Cause::Work(_) => turn.due = Some(record.sequence),
                 // Whoever ordered it reads the result.
                 Cause::Order(_) | Cause::Refused { .. } => _ = self.turns.remove(&known.turn),
             }
@@ -288,9 +308,11 @@ impl AgentState {
     /// Takes in one event of a decision.
     pub(super) fn happen(&mut self, record: &Record, decision: &AgentDecision, event: &DecidedEvent) {
         let Some(turn_id) = turn_of(event) else { return };
-        if let (Some(Event::Action(_) | Event::ChainStepEnded(_)), Some(thread)) =
-            (&event.event, self.threads.get_mut(&event.thread_id))
-        {
+        let is_remembered = matches!(
+            &event.event,
+            Some(Event::Action(_) | Event::ChainStepEnded(_) | Event::TaskStarted(_) | Event::TaskEnded(_))
+        );
+        if let (true, Some(thread)) = (is_remembered, self.threads.get_mut(&event.thread_id)) {
             thread.remember(&event.event_id);
         }
         if let Some(what) = &event.event {
@@ -354,9 +376,9 @@ impl AgentState {
     fn forget_idle_threads(&mut self) {
         let mut bytes: usize = self.threads.values().map(|thread| thread.bytes).sum();
         while self.threads.len() > THREADS || bytes > MIND_BYTES {
-            let open = self.turns.values().map(|turn| &turn.thread_id);
-            let open: BTreeSet<&String> =
-                open.chain(self.processes.running.values().map(|process| &process.thread_id)).collect();
+            let of_turns = self.turns.values().map(|turn| &turn.thread_id);
+            let of_processes = self.processes.running.values().map(|process| &process.thread_id);
+            let open: BTreeSet<&String> = of_turns.chain(of_processes).chain(self.work.threads.values()).collect();
             let idle =
                 self.threads.iter().filter(|(id, _)| !open.contains(id)).min_by_key(|(_, thread)| thread.touched);
             let Some(id) = idle.map(|(id, _)| id.clone()) else { return };
@@ -382,6 +404,7 @@ impl Profile {
             plans: profile.planning_word() == words::Planning::Chain,
             topics: profile.threads_word() == words::Threads::Topics,
             trusts_outside: profile.outside_content_word() == words::OutsideContent::Trusted,
+            background: profile.conduct_word() == words::Conduct::Background,
             time_zone: if profile.time_zone.is_empty() { "UTC".to_owned() } else { profile.time_zone.clone() },
             day_ends_at: profile.day_ends_at.clone(),
         }
@@ -389,6 +412,9 @@ impl Profile {
 
     /// Whether the agent may use the tool: it is named, or a prefix with `*` covers it, or nothing is named at all.
     pub fn offers(&self, tool: &str) -> bool {
+        if intrinsics::tasks::is_of_queue(tool) && !self.background {
+            return false;
+        }
         let covers = |pattern: &String| match pattern.strip_suffix('*') {
             Some(prefix) => tool.starts_with(prefix),
             None => pattern == tool,

@@ -1,9 +1,10 @@
-//! An agent's tasks: what has a time or waits for something to happen. Folded from the log.
+//! An agent's tasks: what has a time, waits for something to happen, or for its turn in the queue. Folded from the log.
 //!
 //! Which times were dealt with is said by a task's occurrence: each time has a number, counted from 1, and the task says
 //! which one comes next. A timer that comes twice or late finds another number.
 
 mod list;
+mod queue;
 #[cfg(test)]
 mod tests;
 mod trigger;
@@ -84,6 +85,8 @@ pub enum Status {
     Canceled,
     Archived,
     Failed,
+    /// A queued one that is being worked on.
+    InProgress,
 }
 
 /// What a task waits for.
@@ -97,6 +100,19 @@ pub enum What {
     Hook {
         trigger: String,
         condition: String,
+    },
+    /// Its turn.
+    Queue {
+        /// What is to be done.
+        text: String,
+        /// The lower, the sooner.
+        place: i64,
+        /// The chain of events that it was asked for in.
+        correlation: Uuid,
+        /// Hooks and tasks on whose behalf it was queued.
+        lineage: Vec<Uuid>,
+        /// What came of it, as far as it is kept for those who ask.
+        result: String,
     },
 }
 
@@ -136,6 +152,9 @@ impl Tasks {
         let Some(task) = self.open.get_mut(&id) else { return };
         task.status = status;
         task.shared = changed.shared.unwrap_or(task.shared);
+        if changed.first {
+            return self.put_first(id);
+        }
         if let (What::Time { next, .. }, Ok(at)) = (&mut task.what, changed.next_at.parse()) {
             *next = Some((at, changed.occurrence));
         }
@@ -156,7 +175,7 @@ impl Tasks {
             bytes += task.bytes();
             // That of the last may be about to run.
             if bytes > ENDED_BYTES && at > 0 {
-                task.action = Value::Null;
+                task.forget();
             }
         }
     }
@@ -197,7 +216,7 @@ impl Tasks {
     pub fn check_room(&self, task: &v1::Task) -> Result<(), String> {
         let hooks = self.open.values().filter(|task| matches!(task.what, What::Hook { .. })).count();
         let bytes: usize = self.open.values().map(Task::bytes).sum();
-        let its = task.action.len() + task.title.len() + task.condition.len();
+        let its = task.action.len() + task.title.len() + task.condition.len() + task.text.len();
         let most = match () {
             () if self.open.len() >= MOST_OPEN => format!("{MOST_OPEN} open tasks"),
             () if task.kind_word() == TaskKind::Hook && hooks >= MOST_HOOKS => format!("{MOST_HOOKS} hooks"),
@@ -220,11 +239,20 @@ impl Task {
         self.source == TaskSource::System.as_str()
     }
 
+    /// Keeps no more of it than that there was one.
+    fn forget(&mut self) {
+        self.action = Value::Null;
+        if let What::Queue { text, result, .. } = &mut self.what {
+            (*text, *result) = (String::new(), String::new());
+        }
+    }
+
     fn read(at: Timestamp, task: &v1::Task) -> Option<Self> {
         let mut outside = Provenance::default();
         outside.see(&task.outside);
         let what = match task.kind_word() {
             TaskKind::Hook => What::Hook { trigger: task.trigger.clone(), condition: task.condition.clone() },
+            TaskKind::Queued => What::queued(task),
             TaskKind::Scheduled | TaskKind::Unknown(_) => {
                 let next: Timestamp = task.next_at.parse().ok()?;
                 let schedule = Schedule::of(task).unwrap_or(Schedule::Once(next));
@@ -250,7 +278,7 @@ impl Task {
     pub fn next(&self) -> Option<(Timestamp, u64)> {
         match &self.what {
             What::Time { next, .. } => *next,
-            What::Hook { .. } => None,
+            What::Hook { .. } | What::Queue { .. } => None,
         }
     }
 
@@ -258,6 +286,7 @@ impl Task {
     fn bytes(&self) -> usize {
         let what = match &self.what {
             What::Hook { trigger, condition } => trigger.len() + condition.len(),
+            What::Queue { text, result, .. } => text.len() + result.len(),
             What::Time { .. } => 0,
         };
         self.title.len() + what + self.action.to_string().len()
@@ -274,6 +303,7 @@ impl Status {
             Self::Canceled => TaskStatus::Canceled,
             Self::Archived => TaskStatus::Archived,
             Self::Failed => TaskStatus::Failed,
+            Self::InProgress => TaskStatus::InProgress,
         }
     }
 
@@ -287,6 +317,7 @@ impl Status {
             TaskStatus::Canceled => Some(Self::Canceled),
             TaskStatus::Archived => Some(Self::Archived),
             TaskStatus::Failed => Some(Self::Failed),
+            TaskStatus::InProgress => Some(Self::InProgress),
             TaskStatus::Unknown(_) => None,
         }
     }

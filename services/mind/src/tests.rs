@@ -1,5 +1,6 @@
 //! The mind alone: messages in, decisions out, over a log in memory.
 
+mod background;
 mod bounds;
 mod chains;
 mod in_progress;
@@ -169,6 +170,7 @@ impl Agent {
                 Next::Ask(questions) => {
                     let mut as_asked = |question: &Question| Completion {
                         tier: question.request.tier.into(),
+                        request_digest: question.request.digest(),
                         ..answer(&question.request)
                     };
                     let completions = questions.iter().map(&mut as_asked).collect();
@@ -330,7 +332,9 @@ fn the_last_step_of_a_turn_offers_no_tools() {
     }
     agent.decides(&[says("enough")]).unwrap();
     let offered: Vec<usize> = agent.asked.iter().map(|request| request.tools.len()).collect();
-    let all = catalogue().tools.len() + crate::intrinsics::all().count();
+    let of_queue = crate::intrinsics::tasks::is_of_queue;
+    let own = crate::intrinsics::all().filter(|intrinsic| !of_queue(&intrinsic.tool.name));
+    let all = catalogue().tools.len() + own.count();
     assert_eq!(offered, [all, all, all, 0]);
 }
 

@@ -37,6 +37,9 @@ pub struct Thread {
     /// Content from outside that was seen in it.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub outside: Provenance,
+    /// Whether it is one of work, which no user sees or speaks in.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub work: bool,
 }
 
 /// Events a thread remembers until it is written to memory.

@@ -12,7 +12,7 @@ mod usage;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use kairo_proto::words::MessageRole;
+use kairo_proto::words::{MessageRole, ThreadStatus};
 use kairo_read_model::stored::{Json, Key, Text, Time};
 use uuid::Uuid;
 
@@ -37,7 +37,7 @@ pub struct Changes {
     pub touched: BTreeMap<(Key, Key), Touch>,
     /// What threads are about, by agent and thread; newest wins, as in the next.
     pub described: BTreeMap<(Key, Key), Description>,
-    pub archived: BTreeMap<(Key, Key), Archiving>,
+    pub thread_states: BTreeMap<(Key, Key), ThreadState>,
     /// By event, as in the next two.
     pub messages: BTreeMap<Uuid, Message>,
     pub deliveries: BTreeMap<Uuid, Delivery>,
@@ -146,11 +146,11 @@ pub struct Description {
     pub summary: Text,
 }
 
-/// A thread was put away, or taken out again.
+/// A thread was put away or taken out again, or is over.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Archiving {
+pub struct ThreadState {
     pub sequence: i64,
-    pub archived: bool,
+    pub status: ThreadStatus,
 }
 
 /// Who speaks in a conversation.

@@ -36,7 +36,7 @@ pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     threads::create(connection, &changes.threads).await?;
     threads::touch(connection, &changes.touched).await?;
     threads::describe(connection, &changes.described).await?;
-    threads::archive(connection, &changes.archived).await?;
+    threads::change(connection, &changes.thread_states).await?;
     messages::tell(connection, changes).await?;
     actions::decide(connection, changes).await?;
     actions::begin(connection, changes).await?;

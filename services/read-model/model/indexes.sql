@@ -26,6 +26,8 @@ CREATE INDEX chains_of_task ON chains (task_id, sequence) WHERE task_id IS NOT N
 CREATE INDEX tasks_by_age ON tasks (sequence, position);
 CREATE INDEX tasks_of_agent ON tasks (agent, sequence, position);
 CREATE INDEX tasks_of_user ON tasks (user_id, sequence, position) WHERE user_id IS NOT NULL;
+CREATE INDEX tasks_in_queue ON tasks (agent, sequence, position)
+    WHERE kind = 'queued' AND status IN ('pending', 'in_progress', 'paused');
 CREATE INDEX firings_of_task ON task_firings (task_id, sequence, position);
 CREATE INDEX approvals_waiting ON approvals (user_id, sequence, position) WHERE status = 'waiting';
 CREATE INDEX offers_open ON offers (user_id, sequence, position) WHERE choice IS NULL AND settled_at IS NULL;

@@ -64,7 +64,7 @@ CREATE TABLE threads (
         || setweight(to_tsvector('simple', translate(left(summary, 65536), '@./:_-', '      ')), 'B')
     ) STORED,
     PRIMARY KEY (agent, thread_id),
-    CONSTRAINT threads_status CHECK (status IN ('active', 'archived'))
+    CONSTRAINT threads_status CHECK (status IN ('active', 'archived', 'completed'))
 );
 
 -- Conversations: what users sent, what agents said, and what went wrong on the way. What the event of a user's message
@@ -294,15 +294,21 @@ CREATE TABLE tasks (
     next_at          timestamptz,
     occurrence       bigint,
     fired            bigint NOT NULL DEFAULT 0,
-    -- What the steps and the trigger say, without the names of fields.
+    -- Of a queued task: what came of it, in which thread it is worked on, and the message by which it was put first.
+    result           text,
+    work_thread_id   text,
+    put_first        bigint,
+    -- What the steps, the trigger and the words of a queued task say, without the names of fields.
     steps            text NOT NULL GENERATED ALWAYS AS (
         left(coalesce(trigger, ''), 1000) || ' ' || left(coalesce(condition, ''), 1000) || ' '
+        || left(coalesce(definition ->> 'text', ''), 10000) || ' '
         || regexp_replace(left(action::text, 10000), '"[a-z_]+": |\\[bfnrt]', ' ', 'g')
     ) STORED,
     words            tsvector NOT NULL GENERATED ALWAYS AS (
         setweight(to_tsvector('simple', translate(left(title, 10000), '@./:_-', '      ')), 'A')
         || setweight(to_tsvector('simple', translate(
             left(coalesce(trigger, ''), 1000) || ' ' || left(coalesce(condition, ''), 1000) || ' '
+            || left(coalesce(definition ->> 'text', ''), 65536) || ' '
             || regexp_replace(left(action::text, 65536), '"[a-z_]+": |\\[bfnrt]', ' ', 'g'),
             '@./:_-', '      ')), 'B')
     ) STORED

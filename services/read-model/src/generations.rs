@@ -18,7 +18,7 @@ pub struct Projection {
 }
 
 /// The tables in Postgres.
-pub const READ_MODEL: Projection = Projection { name: "read-model", version: 9 };
+pub const READ_MODEL: Projection = Projection { name: "read-model", version: 10 };
 /// The documents of the search engine.
 pub const SEARCH: Projection = Projection { name: "search", version: 1 };
 /// All of them.

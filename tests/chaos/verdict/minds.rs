@@ -82,6 +82,8 @@ impl Evidence<'_> {
                 Decided::Task(about::Task::Changed(changed)) => {
                     tasks.entry(changed.task_id.clone()).or_default().canceled |= changed.status == "canceled";
                 }
+                // What is queued is told of by the audit.
+                Decided::Task(about::Task::Started(_) | about::Task::Ended(_)) => {}
                 Decided::Chain(Chain::Started(chain)) => {
                     if begun.contains(chain.chain_id.as_str()) {
                         tasks.entry(chain.task_id.clone()).or_default().acted += 1;
@@ -120,7 +122,7 @@ impl Evidence<'_> {
                     asked.insert(suggested.message_id.as_str());
                 }
                 Thread::Matched(matched) => *answered.entry(&matched.message_id).or_default() += 1,
-                Thread::Created(_) | Thread::Summarized(_) | Thread::Archived(_) => {}
+                Thread::Created(_) | Thread::Summarized(_) | Thread::Archived(_) | Thread::Completed(_) => {}
             }
         }
         let open = asked.iter().filter(|id| !answered.contains_key(*id)).map(|id| (*id).to_owned());

@@ -108,6 +108,7 @@ pub const CASES: &[(&str, &str, &str)] = &[
     ("AND tasks.sequence < $5", "NULL, NULL, NULL, NULL, {END}, 50", "tasks_by_age firings_of_task"),
     ("AND tasks.sequence < $5", "'a7', NULL, ARRAY['active'], NULL, {END}, 50", "tasks_of_agent firings_of_task"),
     ("AND tasks.sequence < $5", "NULL, 'u7', NULL, 'scheduled', {END}, 50", "tasks_of_user firings_of_task"),
+    ("kind = 'queued' AND status", "'a7', NULL, 50", "tasks_in_queue firings_of_task"),
     ("FROM task_firings WHERE task_id = $1", "{ID}, 50", "firings_of_task"),
     ("FROM chains WHERE agent", "'a7', 't7', 50", "chains_of_thread"),
     ("FROM chains WHERE task_id", "{ID}, 50", "chains_of_task"),

@@ -48,8 +48,9 @@ SELECT md5(i::text)::uuid, step, step, 'tools.now', '{}' FROM generate_series(1,
 
 INSERT INTO tasks (task_id, sequence, position, agent, user_id, correlation_id, kind, title, action, definition, created_at,
                    changed_sequence, changed_at, status)
-SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, gen_random_uuid(), 'scheduled', 'words', '[]',
-       '{"source": "user"}', now(), i, now(), 'active'
+SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, gen_random_uuid(),
+       CASE WHEN i % 7 = 0 THEN 'queued' ELSE 'scheduled' END, 'words', '[]', '{"source": "user"}', now(), i, now(),
+       CASE WHEN i % 70 = 0 THEN 'pending' WHEN i % 7 = 0 THEN 'completed' ELSE 'active' END
 FROM generate_series(1, 20000) AS i;
 
 INSERT INTO task_firings (event_id, sequence, position, task_id, fired_at, late)

@@ -81,12 +81,14 @@ impl<'r> Reader<'r> {
     }
 
     fn read(&mut self, decision: &'r AgentDecision) {
+        // Of what concerns work, more is known than of all else.
+        let known = decision.cursor.max(decision.work_input);
         for event in &decision.events {
             if let Some(call) = event.tool_call() {
-                self.calls.push((&event.event_id, call, decision.cursor));
+                self.calls.push((&event.event_id, call, known));
                 if !call.chain_id.is_empty() {
                     let step = Step { action: Some(event.event_id.clone()), ..Default::default() };
-                    self.begin(decision.cursor, &call.chain_id, call.step, step);
+                    self.begin(known, &call.chain_id, call.step, step);
                 }
             }
             let Some(Decided::Chain(chain)) = event.event.as_ref().map(Event::about) else { continue };
@@ -104,11 +106,11 @@ impl<'r> Reader<'r> {
                 },
                 about::Chain::StepEnded(ended) => {
                     let step = Step { over: true, ..Default::default() };
-                    self.begin(decision.cursor, &ended.chain_id, ended.step, step);
+                    self.begin(known, &ended.chain_id, ended.step, step);
                 }
                 about::Chain::ApprovalRequested(requested) => {
                     let step = Step { request: Some(event.event_id.clone()), ..Default::default() };
-                    self.begin(decision.cursor, &requested.chain_id, requested.step, step);
+                    self.begin(known, &requested.chain_id, requested.step, step);
                 }
             }
         }

@@ -1,5 +1,5 @@
 //! Of what users say: agents are told in the order of the log, and decide in that order, but for orders to stop, which
-//! overtake.
+//! overtake, and for consent to what is worked on beside.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub fn mistakes(records: &[Record]) -> Vec<String> {
         let Some((_, owner)) = subjects::route(&record.subject) else { continue };
         if let Body::AgentDecision(decision) = &record.body {
             let input = Uuid::parse_str(&decision.input_id).ok().and_then(|id| inputs.get(&id));
-            if let Some((user, agent, at)) = input.filter(|_| decision.overtaking == 0) {
+            if let Some((user, agent, at)) = input.filter(|_| decision.overtaking == 0 && decision.work_input == 0) {
                 let last = decided.entry((user.clone(), agent.clone())).or_default();
                 if *at < *last {
                     wrong

@@ -53,6 +53,8 @@ pub fn effects(decision: &AgentDecision) -> Vec<Planned> {
             }
             about::Task::Fired(fired) => plan.fired(fired),
             about::Task::Changed(changed) => plan.changed(changed),
+            // A queued task waits for nothing but its turn.
+            about::Task::Started(_) | about::Task::Ended(_) => {}
         }
     }
     plan.effects
@@ -68,6 +70,10 @@ struct Plan {
 impl Plan {
     fn scheduled(&mut self, task: &Task) {
         let Ok(id) = Uuid::parse_str(&task.task_id) else { return };
+        if task.kind_word() == TaskKind::Queued {
+            self.kinds.insert(id, Kind::Inside);
+            return;
+        }
         if task.kind_word() != TaskKind::Hook {
             self.kinds.insert(id, Kind::Time);
             self.arm(id, task.occurrence, &task.next_at);
@@ -91,7 +97,7 @@ impl Plan {
 
     fn changed(&mut self, changed: &TaskChanged) {
         let Ok(id) = Uuid::parse_str(&changed.task_id) else { return };
-        let Some(state) = state(&changed.status_word()) else { return };
+        let Some(state) = state(&changed.status_word()).filter(|_| !changed.first) else { return };
         if changed.occurrence > 0 {
             self.kinds.insert(id, Kind::Time);
         }
@@ -123,7 +129,7 @@ fn state(status: &TaskStatus) -> Option<State> {
         TaskStatus::Pending | TaskStatus::Active => Some(State::Active),
         TaskStatus::Paused => Some(State::Paused),
         TaskStatus::Completed | TaskStatus::Canceled | TaskStatus::Archived | TaskStatus::Failed => Some(State::Ended),
-        TaskStatus::Unknown(_) => None,
+        TaskStatus::InProgress | TaskStatus::Unknown(_) => None,
     }
 }
 

@@ -329,6 +329,7 @@ mod tests {
                 })
                 .into(),
             analysis: false,
+            is_work: false,
         };
         let config = ModelConfig { model: "m".into(), stream: true, max_output_tokens: 9, ..Default::default() };
         let function = json!({ "name": "tools__now", "arguments": "{}" });
@@ -354,7 +355,7 @@ mod tests {
         assert_eq!(sent(&asked, &[], &config), expected);
         let plain = ModelConfig { model: "m".into(), stream: false, ..Default::default() };
         let nothing = json!({ "model": "m", "messages": [], "stream": false });
-        let empty = ModelRequest { tier: "heavy", messages: Vec::new(), tools: Vec::new(), analysis: false };
+        let empty = ModelRequest::with("heavy", Vec::new());
         assert_eq!(sent(&empty, &[], &plain), nothing);
     }
 
@@ -372,7 +373,7 @@ mod tests {
             Message::User { text: String::new(), parts: vec![part("image/png", "d.png")] },
             Message::User { text: String::new(), parts: vec![part("image/gif", "e.gif")] },
         ];
-        let asked = ModelRequest { tier: "heavy", messages, tools: Vec::new(), analysis: false };
+        let asked = ModelRequest::with("heavy", messages);
         let data = |media_type: &str| Shown::data(media_type.to_owned(), b"bytes");
         let shown = [
             Shown::Told("no longer shown"),

@@ -124,6 +124,9 @@ pub struct Profile {
     /// `consent` or `trusted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside_content: Option<String>,
+    /// `direct` or `background`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conduct: Option<String>,
 }
 
 /// Which events are wanted; all that is given must fit.

@@ -75,6 +75,10 @@ struct Define {
     /// consent (a human is asked) or trusted (they are made); without it, consent
     #[arg(long, value_name = "HOW", value_parser = ["consent", "trusted"])]
     outside_content: Option<String>,
+    /// Who answers its messages: direct (the turn that does what was asked for) or background (what takes work is
+    /// acknowledged at once, queued, and worked on beside the conversation); without it, direct
+    #[arg(long, value_name = "HOW", value_parser = ["direct", "background"])]
+    conduct: Option<String>,
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
@@ -112,6 +116,7 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         time_zone: arguments.time_zone,
         day_ends_at: arguments.day_ends_at,
         outside_content: arguments.outside_content,
+        conduct: arguments.conduct,
     };
     let answer: Value = session.client.post("v1/agents", &profile).await?;
     match session.json {

@@ -7,7 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use kairo_core::ids::Name;
 use kairo_proto::{
     v1::{GetTaskResponse, ListTasksResponse, TaskRow},
-    words::TaskTiming,
+    words::{TaskKind, TaskTiming},
 };
 
 use super::{
@@ -45,10 +45,13 @@ pub(super) struct Arguments {
     /// Only of this user
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
-    /// pending, active, paused, completed, canceled, archived, failed; open for those that are not over, or all
+    /// What is queued or worked on, in that order, instead of the newest
+    #[arg(long, conflicts_with_all = ["status", "kind"])]
+    queue: bool,
+    /// pending, in_progress, active, paused, completed, canceled, archived, failed; open for those that are not over, or all
     #[arg(long, default_value = "open", value_name = "STATUS")]
     status: String,
-    /// scheduled or hook
+    /// scheduled, hook or queued
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
     /// At most so many, the newest
@@ -112,15 +115,16 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agent, user, status, kind, limit, .. } = arguments;
+    let Arguments { agent, user, queue, status, kind, limit, .. } = arguments;
     let open = status == "open";
-    let mut query = vec![("status", status), ("limit", limit.to_string())];
+    let wanted = if queue { ("queue", "true".to_owned()) } else { ("status", status) };
+    let mut query = vec![wanted, ("limit", limit.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
     query.extend(user.map(|user| ("user", user.to_string())));
     query.extend(kind.map(|kind| ("kind", kind)));
     if let Some(ListTasksResponse { tasks, .. }) = session.ask("v1/tasks", &query).await? {
         if tasks.is_empty() {
-            let hint = if open { "; see kairo tasks --status all for those that are over" } else { "" };
+            let hint = if open && !queue { "; see kairo tasks --status all for those that are over" } else { "" };
             terminal::line(format!("no task{hint}"))?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -207,12 +211,21 @@ fn page(shown: &GetTaskResponse, now: Timestamp, zone: &TimeZone) -> Option<Vec<
         one_line(title),
         format!("{} task of {}{of}, {}{reason}", task.kind, task.agent, task.status),
         format!("id {}", task.task_id),
-        when(task) + &task.time_zone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default(),
-        format!("made {} (by {})", rows::at(task.created_at, zone), task.source),
     ];
+    let due = when(task) + &task.time_zone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default();
+    lines.extend(Some(due).filter(|due| !due.is_empty()));
+    lines.extend([format!("made {} (by {})", rows::at(task.created_at, zone), task.source)]);
     lines.extend(task.thread_id.as_deref().map(|thread| format!("in thread {thread}")));
     lines.extend(task.next_at.map(|next| format!("next {}", rows::at(Some(next), zone))));
     lines.extend(task.ended_at.map(|ended| format!("over since {}", rows::at(Some(ended), zone))));
+    lines.extend(task.work_thread_id.as_deref().map(|thread| format!("worked on in thread {thread}")));
+    lines.extend(
+        task.text.as_deref().filter(|text| *text != task.title).map(|text| format!("to do: {}", one_line(text))),
+    );
+    lines.extend(task.result.as_deref().map(|result| format!("result: {}", one_line(result))));
+    if task.kind_word() == TaskKind::Queued {
+        return Some(lines);
+    }
     lines.push(match task.last_fired_at {
         None => "not fired yet".to_owned(),
         last => {

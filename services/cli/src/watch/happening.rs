@@ -167,7 +167,7 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         Type::ProcessCanceled => (Kind::Process, "process", format!("{} was asked to end", process(payload))),
         Type::ProcessExited => (Kind::Process, "process", format!("{} {text}", process(payload))),
         Type::ThreadSuggested | Type::ApprovalRequested => (Kind::Asked, agent, text),
-        Type::ThreadMatched | Type::ThreadArchived => (Kind::Thread, "thread", text),
+        Type::ThreadMatched | Type::ThreadArchived | Type::ThreadCompleted => (Kind::Thread, "thread", text),
         Type::ThreadCreated => {
             (Kind::Thread, "thread", format!("{} begun {text}", thread(payload)).trim_end().to_owned())
         }
@@ -175,7 +175,7 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         Type::MemoryAppended => (Kind::Remembered, agent, text),
         Type::TaskScheduled => (Kind::Task, "task", format!("made: {text}")),
         Type::TaskFired => (Kind::Task, "task", format!("fired: {text}")),
-        Type::TaskChanged => (Kind::Task, "task", text),
+        Type::TaskChanged | Type::TaskStarted | Type::TaskEnded => (Kind::Task, "task", text),
         Type::TaskTriggered => (Kind::Task, "hook", text),
         Type::EmailReceived => (Kind::Task, "email", text),
         Type::ChainStarted => (Kind::Chain, "chain", format!("{} runs {text}", chain(payload))),

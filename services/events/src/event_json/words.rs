@@ -1,14 +1,14 @@
 //! What events say to people, in a line.
 
-use kairo_proto::words::OfferAction;
+use kairo_proto::words::{OfferAction, TaskKind};
 use kairo_proto::{
     About, Body, Decided,
     about::{self, Agent, Outside, Process, System, Tool, Turn, User},
     v1::{
         AgentApproval, AgentChoice, AgentCommand, AgentDefined, AgentMessage, ChainEnded, ChainStarted, ChainStep,
-        ChainStepEnded, MemoryAppended, ProcessCapabilities, Task, TaskChanged, TaskDue, TaskFired, TaskTriggered,
-        ThreadArchived, ThreadMatched, ThreadSuggested, ThreadSummarized, ToolCatalogue, UserApproval, UserChoice,
-        UserCommand, UserMessage,
+        ChainStepEnded, MemoryAppended, ProcessCapabilities, Task, TaskChanged, TaskDue, TaskEnded, TaskFired,
+        TaskStarted, TaskTriggered, ThreadArchived, ThreadCompleted, ThreadMatched, ThreadSuggested, ThreadSummarized,
+        ToolCatalogue, UserApproval, UserChoice, UserCommand, UserMessage,
     },
 };
 
@@ -94,6 +94,7 @@ fn of_thread(thread: about::Thread<'_>) -> String {
         about::Thread::Archived(ThreadArchived { thread_id, archived }) => {
             format!("{thread_id} {}", if *archived { "archived" } else { "taken out again" })
         }
+        about::Thread::Completed(ThreadCompleted { thread_id }) => format!("{thread_id} completed"),
     }
 }
 
@@ -129,8 +130,16 @@ fn of_task(task: about::Task<'_>) -> String {
             let next = if next_at.is_empty() { String::new() } else { format!(", next {next_at}") };
             format!("task {task_id}{due}{late}{next}")
         }
-        about::Task::Changed(TaskChanged { task_id, status, reason, next_at, .. }) => {
-            let next = if next_at.is_empty() { String::new() } else { format!(", next {next_at}") };
+        about::Task::Started(TaskStarted { task_id, thread_id }) => format!("task {task_id} begun in {thread_id}"),
+        about::Task::Ended(TaskEnded { task_id, status, result, reason }) => {
+            because(format!("task {task_id} {status}"), if result.is_empty() { reason } else { result })
+        }
+        about::Task::Changed(TaskChanged { task_id, status, reason, next_at, first, .. }) => {
+            let next = match (next_at.as_str(), first) {
+                (_, true) => ", next in the queue".to_owned(),
+                ("", false) => String::new(),
+                (at, false) => format!(", next {at}"),
+            };
             because(format!("task {task_id} {status}{next}"), reason)
         }
     }
@@ -187,6 +196,7 @@ fn of_system(system: System<'_>) -> String {
 
 fn made(task: &Task) -> String {
     let when = match (task.trigger.as_str(), task.next_at.as_str()) {
+        ("", "") if task.kind_word() == TaskKind::Queued => task.kind.clone(),
         ("", "") => task.r#type.clone(),
         ("", next) => format!("next {next}"),
         (trigger, _) => format!("on {trigger}"),

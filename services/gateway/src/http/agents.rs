@@ -12,11 +12,12 @@ use kairo_core::{
     ids::{self, Name},
     record::Raw,
     subjects::{AGENT_DEFINED, Service},
+    vocabulary::BACKGROUND,
 };
 use kairo_proto::v1::{
     AgentDefined, AgentProfile, AgentRow, DefineAgentResponse, GetAgentResponse, ListAgentsResponse,
 };
-use kairo_proto::words::OutsideContent;
+use kairo_proto::words::{Conduct, OutsideContent};
 use serde_json::Value;
 
 use super::{
@@ -46,6 +47,10 @@ pub async fn post(
 ) -> Result<(StatusCode, Json<DefineAgentResponse>), Problem> {
     let (agent, profile) = read(&body, &gateway.config)?;
     caller.act_on_agent(Some(agent.as_str()))?;
+    if !profile.conduct.is_empty() && gateway.bus.epoch().await? < BACKGROUND {
+        let detail = format!("agents have a conduct from epoch {BACKGROUND} on: see kairo fleet promote");
+        return Err(Problem::conflict(detail));
+    }
     let subject = AGENT_DEFINED.of(&agent);
     let id = ids::entering();
     let mut tries = TRIES;
@@ -157,6 +162,7 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile),
     let day_ends_at = fields.optional("day_ends_at", TIME_OF_DAY, text(time_of_day));
     let trust = OutsideContent::WORDS.join(" or ");
     let outside_content = fields.optional("outside_content", trust, text(one_of(OutsideContent::WORDS)));
+    let conduct = fields.optional("conduct", Conduct::WORDS.join(" or "), text(one_of(Conduct::WORDS)));
     fields.complete(|| {
         let agent = agent?;
         let profile = AgentProfile {
@@ -172,6 +178,7 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile),
             time_zone: time_zone.unwrap_or_default(),
             day_ends_at: day_ends_at.unwrap_or_default(),
             outside_content: outside_content.unwrap_or_default().to_owned(),
+            conduct: conduct.unwrap_or_default().to_owned(),
         };
         Some((agent, profile))
     })
@@ -235,14 +242,14 @@ mod tests {
         let body =
             br#"{"agent": "A", "description": 1, "prompt": "", "tools": ["a b"], "max_steps": -1, "history_limit": 1.5,
             "interjection": "later", "planning": "never", "threads": 2, "time_zone": "Mars/Utopia",
-            "day_ends_at": "24:00", "outside_content": "maybe", "mood": "good"}"#;
+            "day_ends_at": "24:00", "outside_content": "maybe", "conduct": "idle", "mood": "good"}"#;
         let problem = read(body, &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         let expected =
             ["agent", "description", "prompt", "tools", "max_steps", "history_limit", "interjection", "planning"];
         assert_eq!(
             fields,
-            [&expected[..], &["threads", "time_zone", "day_ends_at", "outside_content", "mood"]].concat()
+            [&expected[..], &["threads", "time_zone", "day_ends_at", "outside_content", "conduct", "mood"]].concat()
         );
         assert!(problem.errors.iter().all(|error| error.field == "mood" || !error.expected.is_empty()));
     }

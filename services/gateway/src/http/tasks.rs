@@ -29,6 +29,11 @@ const FIRINGS: u32 = 20;
 pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Told<ListTasksResponse>>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
+    if wanted.queue {
+        let queue = snapshot.queue(wanted.agent.as_deref(), wanted.user.as_deref(), wanted.limit);
+        let tasks = query::answered(&gateway, queue).await?;
+        return Ok(Answer::of(&snapshot, Told(ListTasksResponse { tasks, ..Default::default() })));
+    }
     let mut tasks = query::answered(&gateway, snapshot.tasks(&wanted)).await?;
     let next_before = query::newest_first(&mut tasks, wanted.limit, |task| task.sequence, |task| task.task_id.clone());
     Ok(Answer::of(&snapshot, Told(ListTasksResponse { tasks, next_before, ..Default::default() })))
@@ -36,14 +41,17 @@ pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<
 
 fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<TasksQuery, Problem> {
     let mut fields = Fields::from_query(url_query);
+    let others = ["status", "kind", "before"].into_iter().any(|other| fields.has(other));
     let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
     let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
-    let expected = format!("{}, open (pending, active or paused) or all", TaskStatus::WORDS.join(", "));
+    let expected = format!("{}, open (not over) or all", TaskStatus::WORDS.join(", "));
     let status = fields.optional("status", expected, value(status)).flatten();
     let kind = fields.optional("kind", TaskKind::WORDS.join(" or "), value(TaskKind::known));
     let before = query::before(&mut fields);
     let limit = query::limit(&mut fields, config);
-    fields.complete(|| Some(TasksQuery { agent, user, status, kind, before, limit }))
+    let is_queue = |text: &str| (text == "true" && !others).then_some(true);
+    let queue = fields.optional("queue", "true, without status, kind and before", value(is_queue)).unwrap_or_default();
+    fields.complete(|| Some(TasksQuery { agent, user, status, kind, before, limit, queue }))
 }
 
 /// `None` within for tasks of any status.
@@ -89,6 +97,7 @@ mod tests {
         assert_eq!(read(Some("status=open")).status, Some(TaskState::Open));
         let wanted = read(Some("status=paused&kind=hook&user=ann"));
         assert_eq!((wanted.status, wanted.kind), (Some(TaskState::Only(TaskStatus::Paused)), Some(TaskKind::Hook)));
+        assert!(read(Some("queue=true&agent=a&user=ann&limit=5")).queue && !read(None).queue);
     }
 
     #[test]
@@ -97,5 +106,9 @@ mod tests {
         let problem = read(Some(query), &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, ["agent", "user", "status", "kind", "before", "limit", "colour"]);
+        for query in ["queue=false", "queue=true&status=open", "queue=true&before=7"] {
+            let problem = read(Some(query), &GatewayConfig::default()).unwrap_err();
+            assert_eq!(problem.errors[0].field, "queue");
+        }
     }
 }

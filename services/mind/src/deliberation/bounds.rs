@@ -1,6 +1,6 @@
 //! What an agent may have open at once, and what becomes of more.
 
-use kairo_proto::words::{ChainOutcome, MatchedBy, ThreadMatch};
+use kairo_proto::words::{ChainOutcome, MatchedBy, TaskStatus, ThreadMatch};
 use std::cmp::Reverse;
 
 use uuid::Uuid;
@@ -59,7 +59,7 @@ impl Deliberation<'_> {
             return self.end_chain(turn_id, Uuid::nil(), &ChainOutcome::Failed, reason);
         }
         let text = format!("I cannot do this now: {reason}. Please cancel something, or try again later.");
-        self.say(turn_id, &text, true);
+        self.conclude(turn_id, &text, &TaskStatus::Failed);
     }
 
     /// Why nobody can be asked about this call.

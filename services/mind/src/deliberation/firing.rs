@@ -49,7 +49,7 @@ impl Deliberation<'_> {
                 continue;
             }
             match &task.what {
-                What::Time { .. } => self.fire(&task, &trigger),
+                What::Time { .. } | What::Queue { .. } => self.fire(&task, &trigger),
                 What::Hook { condition, .. } => match conditions::judge(condition, &trigger.data) {
                     Verdict::Holds => self.fire(&task, &trigger),
                     Verdict::DoesNot => {}
@@ -126,7 +126,7 @@ impl Deliberation<'_> {
 
     /// Writes down what happened in each thread, then digests it.
     fn end_of_day(&self) -> Vec<Step> {
-        let is_told = |thread: &Thread| !thread.archived && !thread.fresh.is_empty() && thread.news > 0;
+        let is_told = |thread: &Thread| !thread.archived && !thread.work && !thread.fresh.is_empty() && thread.news > 0;
         let told = self.mind.threads.iter().filter(|(_, thread)| is_told(thread));
         let mut threads: Vec<_> = told.map(|(id, thread)| (thread.fresh.len(), id)).collect();
         threads.sort_by_key(|(events, _)| std::cmp::Reverse(*events));
@@ -307,7 +307,7 @@ fn is_scheduled_as(kept: &Task, wanted: &kairo_proto::v1::Task) -> bool {
     tasks.schedule(kept.created, wanted);
     let schedule = |task: &Task| match &task.what {
         What::Time { schedule, .. } => Some(schedule.clone()),
-        What::Hook { .. } => None,
+        What::Hook { .. } | What::Queue { .. } => None,
     };
     tasks.open.values().next().is_some_and(|wanted| schedule(wanted) == schedule(kept))
 }

@@ -48,8 +48,9 @@ impl Deliberation<'_> {
 
     pub(super) fn say(&mut self, turn_id: Uuid, text: &str, last: bool) {
         let Some(turn) = self.turn(turn_id) else { return };
-        let say =
-            Say { text: text.to_owned(), user: turn.user.clone(), message_id: turn.message_id.clone(), r#final: last };
+        // What is said in a thread of work nobody hears.
+        let user = if self.mind.is_of_work(turn) { String::new() } else { turn.user.clone() };
+        let say = Say { text: text.to_owned(), user, message_id: turn.message_id.clone(), r#final: last };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Say(say)) }));
     }
 

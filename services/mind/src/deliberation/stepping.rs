@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kairo_events::ids;
 use kairo_proto::v1::decided_event::Event;
-use kairo_proto::words::{ChainOutcome, StepState as Ended};
+use kairo_proto::words::{ChainOutcome, StepState as Ended, TaskStatus};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -207,7 +207,7 @@ impl Deliberation<'_> {
         }
     }
 
-    fn intrinsic<T>(
+    pub(super) fn intrinsic<T>(
         &self,
         turn_id: Uuid,
         name: &str,
@@ -217,20 +217,28 @@ impl Deliberation<'_> {
         let intrinsic = intrinsics::named(name).ok_or_else(|| format!("there is no tool named {name:?}"))?;
         let turn = self.turn(turn_id).ok_or("the turn is over")?;
         let known = |tool: &str| tool == THINK || self.knows(tool);
-        go(
-            intrinsic,
-            &Context {
-                agent: self.input.subject.split('.').nth(2).unwrap_or_default(),
-                state: &self.mind,
-                turn_id,
-                turn,
-                now: self.input.envelope.time,
-                id,
-                secret_key: self.limits.secret_key.as_ref(),
-                most_steps: self.limits.chain_steps,
-                known: &known,
-            },
-        )
+        go(intrinsic, &self.context(turn_id, turn, id, &known))
+    }
+
+    /// What an intrinsic knows that does something in this turn; ids of what it makes are derived from `id`.
+    pub(super) fn context<'c>(
+        &'c self,
+        turn_id: Uuid,
+        turn: &'c Turn,
+        id: Uuid,
+        known: &'c dyn Fn(&str) -> bool,
+    ) -> Context<'c> {
+        Context {
+            agent: self.input.subject.split('.').nth(2).unwrap_or_default(),
+            state: &self.mind,
+            turn_id,
+            turn,
+            now: self.input.envelope.time,
+            id,
+            secret_key: self.limits.secret_key.as_ref(),
+            most_steps: self.limits.chain_steps,
+            known,
+        }
     }
 
     fn done(&mut self, turn_id: Uuid, at: usize, params: &Map<String, Value>, done: Done) {
@@ -239,12 +247,16 @@ impl Deliberation<'_> {
     }
 
     /// Takes in what an intrinsic did. What begins or ends a turn other than its own belongs to that one.
-    fn take(&mut self, turn_id: Uuid, events: Vec<Event>) {
+    pub(super) fn take(&mut self, turn_id: Uuid, events: Vec<Event>) {
         for event in events {
             if let Event::TaskFired(fired) = event {
                 self.fire_now(turn_id, fired);
             } else if let Event::ChainEnded(ended) = event {
                 self.cancel_chain(turn_id, &ended.chain_id, &ended.reason);
+            } else if let Event::TaskEnded(ended) = event {
+                self.cancel_task(turn_id, ended);
+            } else if matches!(event, Event::Action(_)) {
+                self.notify(turn_id, event);
             } else {
                 self.add(turn_id, event);
             }
@@ -264,7 +276,7 @@ impl Deliberation<'_> {
         }
         self.end_chain(owner, chain, &ChainOutcome::Canceled, reason);
         if owner != turn_id {
-            self.say(owner, "I have stopped this, as you asked.", true);
+            self.conclude(owner, "I have stopped this, as you asked.", &TaskStatus::Canceled);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `agent.think`: asking the heavy model, and what its answer means.
 
 use kairo_proto::v1::{Completion, ThreadSummarized, decided_event::Event};
-use kairo_proto::words::{ChainOutcome, StepState as Ended};
+use kairo_proto::words::{ChainOutcome, StepState as Ended, TaskStatus};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -32,7 +32,8 @@ impl Deliberation<'_> {
         let thinking = Thinking {
             turn_id,
             turn,
-            may_call: turn.steps + self.heavy_answers() + LAST_STEPS < self.max_steps(),
+            manner: self.manner(turn),
+            may_call: turn.steps + self.thoughts(turn) + LAST_STEPS < self.max_steps(),
             prompt: prompt.as_deref(),
             plans: self.plans(),
             now: self.input.envelope.time,
@@ -82,8 +83,13 @@ impl Deliberation<'_> {
                 }
             }
         }
+        if let (Answer::Call { words, calls }, None) = (&answer, step)
+            && self.acknowledged(asked, words, calls)?
+        {
+            return Ok(());
+        }
         match answer {
-            Answer::Say(text) => self.say(turn_id, &text, true),
+            Answer::Say(text) => self.conclude(turn_id, &text, &TaskStatus::Completed),
             Answer::Plan(plan) => self.plan(turn_id, Planning { plan }),
             Answer::Call { words, calls } => self.call_all(turn_id, &words, calls),
         }
@@ -136,11 +142,6 @@ impl Deliberation<'_> {
         let params = self.fill(turn_id, step).unwrap_or_else(|_| step.params.clone());
         let prompt = params.get("prompt")?.as_str()?;
         (!prompt.trim().is_empty()).then(|| prompt.to_owned())
-    }
-
-    fn heavy_answers(&self) -> u32 {
-        let heavy = self.decision.completions.iter().filter(|completion| completion.tier == "heavy");
-        u32::try_from(heavy.count()).unwrap_or(u32::MAX)
     }
 
     fn max_steps(&self) -> u32 {

@@ -15,10 +15,22 @@ use crate::{
 /// What is shown of a capability's description, in bytes.
 const CAPABILITY_BYTES: usize = 400;
 
+/// How a turn is thought about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// It does what was asked for, and answers.
+    Answer,
+    /// It answers what can be answered at once, and queues what takes work.
+    Acknowledge,
+    /// It works on a task that was queued; what it says is what came of it.
+    Work,
+}
+
 /// What a turn is about to think about.
 pub(super) struct Thinking<'a> {
     pub(super) turn_id: Uuid,
     pub(super) turn: &'a Turn,
+    pub(super) manner: Manner,
     /// Whether it may go on acting, or must answer.
     pub(super) may_call: bool,
     /// What to analyse, within a chain.
@@ -31,18 +43,34 @@ pub(super) struct Thinking<'a> {
 
 /// The request with which a turn goes on.
 pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Catalogue) -> ModelRequest {
-    let Thinking { turn_id, turn, may_call, prompt, plans, now } = *thinking;
+    let Thinking { turn_id, turn, manner, may_call, prompt, now, .. } = *thinking;
+    let plans = thinking.plans && manner != Manner::Acknowledge;
     let own = state.profile.as_ref().map(|profile| profile.prompt.clone()).unwrap_or_default();
-    let offered = |tool: &&Tool| state.profile.as_ref().is_none_or(|profile| profile.offers(&tool.name));
+    let is_at_hand = |tool: &str| manner != Manner::Acknowledge || is_about_work(tool);
+    let offered = |tool: &&Tool| {
+        is_at_hand(&tool.name) && state.profile.as_ref().is_none_or(|profile| profile.offers(&tool.name))
+    };
     let intrinsics = intrinsics::all().map(|intrinsic| &intrinsic.tool);
     let all: Vec<&Tool> = catalogue.tools.iter().chain(intrinsics).filter(offered).collect();
+    let own = match manner {
+        Manner::Answer => own,
+        Manner::Acknowledge => format!("{}\n\n{own}", prompts::ACKNOWLEDGE),
+        Manner::Work => format!("{}\n\n{own}", prompts::WORK),
+    };
     let system = if plans { format!("{}\n\n{own}", planner(&all)) } else { own };
     let mut messages = vec![Message::System { text: system }];
     if let Some(thread) = state.threads.get(&turn.thread_id) {
         thread.entries().for_each(|entry| show(entry, &mut messages));
         messages.extend(reminder(thread, turn_id));
     }
-    messages.extend(facts::in_progress(state, &turn.user, now).map(|text| Message::System { text }));
+    // What happens in the foreground, or how far something is, changes nothing of what is asked for the sake of work: the
+    // answer that was paid for stays one.
+    if manner != Manner::Work {
+        messages.extend(facts::in_progress(state, &turn.user, now).map(|text| Message::System { text }));
+    }
+    if manner == Manner::Acknowledge {
+        messages.extend(facts::queue(state, &turn.user).map(|text| Message::System { text }));
+    }
     if let Some(prompt) = prompt {
         messages.push(Message::System { text: format!("{}{prompt}", prompts::ANALYSE) });
     } else if plans && !may_call {
@@ -56,7 +84,7 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
             all.into_iter().filter(|tool| is_about_actions(&tool.name)).cloned().chain([plan_tool()]).collect()
         }
     };
-    ModelRequest { tier: "heavy", messages, tools, analysis: prompt.is_some() }
+    ModelRequest { tier: state.thinks_with(Some(turn)), messages, tools, analysis: prompt.is_some(), is_work: false }
 }
 
 /// What an agent that plans is told it is, with names and descriptions of what there is: schemas are for those who
@@ -64,6 +92,11 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
 fn planner(tools: &[&Tool]) -> String {
     let lines = tools.iter().map(|tool| format!("- {}: {}", tool.name, cut_to(&tool.description, CAPABILITY_BYTES)));
     format!("{}\n{}", prompts::THINK, lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// What there is at hand while a message is acknowledged: the queue, what is in progress, and memory.
+fn is_about_work(tool: &str) -> bool {
+    is_about_actions(tool) || tool.starts_with("task.") || tool.starts_with("memory.")
 }
 
 fn is_about_actions(tool: &str) -> bool {

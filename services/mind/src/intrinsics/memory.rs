@@ -4,6 +4,7 @@
 
 mod digest;
 mod journal;
+pub mod lessons;
 #[cfg(test)]
 mod tests;
 

@@ -1,12 +1,14 @@
-//! `task.schedule`, `.register`, `.list`, `.pause`, `.resume`, `.cancel`, `.archive` and `.run`.
+//! `task.schedule`, `.register`, `.queue`, `.first`, `.list`, `.pause`, `.resume`, `.cancel`, `.archive` and `.run`.
 //!
 //! * `making`: tasks with a time, and hooks
+//! * `queueing`: tasks that are worked on when their turn comes
 //! * `listing`: what tasks there are
 //! * `changing`: what becomes of them
 
 mod changing;
 mod listing;
 mod making;
+mod queueing;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +30,10 @@ use crate::{
 
 /// How much later than it was due a task counts as late, in seconds.
 const LATE_SECONDS: i64 = 60;
+/// What puts a task into the queue.
+pub const QUEUE: &str = "task.queue";
+/// What makes it the next one.
+const FIRST: &str = "task.first";
 /// Longest title, in characters.
 const TITLE_CHARS: usize = 200;
 
@@ -57,7 +63,14 @@ pub fn all() -> Vec<Intrinsic> {
             "Runs a task now. A repeated one stays due at its next time, any other is completed by it.",
             changing::run,
         ),
+        intrinsic(QUEUE, QUEUED, queued(), json!(["text"]), queueing::queue),
+        of_task(FIRST, "Makes a queued task the next one that is worked on.", queueing::first),
     ]
+}
+
+/// Whether a tool is of use only to agents that work in the background.
+pub fn is_of_queue(tool: &str) -> bool {
+    matches!(tool, QUEUE | FIRST)
 }
 
 /// Those that only people order.
@@ -106,6 +119,20 @@ const LIST: (&str, &str) = (
     "task.list",
     "Lists tasks and hooks. status pending: what has a time that is yet to come; active: hooks that wait and repeated tasks. Without status, everything that is not over.",
 );
+
+const QUEUED: &str = "Queues a task: it is worked on in the background, beside the conversation, as soon as those before it are done, with all tools there are. Returns task_id.";
+
+fn queued() -> Value {
+    json!({
+        "text": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": queueing::TEXT_CHARS,
+            "description": "What is to be done, with all that whoever does it must know: the conversation is not shown to them",
+        },
+        "title": text("For people, at most eight words; default from the text"),
+    })
+}
 
 fn text(description: &str) -> Value {
     json!({ "type": "string", "maxLength": 500, "description": description })
@@ -163,7 +190,7 @@ fn listed() -> Value {
             },
             "additionalProperties": false,
         },
-        "status": { "enum": ["pending", "active", "paused", "completed", "canceled", "archived", "failed", "all"] },
+        "status": { "enum": ["pending", "in_progress", "active", "paused", "completed", "canceled", "archived", "failed", "all"] },
         "limit": { "type": "integer", "minimum": 1, "maximum": listing::MOST, "description": "Default 50" },
     })
 }
@@ -171,7 +198,7 @@ fn listed() -> Value {
 /// What is decided when a task's time came, or what it waits for happened. Times that were missed collapse to one.
 pub fn fired(task: &Task, occurrence: u64, event: Uuid, now: Timestamp, data: &Value) -> v1::TaskFired {
     let (due, next) = match &task.what {
-        What::Hook { .. } => (None, None),
+        What::Hook { .. } | What::Queue { .. } => (None, None),
         What::Time { schedule, next } => {
             let due = next.map_or(now, |(at, _)| at);
             (Some(due), schedule.next(now.max(due)))

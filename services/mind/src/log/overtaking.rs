@@ -15,11 +15,11 @@ impl Log {
     /// is added.
     pub(super) fn overtake(&mut self) -> Option<Input> {
         let base = self.base.as_ref().filter(|base| base.overtakes || self.overtaken < IN_A_ROW)?;
-        let first = self.ahead.front()?.sequence;
+        let first = self.ahead.get(self.first_of_foreground())?.sequence;
         let cursor = base.observed;
         if base.overtakes {
             let order = self.ahead.get(self.at(base.input)?)?.record.clone()?;
-            return Some(Input { record: Box::new(order), cursor });
+            return Some(Input { record: Box::new(order), cursor, is_work: false });
         }
         let order = self.stop_behind(first)?.clone();
         let before = base.state.clone();
@@ -32,7 +32,7 @@ impl Log {
         self.state = state;
         self.observed = cursor;
         self.base = Some(Base { state: before, observed: cursor, input: order.sequence, overtakes: true });
-        Some(Input { record: Box::new(order), cursor })
+        Some(Input { record: Box::new(order), cursor, is_work: false })
     }
 
     /// The first order to stop behind this sequence, if whoever gave it gave no other before it.

@@ -51,7 +51,7 @@ impl Filter {
         let waits = matches!(task.status, Status::Pending | Status::Active);
         let status = match self.status {
             Wanted::Open => !task.status.is_over(),
-            Wanted::Pending => waits && task.next().is_some(),
+            Wanted::Pending => waits && (task.next().is_some() || task.kind() == TaskKind::Queued),
             Wanted::Active => waits && task.repeats(),
             Wanted::Exactly(status) => task.status == status,
             Wanted::All => true,
@@ -80,6 +80,7 @@ impl Task {
         match self.what {
             What::Time { .. } => TaskKind::Scheduled,
             What::Hook { .. } => TaskKind::Hook,
+            What::Queue { .. } => TaskKind::Queued,
         }
     }
 
@@ -88,6 +89,7 @@ impl Task {
         match &self.what {
             What::Time { schedule, .. } => schedule.repeats(),
             What::Hook { .. } => true,
+            What::Queue { .. } => false,
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 
 impl Agent {
-    fn hears_of(&mut self, user: &str, message_id: &str, text: &str) -> Record {
+    pub(super) fn hears_of(&mut self, user: &str, message_id: &str, text: &str) -> Record {
         let message =
             AgentMessage { message_id: message_id.into(), user: user.into(), text: text.into(), ..Default::default() };
         self.write(&AGENT_MESSAGE, None, message)

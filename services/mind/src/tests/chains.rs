@@ -46,6 +46,7 @@ fn kind(event: &DecidedEvent) -> String {
         Decided::Thread(about::Thread::Created(_)) => "created".into(),
         Decided::Thread(about::Thread::Summarized(_)) => "summarized".into(),
         Decided::Thread(about::Thread::Archived(_)) => "archived".into(),
+        Decided::Thread(about::Thread::Completed(_)) => "completed".into(),
         Decided::Chain(Chain::StepEnded(ended)) => format!("step {} {}", ended.step, ended.outcome),
         Decided::Chain(Chain::Ended(ended)) => format!("chain {}", ended.outcome),
         Decided::Chain(Chain::Started(_)) => "chain started".into(),
@@ -53,6 +54,8 @@ fn kind(event: &DecidedEvent) -> String {
         Decided::Task(about::Task::Scheduled(_)) => "task scheduled".into(),
         Decided::Task(about::Task::Fired(_)) => "task fired".into(),
         Decided::Task(about::Task::Changed(changed)) => format!("task {}", changed.status),
+        Decided::Task(about::Task::Started(_)) => "task started".into(),
+        Decided::Task(about::Task::Ended(ended)) => format!("task {}", ended.status),
         Decided::Memory(_) => "memory".into(),
     }
 }

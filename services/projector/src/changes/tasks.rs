@@ -48,4 +48,9 @@ pub struct TaskState {
     pub reason: Option<Text>,
     pub next_at: Option<Time>,
     pub occurrence: Option<i64>,
+    /// What came of it, in which thread it is worked on, and that it is the next one from this message on: of a queued task;
+    /// none where it stays as it was.
+    pub result: Option<Text>,
+    pub work_thread_id: Option<Key>,
+    pub put_first: Option<i64>,
 }

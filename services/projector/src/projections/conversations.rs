@@ -6,10 +6,7 @@ use kairo_core::ids;
 use kairo_proto::{
     About,
     about::{Agent, User},
-    v1::{
-        AgentMessage, DecidedEvent, Part, UserMessage, UserMessageUndelivered, agent_action::Action,
-        decided_event::Event,
-    },
+    v1::{AgentMessage, DecidedEvent, Part, UserMessage, UserMessageUndelivered},
 };
 use kairo_read_model::stored::{Json, Key};
 use serde_json::{Value, json};
@@ -84,8 +81,8 @@ fn deliver(fact: &Fact, message: &AgentMessage, changes: &mut Changes) {
 }
 
 fn said(fact: &Fact, event: &DecidedEvent, position: i32) -> Option<(Uuid, Message)> {
-    let Some(Event::Action(action)) = &event.event else { return None };
-    let Some(Action::Say(say)) = &action.action else { return None };
+    // What is said to nobody, in a thread of work, is in no conversation.
+    let say = event.say().filter(|say| !say.user.is_empty())?;
     let id = Uuid::parse_str(&event.event_id).ok()?;
     let message = Message {
         position,

@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 
 use kairo_proto::{
     Decided, about,
-    v1::{self, DecidedEvent, TaskChanged, TaskFired},
+    v1::{self, DecidedEvent, TaskChanged, TaskEnded, TaskFired, TaskStarted},
     words::{TaskKind, TaskStatus},
 };
 use kairo_read_model::stored::{Json, Key, Time};
@@ -28,6 +28,8 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
             }
             about::Task::Fired(fired) => fire(fact, position, event, fired, changes),
             about::Task::Changed(changed) => change(fact, changed, changes),
+            about::Task::Started(started) => start(fact, started, changes),
+            about::Task::Ended(ended) => end(fact, ended, changes),
         }
     }
 }
@@ -69,8 +71,7 @@ fn fire(fact: &Fact, position: i32, event: &DecidedEvent, fired: &TaskFired, cha
     });
     let next_at = time(&fired.next_at);
     let next = next_at.and(occurrence(fired.occurrence.saturating_add(1)));
-    let (sequence, at) = (fact.sequence, fact.at);
-    let state = TaskState { sequence, at, status: None, reason: None, next_at, occurrence: next };
+    let state = TaskState { next_at, occurrence: next, ..unchanged(fact) };
     match changes.task_states.entry(task_id) {
         Entry::Occupied(mut there) => {
             let status = there.get().status.clone().map(|status| after_firing(status, fired));
@@ -98,12 +99,55 @@ fn change(fact: &Fact, changed: &TaskChanged, changes: &mut Changes) {
     let Ok(task_id) = Uuid::parse_str(&changed.task_id) else { return };
     let next_at = time(&changed.next_at);
     let state = TaskState {
-        sequence: fact.sequence,
-        at: fact.at,
         status: Key::some(&changed.status),
         reason: some_text(&changed.reason),
         next_at,
         occurrence: next_at.and(occurrence(changed.occurrence)),
+        put_first: changed.first.then_some(fact.sequence),
+        ..unchanged(fact)
+    };
+    set(task_id, state, changes);
+}
+
+fn start(fact: &Fact, started: &TaskStarted, changes: &mut Changes) {
+    let Ok(task_id) = Uuid::parse_str(&started.task_id) else { return };
+    let status = Some(TaskStatus::InProgress.as_str().into());
+    let work_thread_id = Key::some(&started.thread_id);
+    set(task_id, TaskState { status, work_thread_id, ..unchanged(fact) }, changes);
+}
+
+fn end(fact: &Fact, ended: &TaskEnded, changes: &mut Changes) {
+    let Ok(task_id) = Uuid::parse_str(&ended.task_id) else { return };
+    let (status, reason) = (Key::some(&ended.status), some_text(&ended.reason));
+    let result = some_text(&ended.result);
+    set(task_id, TaskState { status, reason, result, ..unchanged(fact) }, changes);
+}
+
+/// What an event says of a task of whose state it says nothing.
+fn unchanged(fact: &Fact) -> TaskState {
+    TaskState {
+        sequence: fact.sequence,
+        at: fact.at,
+        status: None,
+        reason: None,
+        next_at: None,
+        occurrence: None,
+        result: None,
+        work_thread_id: None,
+        put_first: None,
+    }
+}
+
+/// What an earlier event of the batch says and this one leaves as it is stays.
+fn set(task_id: Uuid, state: TaskState, changes: &mut Changes) {
+    let before = changes.task_states.remove(&task_id);
+    let (result, work_thread_id, put_first) =
+        before.map(|it| (it.result, it.work_thread_id, it.put_first)).unwrap_or_default();
+    let state = TaskState {
+        result: state.result.or(result),
+        work_thread_id: state.work_thread_id.or(work_thread_id),
+        put_first: state.put_first.or(put_first),
+        ..state
     };
     changes.task_states.insert(task_id, state);
 }
@@ -178,6 +222,27 @@ mod tests {
         let state = &changes.task_states[&id()];
         assert_eq!((state.status.clone(), state.occurrence, state.sequence), (None, Some(3), 4));
         assert_eq!(projected([decision(4, "bob", [fired(2, "")])]).task_states[&id()].occurrence, None);
+    }
+
+    #[test]
+    fn a_queued_task_is_worked_on_in_a_thread_and_has_a_result() {
+        let [task_id, thread_id] = [ID, "w"].map(str::to_owned);
+        let started = Event::TaskStarted(TaskStarted { task_id: task_id.clone(), thread_id });
+        let ended = TaskEnded {
+            task_id: task_id.clone(),
+            status: "completed".into(),
+            result: "it is up".into(),
+            ..Default::default()
+        };
+        let first = TaskChanged { task_id, status: "pending".into(), first: true, ..Default::default() };
+        let events = [
+            decision(3, "bob", [decided_as("t", "first", Event::TaskChanged(first))]),
+            decision(4, "bob", [decided_as("w", "started", started)]),
+            decision(5, "bob", [decided_as("w", "ended", Event::TaskEnded(ended))]),
+        ];
+        let state = projected(events).task_states[&id()].clone();
+        assert_eq!((state.status, state.result), (Some("completed".into()), Some("it is up".into())));
+        assert_eq!((state.work_thread_id, state.put_first, state.sequence), (Some("w".into()), Some(3), 5));
     }
 
     #[test]

@@ -46,7 +46,9 @@ pub fn decided(thread: &str, kind: &str) -> DecidedEvent {
     let act = |action| Event::Action(AgentAction { action: Some(action) });
     let event = match kind {
         "think" => Event::Thought(AgentThought { text: "hm".into() }),
-        "say" => act(Action::Say(Say { text: "hello".into(), r#final: true, ..Default::default() })),
+        "say" => {
+            act(Action::Say(Say { text: "hello".into(), user: "ann".into(), r#final: true, ..Default::default() }))
+        }
         "call" => {
             act(Action::ToolCall(ToolCall { tool: "tools.now".into(), arguments: "{}".into(), ..Default::default() }))
         }

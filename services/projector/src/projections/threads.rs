@@ -1,11 +1,11 @@
 //! Threads: begun by an event, as young as the last event in them, and what they are about by now. Messages are put
 //! into them by what is decided on them.
 
-use kairo_proto::{Decided, about, v1::ThreadCreated};
+use kairo_proto::{Decided, about, v1::ThreadCreated, words::ThreadStatus};
 use kairo_read_model::stored::Key;
 
 use super::{Fact, decided, turn};
-use crate::changes::{Archiving, Changes, Description, Placed, Thread, Touch};
+use crate::changes::{Changes, Description, Placed, Thread, ThreadState, Touch};
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     let Some(agent) = &fact.agent else { return };
@@ -49,9 +49,15 @@ fn told(fact: &Fact, agent: &Key, what: about::Thread<'_>, changes: &mut Changes
             };
             changes.described.insert((agent.clone(), summarized.thread_id.as_str().into()), description);
         }
-        about::Thread::Archived(archived) => archive(fact, agent, &archived.thread_id, archived.archived, changes),
+        about::Thread::Archived(archived) => {
+            let status = if archived.archived { ThreadStatus::Archived } else { ThreadStatus::Active };
+            set(fact, agent, &archived.thread_id, status, changes);
+        }
         // Whoever goes on with a thread takes it out again.
-        about::Thread::Matched(matched) => archive(fact, agent, &matched.thread_id, false, changes),
+        about::Thread::Matched(matched) => set(fact, agent, &matched.thread_id, ThreadStatus::Active, changes),
+        about::Thread::Completed(completed) => {
+            set(fact, agent, &completed.thread_id, ThreadStatus::Completed, changes);
+        }
         about::Thread::Suggested(_) => {}
     }
 }
@@ -66,18 +72,19 @@ fn begun(fact: &Fact, created: &ThreadCreated) -> Thread {
     }
 }
 
-fn archive(fact: &Fact, agent: &Key, thread: &str, archived: bool, changes: &mut Changes) {
-    let archiving = Archiving { sequence: fact.sequence, archived };
-    changes.archived.insert((agent.clone(), thread.into()), archiving);
+fn set(fact: &Fact, agent: &Key, thread: &str, status: ThreadStatus, changes: &mut Changes) {
+    changes.thread_states.insert((agent.clone(), thread.into()), ThreadState { sequence: fact.sequence, status });
 }
 
 #[cfg(test)]
 mod tests {
     use kairo_proto::v1::{
-        DecidedEvent, ThreadArchived, ThreadMatched, ThreadSuggested, ThreadSummarized, decided_event::Event,
+        DecidedEvent, ThreadArchived, ThreadCompleted, ThreadMatched, ThreadSuggested, ThreadSummarized,
+        decided_event::Event,
     };
 
     use super::super::testing::{decided, decided_as, decision, projected};
+    use super::*;
 
     #[test]
     fn a_thread_begins_once_and_ages_with_its_events() {
@@ -109,9 +116,13 @@ mod tests {
             decision(3, "bob", [summarized("old"), archived(false)]),
             decision(4, "bob", [summarized("new"), archived(true)]),
         ]);
-        assert_eq!((&changes.described[&key].title, changes.archived[&key].archived), (&"new".into(), true));
+        let status = |changes: &Changes| changes.thread_states[&key].status.clone();
+        assert_eq!((&changes.described[&key].title, status(&changes)), (&"new".into(), ThreadStatus::Archived));
         let matched = decided_as("t", "matched", Event::ThreadMatched(matched));
-        assert!(!projected([decision(4, "bob", [archived(true), matched])]).archived[&key].archived);
+        assert_eq!(status(&projected([decision(4, "bob", [archived(true), matched])])), ThreadStatus::Active);
+        let completed = Event::ThreadCompleted(ThreadCompleted { thread_id: "t".into() });
+        let completed = decided_as("t", "completed", completed);
+        assert_eq!(status(&projected([decision(4, "bob", [completed])])), ThreadStatus::Completed);
     }
 
     #[test]

@@ -67,7 +67,8 @@ fn named(event: &DecidedEvent) -> Option<&str> {
         Decided::Thread(Thread::Suggested(suggested)) => Some(&suggested.user),
         Decided::Chain(Chain::ApprovalRequested(requested)) => Some(&requested.user),
         Decided::Turn(Turn::Thought(_) | Turn::Failed(_) | Turn::Joined(_)) => None,
-        Decided::Thread(Thread::Matched(_) | Thread::Summarized(_) | Thread::Archived(_)) => None,
+        Decided::Thread(Thread::Matched(_) | Thread::Summarized(_)) => None,
+        Decided::Thread(Thread::Archived(_) | Thread::Completed(_)) => None,
         Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => None,
         Decided::Task(_) | Decided::Memory(_) => None,
     }

@@ -77,5 +77,8 @@ pub async fn change(connection: &mut PgConnection, rows: &BTreeMap<Uuid, TaskSta
         set "reason": "text" = row.reason.as_ref(),
         set "next_at": "timestamptz" = row.next_at,
         set "occurrence": "bigint" = row.occurrence,
+        set "result": "text" = row.result.as_ref() => "coalesce(new.result, tasks.result)",
+        set "work_thread_id": "text" = row.work_thread_id.as_ref() => "coalesce(new.work_thread_id, tasks.work_thread_id)",
+        set "put_first": "bigint" = row.put_first => "coalesce(new.put_first, tasks.put_first)",
     }, "tasks.changed_sequence <= new.changed_sequence")
 }

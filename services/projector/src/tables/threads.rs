@@ -6,7 +6,7 @@ use kairo_proto::words::ThreadStatus;
 use kairo_read_model::stored::Key;
 use sqlx::PgConnection;
 
-use crate::changes::{Archiving, Description, Thread, Touch};
+use crate::changes::{Description, Thread, ThreadState, Touch};
 
 pub async fn create(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), Thread>) -> sqlx::Result<()> {
     insert_rows!(connection, rows, "threads", |((agent, thread), row)| {
@@ -42,11 +42,11 @@ pub async fn describe(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key),
     }, "threads.described_at < new.described_at")
 }
 
-pub async fn archive(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), Archiving>) -> sqlx::Result<()> {
+pub async fn change(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), ThreadState>) -> sqlx::Result<()> {
     update_rows!(connection, rows, "threads", |((agent, thread), row)| {
         key "agent": "text" = agent,
         key "thread_id": "text" = thread,
-        set "status": "text" = if row.archived { ThreadStatus::Archived } else { ThreadStatus::Active }.known_word(),
+        set "status": "text" = row.status.as_str(),
         set "placed_at": "bigint" = row.sequence,
     }, "threads.placed_at < new.placed_at")
 }

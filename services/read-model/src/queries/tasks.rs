@@ -14,7 +14,7 @@ use crate::{
     stored::{Key, U64},
 };
 
-const OPEN: [TaskStatus; 3] = [TaskStatus::Pending, TaskStatus::Active, TaskStatus::Paused];
+const OPEN: [TaskStatus; 4] = [TaskStatus::Pending, TaskStatus::InProgress, TaskStatus::Active, TaskStatus::Paused];
 
 /// Tasks in which state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,11 +35,13 @@ pub struct TasksQuery {
     pub before: Option<u64>,
     /// At most so many, and never more than [`MAX_ROWS`]; more only if several were made at once.
     pub limit: u32,
+    /// What is queued or worked on, in its order: see [`Snapshot::queue`].
+    pub queue: bool,
 }
 
 impl Default for TasksQuery {
     fn default() -> Self {
-        Self { agent: None, user: None, status: None, kind: None, before: None, limit: MAX_ROWS }
+        Self { agent: None, user: None, status: None, kind: None, before: None, limit: MAX_ROWS, queue: false }
     }
 }
 
@@ -61,7 +63,7 @@ macro_rules! tasks {
                    definition AS "definition: Json<TaskRow>", trigger, condition, action AS "action: Object", status, reason,
                    created_at AS "created_at: At", changed_at AS "changed_at: At", next_at AS "next_at!: At",
                    tasks.occurrence, fired AS "fired: U64", last.fired_at AS "last_fired_at!: At",
-                   last.late AS "last_late?",
+                   last.late AS "last_late?", result, work_thread_id,
                    CASE WHEN status IN ('completed', 'canceled', 'archived', 'failed') THEN changed_at
                    END AS "ended_at!: At"
             FROM tasks LEFT JOIN LATERAL (
@@ -92,6 +94,8 @@ macro_rules! tasks {
             last_fired_at: row.last_fired_at.into(),
             last_late: row.last_late,
             ended_at: row.ended_at.into(),
+            result: row.result,
+            work_thread_id: row.work_thread_id,
             ..row.definition.0
         })
     };
@@ -111,6 +115,20 @@ impl Snapshot {
             query.kind.as_ref().map(|kind| Key::from(kind.as_str())) as _,
             number(query.before.unwrap_or(u64::MAX)),
             rows(query.limit)
+        );
+        Ok(tasks.fetch_all(&mut **self.connection().await).await?)
+    }
+
+    /// What is queued or worked on, in the order in which it is: by index `tasks_in_queue`.
+    pub async fn queue(&self, agent: Option<&str>, user: Option<&str>, limit: u32) -> Result<Vec<TaskRow>, ReadError> {
+        let tasks = tasks!(
+            "kind = 'queued' AND status IN ('pending', 'in_progress', 'paused')
+                AND ($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2)
+             ORDER BY agent, status = 'in_progress' DESC, put_first DESC NULLS LAST, tasks.sequence, tasks.position
+             LIMIT $3",
+            agent.map(Key::from) as _,
+            user.map(Key::from) as _,
+            rows(limit)
         );
         Ok(tasks.fetch_all(&mut **self.connection().await).await?)
     }

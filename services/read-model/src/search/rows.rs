@@ -51,7 +51,7 @@ pub(super) const THREADS: &str = concat!(
 );
 pub(super) const TASKS: &str = concat!(
     "SELECT 'task' AS kind, task_id::text AS id, agent, user_id, left(title, 65536) AS title, ",
-    "left(concat_ws(' ', trigger, condition), 65536) AS text, NULL::jsonb AS keywords, action, kind AS type, status, ",
+    "left(concat_ws(' ', trigger, condition, definition ->> 'text'), 65536) AS text, NULL::jsonb AS keywords, action, kind AS type, status, ",
     day!("(changed_at AT TIME ZONE 'UTC')"),
     "changed_at AS updated_at, changed_sequence AS sequence, words, left(title, 1000) || ' ' || steps AS fuzzy ",
     "FROM tasks"

@@ -4,7 +4,7 @@ use kairo_proto::v1::{TaskChanged, TaskFired, decided_event::Event};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Begun, Context, is_his, shown, zone_of};
+use super::{Begun, Context, is_his, queueing, shown, zone_of};
 use crate::{
     intrinsics::Done,
     state::Cause,
@@ -24,8 +24,10 @@ pub fn resume(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begu
     if task.status != Status::Paused {
         return Err(refused(task, task.status, "resumed"));
     }
-    let What::Time { schedule, next } = &task.what else {
-        return Ok(changed(task, Status::Active, None).into());
+    let (schedule, next) = match &task.what {
+        What::Time { schedule, next } => (schedule, next),
+        What::Hook { .. } => return Ok(changed(task, Status::Active, None).into()),
+        What::Queue { .. } => return Ok(changed(task, Status::Pending, None).into()),
     };
     let (was, occurrence) = next.unwrap_or((context.now, 0));
     let Some(next) = schedule.next(context.now) else {
@@ -46,6 +48,7 @@ pub fn resume(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begu
 pub fn cancel(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
     let task = of_user(context, params)?;
     match task.status.is_over() {
+        false if matches!(task.what, What::Queue { .. }) => Ok(queueing::canceled(task).into()),
         false => Ok(changed(task, Status::Canceled, None).into()),
         true => Err(refused(task, task.status, "canceled")),
     }
@@ -55,14 +58,21 @@ pub fn archive(context: &Context<'_>, params: &Map<String, Value>) -> Result<Beg
     let task = of_user(context, params)?;
     match task.status {
         Status::Archived => Err(refused(task, task.status, "archived")),
+        status if matches!(task.what, What::Queue { .. }) && !status.is_over() => {
+            Err(format!("{:?} is in the queue: cancel it with task.cancel first", task.title))
+        }
         _ => Ok(changed(task, Status::Archived, None).into()),
     }
 }
 
 pub fn run(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
     let task = named(context, params)?;
-    let What::Time { schedule, next } = &task.what else {
-        return Err(format!("{:?} is a hook: it runs when its trigger happens", task.title));
+    let (schedule, next) = match &task.what {
+        What::Time { schedule, next } => (schedule, next),
+        What::Hook { .. } => return Err(format!("{:?} is a hook: it runs when its trigger happens", task.title)),
+        What::Queue { .. } => {
+            return Err(format!("{:?} is in the queue: task.first makes it the next one", task.title));
+        }
     };
     let (Some((at, occurrence)), false) = (*next, task.status.is_over()) else {
         return Err(refused(task, task.status, "run"));
@@ -127,11 +137,12 @@ fn changed(task: &Task, status: Status, next: Option<(String, u64)>) -> Done {
     let task_id = task.id.to_string();
     let reason = "on request".to_owned();
     let result = json!({ "task_id": task_id, "title": task.title, "status": status.word().as_str() });
-    let event = TaskChanged { task_id, status: status.word().text(), reason, next_at, occurrence, shared: None };
+    let status = status.word().text();
+    let event = TaskChanged { task_id, status, reason, next_at, occurrence, ..TaskChanged::default() };
     Done { events: vec![Event::TaskChanged(event)], result }
 }
 
-fn refused(task: &Task, status: Status, wanted: &str) -> String {
+pub(super) fn refused(task: &Task, status: Status, wanted: &str) -> String {
     format!("{:?} is {} and cannot be {wanted}", task.title, status.word())
 }
 
@@ -144,7 +155,7 @@ fn named<'a>(context: &Context<'a>, params: &Map<String, Value>) -> Result<&'a T
 }
 
 /// The end of the day is the profile's to say.
-fn of_user<'a>(context: &Context<'a>, params: &Map<String, Value>) -> Result<&'a Task, String> {
+pub(super) fn of_user<'a>(context: &Context<'a>, params: &Map<String, Value>) -> Result<&'a Task, String> {
     let task = named(context, params)?;
     match task.is_of_system() {
         true => Err(format!("{:?} belongs to the system: the agent's profile says when its day ends", task.title)),

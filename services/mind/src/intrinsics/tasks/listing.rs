@@ -61,6 +61,12 @@ fn described(task: &Task, zone: &str, most_steps: usize) -> Value {
             add("trigger", json!(trigger));
             add("condition", json!(condition));
         }
+        What::Queue { text, result, .. } => {
+            add("text", json!(text));
+            if !result.is_empty() {
+                add("result", json!(result));
+            }
+        }
     }
     Value::Object(fields)
 }

@@ -76,7 +76,7 @@ fn finished(
         task_id: ids::derived(context.id, "task").to_string(),
         title: title.clone(),
         action,
-        thread_id: context.turn.thread_id.clone(),
+        thread_id: context.state.conversation_of(context.turn),
         user: context.turn.user.clone(),
         source: TaskSource::User.text(),
         outside: context.state.outside_of(context.turn).marks(),

@@ -32,6 +32,7 @@ fn profile() -> Profile {
         time_zone: "Europe/Berlin".to_owned(),
         day_ends_at: "22:00".to_owned(),
         trusts_outside: false,
+        background: false,
     }
 }
 
@@ -69,9 +70,17 @@ impl Agent {
         for event in &events {
             let Decided::Task(task) = event.about() else { panic!("{event:?}") };
             match task {
-                about::Task::Scheduled(scheduled) => self.state.tasks.schedule(now(), scheduled.task.as_ref().unwrap()),
+                about::Task::Scheduled(scheduled) => {
+                    let task = scheduled.task.as_ref().unwrap();
+                    self.state.tasks.schedule(now(), task);
+                    self.state.tasks.queued_for(task, Uuid::nil());
+                }
                 about::Task::Changed(changed) => self.state.tasks.change(changed),
                 about::Task::Fired(fired) => self.state.tasks.fire(fired),
+                about::Task::Started(started) => {
+                    self.state.tasks.start(Uuid::parse_str(&started.task_id).unwrap());
+                }
+                about::Task::Ended(ended) => self.state.tasks.end(ended),
             }
         }
         Ok((result, events))

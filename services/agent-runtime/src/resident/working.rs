@@ -1,0 +1,95 @@
+//! What one agent works on beside its conversations: its next decision is prepared while the foreground decides on what users
+//! say, and committed in between.
+
+use std::sync::Arc;
+
+use kairo_mind::{
+    log::{Answers, Input, Log, ReadyWork},
+    state::AgentState,
+};
+
+use super::{Resident, Running};
+use crate::turn::{Paid, Stage};
+
+/// The work lane of an agent.
+#[derive(Default)]
+pub(super) struct Work {
+    pub running: Option<Running>,
+    /// The input for whose decision all answers are there.
+    pub prepared: Option<u64>,
+    pub paid: Paid,
+    /// The input that a decision was begun on last.
+    pub deciding: u64,
+}
+
+impl Work {
+    /// Beside a foreground that paid for this.
+    pub fn beside(foreground: &Paid) -> Self {
+        Self { paid: Paid::of_work(None, foreground), ..Self::default() }
+    }
+
+    pub fn is_committing(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.turn.stage == Stage::Commit)
+    }
+
+    /// Nobody waits any more for the decision under way. What it has paid for stays.
+    pub fn interrupt(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.task.abort();
+            self.paid.given_up.interrupt();
+        }
+    }
+
+    /// For a snapshot; what was given up the foreground says.
+    pub fn save(&self) -> Option<Answers> {
+        let answers = self.paid.save(self.deciding)?;
+        (!answers.completions.is_empty()).then_some(Answers { given_up: Vec::new(), ..answers })
+    }
+}
+
+impl Resident {
+    /// What was prepared, if it may be committed now: while nothing of the foreground is being decided, so that no answer to
+    /// a user is asked for twice.
+    pub fn work_to_commit(&mut self) -> Option<(Arc<AgentState>, Input)> {
+        let prepared = self.work.prepared?;
+        if self.running.is_some() || self.work.running.is_some() || self.must_wait() {
+            return None;
+        }
+        match self.log.as_ref()?.next_work() {
+            Some(ReadyWork::Input(state, input)) if input.record.sequence == prepared => Some((state, input)),
+            _ => {
+                self.work.prepared = None;
+                None
+            }
+        }
+    }
+
+    /// What the work lane is to think about, unless it does.
+    pub fn work_to_prepare(&self) -> Option<ReadyWork> {
+        let waits = self.work.running.is_some() || self.work.prepared.is_some() || self.must_wait();
+        if waits { None } else { self.log.as_ref()?.next_work() }
+    }
+
+    /// All answers are there, or they are not enough.
+    pub fn prepared(&mut self, enough: bool) {
+        self.work.prepared = enough.then_some(self.work.deciding);
+    }
+
+    /// Gives up what is thought about in the work lane if that is no longer what it is to decide on.
+    pub(super) fn keep_to_work(&mut self) {
+        if self.work.running.is_none() && self.work.prepared.is_none() && self.work.paid.is_empty() {
+            return;
+        }
+        let next = match self.log.as_ref().and_then(Log::next_work) {
+            Some(ReadyWork::Input(_, input)) => Some(input.record.sequence),
+            // Nobody knows yet.
+            Some(ReadyWork::Missing(_)) => return,
+            None => None,
+        };
+        if next != Some(self.work.deciding) {
+            self.work.interrupt();
+            self.work.prepared = None;
+            self.work.paid.abandon();
+        }
+    }
+}

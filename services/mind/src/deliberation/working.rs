@@ -1,0 +1,210 @@
+//! Work beside the conversation: what takes some is acknowledged and queued, worked on when its turn comes, answered where it
+//! was asked for, and learned from.
+
+use kairo_events::ids;
+use kairo_proto::{
+    v1::{
+        AgentAction, Completion, Say, TaskEnded, TaskStarted, ThreadCompleted, ThreadCreated, agent_action::Action,
+        decided_event::Event,
+    },
+    words::{ChainOutcome, TaskSource, TaskStatus, ThreadKind},
+};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Asked, Deliberation, Failure, Purpose, turn_request::Manner};
+use crate::{
+    answer::AskedCall,
+    intrinsics::{Begun, Done, memory::lessons, tasks::QUEUE},
+    state::{Cause, Turn},
+    tasks::Task,
+    working::Next,
+};
+
+impl Deliberation<'_> {
+    /// How a turn is thought about.
+    pub(super) fn manner(&self, turn: &Turn) -> Manner {
+        match () {
+            () if self.mind.is_of_work(turn) => Manner::Work,
+            () if self.mind.is_background() && turn.cause == Cause::Message => Manner::Acknowledge,
+            () => Manner::Answer,
+        }
+    }
+
+    /// What is to begin by itself does.
+    pub(super) fn begin_work(&mut self) {
+        match self.mind.work.next.clone() {
+            Some((Next::Task(task), _)) => self.begin_task_of_queue(task),
+            Some((Next::Lessons(thread_id), _)) => self.learn(&thread_id),
+            None => {}
+        }
+    }
+
+    /// A task begins, in the thread of its user.
+    fn begin_task_of_queue(&mut self, task: Uuid) {
+        let Some(task) = self.mind.tasks.get(task).cloned() else { return };
+        let turn_id = ids::derived(self.decision_id, &format!("work/{}", task.id));
+        let thread_id = self.work_thread(turn_id, &task);
+        let started = TaskStarted { task_id: task.id.to_string(), thread_id: thread_id.clone() };
+        self.add_to(turn_id, &thread_id, task.correlation(), Event::TaskStarted(started));
+        self.settle();
+        self.work.push_back(turn_id);
+    }
+
+    /// Nothing is left to do in a thread of work: what is to be learned from it is found out.
+    fn learn(&mut self, thread_id: &str) {
+        let turn_id = ids::derived(self.decision_id, "lessons");
+        match lessons::request(&self.mind, thread_id) {
+            Some(request) => self.ask(turn_id, Purpose::Learn { thread_id: thread_id.to_owned() }, request),
+            None => self.complete_thread(turn_id, thread_id),
+        }
+    }
+
+    /// What a model found out.
+    pub(super) fn learned(&mut self, turn_id: Uuid, thread_id: &str, text: &str) -> Result<(), Failure> {
+        let thread = self.mind.threads.get(thread_id);
+        let user = thread.map(|thread| thread.user.clone()).unwrap_or_default();
+        let turn = Turn::new(Cause::Event, self.input.envelope.correlation_id, thread_id, &user);
+        let context = self.context(turn_id, &turn, turn_id, &|_| false);
+        let learned = lessons::read(&context, thread_id, text).map_err(Failure::malformed)?;
+        let correlation = turn.correlation;
+        for memory in learned {
+            self.add_to(turn_id, thread_id, correlation, Event::MemoryAppended(memory));
+        }
+        self.complete_thread(turn_id, thread_id);
+        Ok(())
+    }
+
+    /// A thread of work is over.
+    pub(super) fn complete_thread(&mut self, turn_id: Uuid, thread_id: &str) {
+        let completed = ThreadCompleted { thread_id: thread_id.to_owned() };
+        self.add_to(turn_id, thread_id, self.input.envelope.correlation_id, Event::ThreadCompleted(completed));
+    }
+
+    /// The thread in which tasks of this one's user are worked on, begun if there is none.
+    fn work_thread(&mut self, turn_id: Uuid, task: &Task) -> String {
+        if let Some(thread_id) = self.mind.work.threads.get(&task.user) {
+            return thread_id.clone();
+        }
+        let thread_id = ids::derived(turn_id, "thread").to_string();
+        let (user, title) = (task.user.clone(), task.title.clone());
+        let created = ThreadCreated { thread_id: thread_id.clone(), kind: ThreadKind::Work.text(), user, title };
+        self.add_to(turn_id, &thread_id, task.correlation(), Event::ThreadCreated(created));
+        thread_id
+    }
+
+    /// There is no room for what came of what was begun.
+    pub(super) fn pass_over_next(&mut self, reason: &str) {
+        match self.mind.work.next.clone() {
+            Some((Next::Task(task), _)) => {
+                if let Some(task) = self.mind.tasks.get(task).cloned() {
+                    let turn_id = ids::derived(self.decision_id, &format!("work/{}", task.id));
+                    self.end_task(turn_id, &task, &TaskStatus::Failed, reason);
+                }
+            }
+            Some((Next::Lessons(thread_id), _)) => {
+                self.complete_thread(ids::derived(self.decision_id, "lessons"), &thread_id);
+            }
+            None => {}
+        }
+    }
+
+    /// A model's words to an acknowledged message: what is to be done is queued, and the words say so. False where the calls
+    /// are others, or cannot be made.
+    pub(super) fn acknowledged(&mut self, asked: &Asked, words: &str, calls: &[AskedCall]) -> Result<bool, Failure> {
+        let turn_id = asked.turn;
+        let acknowledges = self.turn(turn_id).is_some_and(|turn| self.manner(turn) == Manner::Acknowledge);
+        if !acknowledges || calls.is_empty() || calls.iter().any(|call| call.tool != QUEUE) {
+            return Ok(false);
+        }
+        let Some(queued) = calls.iter().enumerate().map(|(at, call)| self.queued(turn_id, at, call)).collect() else {
+            return Ok(false);
+        };
+        let queued: Vec<Done> = queued;
+        if words.is_empty() && asked.question.attempt < self.limits.tries {
+            let missing = format!("call {QUEUE} and say, in the same answer, in a sentence what you will do");
+            return Err(Failure::malformed(missing));
+        }
+        let titles = queued.iter().filter_map(|done| done.result.get("title")?.as_str().map(str::to_owned));
+        let instead = || titles.collect::<Vec<_>>().join("; ");
+        let words = if words.is_empty() { instead() } else { words.to_owned() };
+        queued.into_iter().for_each(|done| self.take(turn_id, done.events));
+        self.say(turn_id, &words, true);
+        Ok(true)
+    }
+
+    fn queued(&self, turn_id: Uuid, at: usize, call: &AskedCall) -> Option<Done> {
+        let params: Map<String, Value> = serde_json::from_str(&call.arguments).ok()?;
+        if !self.problems(QUEUE, &params).is_empty() {
+            return None;
+        }
+        let id = ids::derived(self.decision_id, &format!("queue/{at}"));
+        let begun = self.intrinsic(turn_id, QUEUE, id, |intrinsic, context| (intrinsic.begin)(context, &params));
+        match begun {
+            Ok(Begun::Done(done)) => Some(done),
+            Ok(Begun::Ask(_)) | Err(_) => None,
+        }
+    }
+
+    /// A turn ends with words: for whoever it answers or, of one that works on a task, as what came of that.
+    pub(super) fn conclude(&mut self, turn_id: Uuid, text: &str, status: &TaskStatus) {
+        let task = self.turn(turn_id).and_then(Turn::work).and_then(|id| self.mind.tasks.get(id)).cloned();
+        match task {
+            Some(task) => self.end_task(turn_id, &task, status, text),
+            None => self.say(turn_id, text, true),
+        }
+    }
+
+    fn end_task(&mut self, turn_id: Uuid, task: &Task, status: &TaskStatus, text: &str) {
+        let (mut result, mut reason) = (text.to_owned(), String::new());
+        if *status != TaskStatus::Completed {
+            std::mem::swap(&mut result, &mut reason);
+        }
+        let ended = TaskEnded { task_id: task.id.to_string(), status: status.text(), result, reason };
+        let thread_id = self.turn(turn_id).map(|turn| turn.thread_id.clone()).unwrap_or_default();
+        self.add_to(turn_id, &thread_id, task.correlation(), Event::TaskEnded(ended));
+        if task.source == TaskSource::User.as_str() && *status != TaskStatus::Canceled {
+            self.tell(turn_id, task, text);
+        }
+        self.settle();
+    }
+
+    /// Says something in the conversation in which a task was asked for.
+    fn tell(&mut self, turn_id: Uuid, task: &Task, text: &str) {
+        let say = Say { text: text.to_owned(), user: task.user.clone(), ..Say::default() };
+        let action = AgentAction { action: Some(Action::Say(say)) };
+        self.add_to(turn_id, &task.thread_id, task.correlation(), Event::Action(action));
+    }
+
+    /// Words for the user of a turn, where they are in conversation with the agent.
+    pub(super) fn notify(&mut self, turn_id: Uuid, event: Event) {
+        let Some(turn) = self.turn(turn_id) else { return };
+        let (thread_id, correlation) = (self.mind.conversation_of(turn), turn.correlation);
+        self.add_to(turn_id, &thread_id, correlation, event);
+    }
+
+    /// A task is not to be done: what it has in flight is stopped, and its turn is over.
+    pub(super) fn cancel_task(&mut self, turn_id: Uuid, ended: TaskEnded) {
+        let id = Uuid::parse_str(&ended.task_id).unwrap_or_default();
+        let working = self.mind.turns.iter().find(|(_, turn)| turn.work() == Some(id));
+        let working = working.map(|(owner, turn)| (*owner, turn.thread_id.clone(), turn.waiting.clone()));
+        let (owner, thread_id, in_flight) = working.unwrap_or_else(|| (turn_id, String::new(), Default::default()));
+        for action in in_flight {
+            let arguments = json!({ "action_id": action }).to_string();
+            self.call(turn_id, None, "action.cancel", arguments, None);
+        }
+        if owner != turn_id {
+            self.close_chain(owner, &ChainOutcome::Canceled, &ended.reason);
+        }
+        let correlation = self.mind.tasks.get(id).map(Task::correlation).unwrap_or_default();
+        self.add_to(owner, &thread_id, correlation, Event::TaskEnded(ended));
+        self.settle();
+    }
+
+    /// Answers of the model that thinks, for this turn in this decision.
+    pub(super) fn thoughts(&self, turn: &Turn) -> u32 {
+        let tier = self.mind.thinks_with(Some(turn));
+        let of_tier = |completion: &&Completion| completion.tier == tier;
+        u32::try_from(self.decision.completions.iter().filter(of_tier).count()).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,78 @@
+//! The queue of an agent that works in the background.
+
+use kairo_events::ids;
+use kairo_proto::{
+    v1::{self, TaskChanged, TaskEnded, TaskScheduled, decided_event::Event},
+    words::{TaskKind, TaskSource, TaskStatus},
+};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Begun, Context, TITLE_CHARS};
+use crate::{
+    intrinsics::Done,
+    tasks::{LINEAGE, Status, Task, What},
+};
+
+/// Longest text of a task, in characters.
+pub const TEXT_CHARS: usize = 8_000;
+
+pub fn queue(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let text = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+    let (task_text, title) = (text("text"), text("title"));
+    if task_text.is_empty() {
+        return Err("text: expected what is to be done, in words".to_owned());
+    }
+    if task_text.chars().count() > TEXT_CHARS {
+        return Err(format!("text: expected at most {TEXT_CHARS} characters"));
+    }
+    let lineage = &context.turn.lineage;
+    if lineage.len() >= LINEAGE {
+        return Err(format!("{LINEAGE} tasks follow from one another already: do it now, or leave it"));
+    }
+    let title = if title.is_empty() { &task_text } else { &title };
+    let title: String = title.chars().take(TITLE_CHARS).collect();
+    let source = if context.state.is_of_work(context.turn) { TaskSource::Itself } else { TaskSource::User };
+    let task = v1::Task {
+        task_id: ids::derived(context.id, "task").to_string(),
+        kind: TaskKind::Queued.text(),
+        title: title.clone(),
+        text: task_text,
+        action: "[]".to_owned(),
+        thread_id: context.state.conversation_of(context.turn),
+        user: context.turn.user.clone(),
+        source: source.text(),
+        outside: context.state.outside_of(context.turn).marks(),
+        lineage: lineage.iter().map(Uuid::to_string).collect(),
+        ..v1::Task::default()
+    };
+    context.state.tasks.check_room(&task)?;
+    let result = json!({ "task_id": task.task_id, "title": title, "status": TaskStatus::Pending.as_str() });
+    Ok(Done { events: vec![Event::TaskScheduled(TaskScheduled { task: Some(task) })], result }.into())
+}
+
+pub fn first(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let task = super::changing::of_user(context, params)?;
+    if !matches!(task.what, What::Queue { .. }) {
+        return Err(format!("{:?} is not in the queue: it runs when its time comes", task.title));
+    }
+    match task.status {
+        Status::Pending | Status::Paused => {}
+        status => return Err(super::changing::refused(task, status, "put first")),
+    }
+    let task_id = task.id.to_string();
+    let result =
+        json!({ "task_id": task_id, "title": task.title, "status": TaskStatus::Pending.as_str(), "first": true });
+    let (status, reason) = (TaskStatus::Pending.text(), "on request".to_owned());
+    let changed = TaskChanged { task_id, status, reason, first: true, ..TaskChanged::default() };
+    Ok(Done { events: vec![Event::TaskChanged(changed)], result }.into())
+}
+
+/// A queued task is not to be done, or no further.
+pub fn canceled(task: &Task) -> Done {
+    let (task_id, status) = (task.id.to_string(), TaskStatus::Canceled);
+    let result = json!({ "task_id": task_id, "title": task.title, "status": status.as_str() });
+    let reason = "on request".to_owned();
+    let ended = TaskEnded { task_id, status: status.text(), result: String::new(), reason };
+    Done { events: vec![Event::TaskEnded(ended)], result }
+}

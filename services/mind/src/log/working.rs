@@ -1,0 +1,158 @@
+//! The work lane: its inputs wait among what lies ahead, whatever of the foreground stands before or behind them.
+//!
+//! A decision of the foreground passes everything up to its cursor but what is the work lane's to decide on. A decision of
+//! the work lane leaves the cursor where it is, names its input, and passes what concerns work up to there. Which is which
+//! follows from the state that stands when the decision is folded, so whoever folds it passes the same. What the foreground
+//! left is the work lane's for good, should it by then concern a conversation: cursors do not go back.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use kairo_events::record::Record;
+use kairo_proto::v1::AgentDecision;
+
+use super::{Ahead, Diverged, Input, Log, Ready};
+use crate::state::AgentState;
+
+/// What the work lane is to decide on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReadyWork {
+    /// This wants a decision, in this state.
+    Input(Arc<AgentState>, Input),
+    /// What stands at these sequences is to be read first: see [`Log::supply`].
+    Missing(Vec<u64>),
+}
+
+/// Whether a record is the work lane's to decide on.
+pub(super) fn is_left_for_work(state: &Arc<AgentState>, record: &Record) -> bool {
+    state.concerns_work(record) && !observe_unless_work(&mut state.clone(), record, false)
+}
+
+/// Observes a record, unless it is then the work lane's to decide on: it stays ahead. Whether it was observed.
+/// `was_left`: it was left for the work lane before.
+fn observe_unless_work(state: &mut Arc<AgentState>, record: &Record, was_left: bool) -> bool {
+    if !was_left && !state.concerns_work(record) {
+        Arc::make_mut(state).observe(record);
+        return true;
+    }
+    let mut with = state.clone();
+    Arc::make_mut(&mut with).observe(record);
+    let input = record.sequence;
+    let observed = !(with.wants_work(input) || was_left && with.wants(input));
+    if observed {
+        *state = with;
+    }
+    observed
+}
+
+/// Observes what a decision passes; which sequences these are. `standing` is how far everything but work was observed
+/// before the input of a decision on the way, `observed` how far with it.
+pub(super) fn pass(
+    state: &mut Arc<AgentState>,
+    ahead: &VecDeque<Ahead>,
+    (standing, observed): (u64, u64),
+    decision: &AgentDecision,
+) -> Result<BTreeSet<u64>, Diverged> {
+    let mut passed = BTreeSet::new();
+    // What was left for the work lane stays: whether it still is of use is looked at behind each decision, and nowhere else.
+    let of_foreground = ahead.iter().take_while(|next| next.sequence <= decision.cursor);
+    for next in of_foreground.filter(|next| next.sequence > standing && next.sequence != decision.work_input) {
+        // What cannot be observed any more was not read in time: whoever decided knew it.
+        let mut observe = || Ok(observe_unless_work(state, next.record.as_ref().ok_or(Diverged)?, false));
+        if next.sequence <= observed || observe()? {
+            passed.insert(next.sequence);
+        }
+    }
+    for next in ahead.iter().take_while(|next| next.sequence <= decision.work_input) {
+        if passed.contains(&next.sequence) {
+            continue;
+        }
+        let (record, was_left) = (next.record.as_ref().ok_or(Diverged)?, next.sequence <= standing);
+        if next.sequence == decision.work_input || was_left || state.concerns_work(record) {
+            Arc::make_mut(state).observe(record);
+            passed.insert(next.sequence);
+        }
+    }
+    Ok(passed)
+}
+
+impl Log {
+    /// How far everything but work is observed for good.
+    pub(super) fn standing(&self) -> u64 {
+        self.base.as_ref().map_or(self.observed, |base| base.observed)
+    }
+
+    /// Where the first of what is ahead stands that is not left for the work lane.
+    pub(super) fn first_of_foreground(&self) -> usize {
+        let standing = self.standing();
+        self.ahead.partition_point(|ahead| ahead.sequence <= standing)
+    }
+
+    /// What the work lane is to decide on, if anything.
+    pub fn next_work(&self) -> Option<ReadyWork> {
+        let standing = self.standing();
+        let mut state = self.base.as_ref().map_or(&self.state, |base| &base.state).clone();
+        if state.work.is_nothing() && self.first_of_foreground() == 0 {
+            return None;
+        }
+        // What the tail has yet to bring may stand before what this replica wrote itself.
+        for next in self.ahead.iter().take_while(|next| next.sequence <= self.read) {
+            let Some(record) = &next.record else {
+                if next.sequence <= standing || state.work.begins() == Some(next.sequence) {
+                    return Some(ReadyWork::Missing(vec![next.sequence]));
+                }
+                continue;
+            };
+            let was_left = next.sequence <= standing;
+            if was_left || state.concerns_work(record) {
+                Arc::make_mut(&mut state).observe(record);
+                if state.wants_work(next.sequence) || was_left && state.wants(next.sequence) {
+                    let input = Input { record: Box::new(record.clone()), cursor: standing, is_work: true };
+                    return Some(ReadyWork::Input(state, input));
+                }
+            }
+        }
+        None
+    }
+
+    /// Those left for the work lane that are to be read.
+    pub(super) fn missing_work(&self) -> Option<Ready> {
+        let left = self.ahead.iter().take(self.first_of_foreground());
+        let missing: Vec<u64> = left.filter(|next| next.record.is_none()).map(|next| next.sequence).collect();
+        (!missing.is_empty()).then_some(Ready::Missing(missing))
+    }
+
+    /// After a decision: what was left for the work lane and is of no use to it any more is observed; and the next task
+    /// begins with the decision, if one is to.
+    pub(super) fn leave_to_work(&mut self, decided: Record) -> Result<(), Diverged> {
+        let mut observed = BTreeSet::new();
+        for next in self.ahead.iter().take_while(|next| next.sequence <= self.observed) {
+            if observe_unless_work(&mut self.state, next.record.as_ref().ok_or(Diverged)?, true) {
+                observed.insert(next.sequence);
+            }
+        }
+        self.remove(&observed);
+        if self.state.work.begins() == Some(decided.sequence) {
+            self.put(Ahead { sequence: decided.sequence, record: Some(decided) });
+        }
+        Ok(())
+    }
+
+    /// Takes these out of what is ahead; only what stands up to the last of them is looked at.
+    pub(super) fn remove(&mut self, sequences: &BTreeSet<u64>) {
+        let Some(last) = sequences.last() else { return };
+        let end = self.ahead.partition_point(|ahead| ahead.sequence <= *last);
+        let looked_at: Vec<Ahead> = self.ahead.drain(..end).collect();
+        for left in looked_at.into_iter().rev().filter(|ahead| !sequences.contains(&ahead.sequence)) {
+            self.ahead.push_front(left);
+        }
+    }
+
+    /// Puts it where it stands: the tail may bring later what stands before it.
+    pub(super) fn put(&mut self, ahead: Ahead) {
+        let at = self.ahead.partition_point(|it| it.sequence < ahead.sequence);
+        self.ahead.insert(at, ahead);
+    }
+}

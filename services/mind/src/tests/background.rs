@@ -1,0 +1,593 @@
+//! Agents that work in the background: what is acknowledged, queued and worked on, whatever happens meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kairo_events::subjects::AGENT_COMMAND;
+use kairo_proto::v1::{AgentCommand, DecisionBasis, ToolCatalogue, ToolSpec};
+use serde_json::json;
+
+use super::{chains::kinds, *};
+use crate::{
+    log::ReadyWork,
+    replay::{Replay, Replayed},
+    state::AgentState,
+    tasks::Status,
+};
+
+fn background() -> Agent {
+    Agent::with(AgentProfile { conduct: "background".into(), ..Default::default() })
+}
+
+/// A model's acknowledgement: its words, and what it queues.
+fn queues(words: &str, tasks: &[&str]) -> Completion {
+    let call = |text: &&str| CompletionToolCall {
+        tool: "task.queue".into(),
+        arguments: json!({ "text": text }).to_string(),
+        ..Default::default()
+    };
+    Completion { text: words.into(), tool_calls: tasks.iter().map(call).collect(), ..Default::default() }
+}
+
+impl Agent {
+    fn orders(&mut self, user: &str, command_id: &str, command: &str, task_id: &str) -> Record {
+        let [user, command_id, command, task_id] = [user, command_id, command, task_id].map(str::to_owned);
+        self.write(&AGENT_COMMAND, None, AgentCommand { user, command_id, command, task_id, ..Default::default() })
+    }
+
+    fn next_work(&mut self) -> Option<(Arc<AgentState>, Input)> {
+        loop {
+            match self.mind.next_work()? {
+                ReadyWork::Input(state, input) => return Some((state, input)),
+                ReadyWork::Missing(sequences) => {
+                    for sequence in sequences {
+                        self.mind.supply(sequence, self.log.get(usize::try_from(sequence).unwrap() - 1).cloned());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Thinks about the next input of the work lane, and decides nothing yet.
+    fn thinks(&mut self, mut answer: impl FnMut(&ModelRequest) -> Completion) -> Option<(Input, AgentDecision)> {
+        let (state, input) = self.next_work()?;
+        let (limits, catalogue) = (limits(), catalogue());
+        let (mut thought, mut next) = Deliberation::begin(&state, &input, &catalogue, &limits).unwrap();
+        loop {
+            match next {
+                Next::Commit(decision) => return Some((input, decision)),
+                Next::Ask(questions) => {
+                    let completions = questions.iter().map(|question| Completion {
+                        tier: question.request.tier.into(),
+                        request_digest: question.request.digest(),
+                        ..answer(&question.request)
+                    });
+                    let completions = completions.collect();
+                    self.asked.extend(questions.into_iter().map(|question| question.request));
+                    (thought, next) = thought.resume(completions);
+                }
+            }
+        }
+    }
+
+    fn works_with(&mut self, answer: impl FnMut(&ModelRequest) -> Completion) -> Option<Record> {
+        let (input, decision) = self.thinks(answer)?;
+        Some(self.write(&AGENT_DECISION, Some(&input.record.envelope), decision))
+    }
+
+    fn works(&mut self, answers: &[Completion]) -> Option<Record> {
+        let mut answers = answers.iter();
+        let decided = self.works_with(|_| answers.next().expect("asked more often than answered").clone());
+        assert!(answers.next().is_none(), "asked less often than answered");
+        decided
+    }
+
+    fn task(&self) -> String {
+        self.mind.state.tasks.queue()[0].id.to_string()
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let text = |message: &Message| match message {
+            Message::System { text } | Message::User { text, .. } | Message::Assistant { text, .. } => text.clone(),
+            Message::Tool { text, .. } => text.clone(),
+        };
+        self.asked.last().unwrap().messages.iter().map(text).collect()
+    }
+
+    /// Whoever folds the log comes to the same, and makes the same decisions from the same requests.
+    fn is_replayed(&self) {
+        let mut replay = replay_of(self);
+        for record in &self.log {
+            let Some(replayed) = replay.take(record.clone()) else { continue };
+            assert!(replayed.is_same(), "{replayed:?}");
+        }
+    }
+}
+
+/// One that knows the tools there are, and the limits.
+fn replay_of(agent: &Agent) -> Replay {
+    let Catalogue { version, tools } = catalogue();
+    let spec = |tool: Tool| ToolSpec {
+        name: tool.name,
+        schema: tool.schema,
+        needs_approval: tool.needs_approval,
+        acts_outside: tool.acts_outside,
+        ..Default::default()
+    };
+    let body = ToolCatalogue { version, tools: tools.into_iter().map(spec).collect(), pins: Vec::new() }.into();
+    let limits = limits();
+    let small = |number: usize| u32::try_from(number).unwrap();
+    let basis = DecisionBasis {
+        max_steps: limits.max_steps,
+        model_tries: limits.tries,
+        parallel_tools: small(limits.parallel_tools),
+        chain_steps: small(limits.chain_steps),
+        ..Default::default()
+    };
+    let mut replay = Replay::default();
+    for body in [body, basis.into()] {
+        replay.take(Record { sequence: 0, subject: String::new(), body, ..agent.log[0].clone() });
+    }
+    replay
+}
+
+#[test]
+fn what_takes_work_is_acknowledged_in_one_call_of_the_fast_model_and_worked_on_in_a_thread_of_its_own() {
+    let mut agent = background();
+    let heard = agent.hears("m1", "Research NVIDIA stock");
+    let acknowledged = agent.decides(&[queues("I will look into NVIDIA.", &["Research NVIDIA stock"])]).unwrap();
+    assert_eq!(kinds(&acknowledged), ["created", "task scheduled", "say I will look into NVIDIA."]);
+    assert_eq!(agent.asked[0].tier, "fast");
+    let offered: Vec<&str> = agent.asked[0].tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert!(offered.contains(&"task.queue") && !offered.contains(&"http.get"), "{offered:?}");
+
+    let asked = agent.works(&[calls(&["http.get"])]).unwrap();
+    assert_eq!(kinds(&asked), ["created", "task started", "call http.get"]);
+    assert_eq!((decision(&asked).work_input, decision(&asked).cursor), (acknowledged.sequence, heard.sequence));
+    assert_eq!(agent.asked[1].tier, "heavy");
+    assert!(agent.texts().iter().all(|text| !text.contains("I will look into")), "the conversation is not shown");
+
+    agent.learns(&asked, &actions(&asked)[0], "up 3 %");
+    assert!(agent.decides(&[]).is_none(), "nothing for the foreground");
+    let ended = agent.works(&[says("It is up 3 %.")]).unwrap();
+    assert_eq!(kinds(&ended), ["task completed", "say It is up 3 %."]);
+    let said = decision(&ended).events.iter().find(|event| event.say().is_some()).unwrap();
+    let thread = |record: &Record| decision(record).events[0].thread_id.clone();
+    assert_eq!(said.thread_id, thread(&acknowledged), "in the conversation");
+    assert_ne!(thread(&asked), thread(&acknowledged));
+    assert!(
+        decision(&ended).events.iter().all(|event| event.correlation_id == heard.envelope.correlation_id.to_string())
+    );
+    let lesson = r#"[{ "kind": "insight", "subject": "stocks", "content": "http.get knows NVIDIA" }]"#;
+    assert_eq!(kinds(&agent.works(&[says(lesson)]).unwrap()), ["memory", "completed"]);
+    assert_eq!(agent.asked.last().unwrap().tier, "fast");
+    assert!(agent.mind.state.work.is_nothing() && agent.mind.state.turns.is_empty());
+    assert!(agent.works(&[]).is_none() && agent.decides(&[]).is_none());
+    agent.is_replayed();
+
+    agent.hears("m2", "And?");
+    agent.decides(&[says("As I said.")]).unwrap();
+    let told = agent.texts().join("\n");
+    assert!(told.contains("It is up 3 %.") && told.contains(r#""status":"completed""#), "{told}");
+}
+
+#[test]
+fn small_talk_is_answered_at_once_and_queues_nothing() {
+    let mut agent = background();
+    agent.hears("m1", "hello");
+    assert_eq!(kinds(&agent.decides(&[says("hi")]).unwrap()), ["created", "say hi"]);
+    assert!(agent.works(&[]).is_none() && agent.mind.state.work.is_nothing());
+}
+
+#[test]
+fn what_was_learned_is_told_when_the_next_session_begins_and_what_is_nearly_the_same_is_one_memory() {
+    let mut agent = background();
+    let lesson = |content: &str| says(&json!([{ "kind": "fact", "content": content }]).to_string());
+    let mut session = |task: &str, learned: &str| {
+        agent.hears(task, task);
+        agent.decides(&[queues("I will.", &[task])]).unwrap();
+        agent.works(&[says("done")]).unwrap();
+        let told = agent.texts().join("\n");
+        let decided = agent.works(&[lesson(learned)]).unwrap();
+        let memory = decision(&decided).events.iter().find_map(|event| {
+            let Some(Event::MemoryAppended(memory)) = &event.event else { return None };
+            Some(memory.clone())
+        });
+        (told, memory.unwrap())
+    };
+    let (told, first) = session("Research NVIDIA", "NVIDIA reports its results in May");
+    assert!(!told.contains("learned"), "{told}");
+    assert_eq!((first.kind.as_str(), first.user.as_str(), first.source_event_ids.is_empty()), ("fact", "ann", false));
+    let (told, second) = session("Research AMD", "AMD, too, is in California");
+    assert!(told.contains("What you learned at work before:\n- fact: NVIDIA reports its results in May"), "{told}");
+    assert_ne!(second.memory_id, first.memory_id);
+    let (told, third) = session("Research NVIDIA again", "nvidia reports its results in may");
+    let place = |text: &str| told.find(text).unwrap();
+    assert!(place("NVIDIA reports") < place("AMD, too"), "what has to do with the task comes first: {told}");
+    assert_eq!((&third.memory_id, &third.content), (&first.memory_id, &first.content));
+    assert!(first.source_event_ids.iter().all(|source| third.source_event_ids.contains(source)));
+    assert!(third.source_event_ids.len() > first.source_event_ids.len());
+    // Another user's work is not told of it.
+    agent.hears_of("bob", "m9", "Research NVIDIA");
+    agent.decides(&[queues("I will.", &["Research NVIDIA"])]).unwrap();
+    agent.works(&[says("done")]).unwrap();
+    assert!(!agent.texts().join("\n").contains("learned"));
+}
+
+#[test]
+fn a_session_of_which_nothing_can_be_learned_is_over_all_the_same() {
+    let mut agent = background();
+    agent.hears("m1", "Research chips");
+    agent.decides(&[queues("I will.", &["Research chips"])]).unwrap();
+    agent.works(&[says("done")]).unwrap();
+    let wrong = says(r#"[{ "kind": "secret", "content": "x" }]"#);
+    let over = agent.works(&[wrong.clone(), wrong.clone(), wrong]).unwrap();
+    assert_eq!(kinds(&over).last().unwrap(), "completed");
+    assert!(agent.mind.state.work.is_nothing());
+}
+
+#[test]
+fn what_is_queued_while_a_session_is_learned_from_begins_another_one() {
+    let mut agent = background();
+    agent.hears("m1", "Research chips");
+    agent.decides(&[queues("I will.", &["Research chips"])]).unwrap();
+    agent.works(&[says("done")]).unwrap();
+    let (input, lessons) = agent.thinks(|_| says("[]")).unwrap();
+    agent.hears("m2", "and AMD");
+    agent.decides(&[queues("I will.", &["Research AMD"])]).unwrap();
+    assert_eq!(agent.next_work().unwrap().1.record, input.record, "what was asked is not asked in vain");
+    drop(lessons);
+    assert_eq!(kinds(&agent.works(&[says("[]")]).unwrap()), ["completed"]);
+    assert_eq!(kinds(&agent.works(&[says("done")]).unwrap())[..2], ["created", "task started"]);
+}
+
+#[test]
+fn an_acknowledgement_without_words_is_asked_for_again() {
+    let mut agent = background();
+    agent.hears("m1", "Research NVIDIA stock");
+    let silent = queues("", &["Research NVIDIA stock"]);
+    let decided = agent.decides(&[silent.clone(), queues("I will.", &["Research NVIDIA stock"])]).unwrap();
+    assert_eq!(acts(&decided), ["malformed_answer?", "I will."]);
+    let mut agent = background();
+    agent.hears("m1", "Research NVIDIA stock");
+    let decided = agent.decides(&[silent.clone(), silent.clone(), silent]).unwrap();
+    assert_eq!(acts(&decided).last().unwrap(), "Research NVIDIA stock");
+    assert_eq!(agent.mind.state.tasks.queue().len(), 1);
+}
+
+#[test]
+fn a_user_is_answered_while_a_task_is_worked_on_and_the_work_is_not_asked_for_again() {
+    let mut agent = background();
+    agent.hears("m1", "Research NVIDIA stock");
+    agent.decides(&[queues("I will.", &["Research NVIDIA stock"])]).unwrap();
+    // The heavy model is thinking; its answer is there when the user has been answered.
+    let mut paid = BTreeMap::new();
+    let (before, _) = agent
+        .thinks(|request| {
+            paid.insert(request.digest(), calls(&["http.get"]));
+            calls(&["http.get"])
+        })
+        .unwrap();
+    agent.hears("m2", "How far are you?");
+    agent.decides(&[says("I have just begun.")]).unwrap();
+    let told = agent.texts().join("\n");
+    assert!(told.contains("Research NVIDIA stock") && told.contains(r#""status":"pending""#), "{told}");
+    let (after, committed) = agent.thinks(|request| paid[&request.digest()].clone()).unwrap();
+    assert_eq!(after.record, before.record);
+    assert_eq!(committed.completions.len(), 1);
+}
+
+#[test]
+fn an_order_is_obeyed_before_the_next_call_of_the_work_and_what_is_in_flight_is_stopped() {
+    let mut agent = background();
+    agent.hears("m1", "Research NVIDIA stock");
+    agent.decides(&[queues("I will.", &["Research NVIDIA stock", "Then AMD"])]).unwrap();
+    let asked = agent.works(&[calls(&["http.get"])]).unwrap();
+    let task = agent.task();
+    agent.orders("ann", "c1", "cancel", &task);
+    let stopped = agent.decides(&[]).unwrap();
+    assert_eq!(kinds(&stopped), ["call action.cancel", "task canceled"]);
+    // The other one begins; what comes of the first is nobody's move.
+    agent.learns(&asked, &actions(&asked)[0], "late");
+    let began = agent.works(&[says("AMD is fine.")]).unwrap();
+    assert_eq!(kinds(&began), ["task started", "task completed", "say AMD is fine."]);
+    assert_eq!(kinds(&agent.works(&[says("[]")]).unwrap()), ["completed"]);
+    assert!(agent.works(&[]).is_none() && agent.decides(&[]).is_none());
+    agent.is_replayed();
+}
+
+#[test]
+fn a_task_that_waits_can_be_canceled_or_put_first_in_words() {
+    let mut agent = background();
+    for (message, tasks) in [("m0", &["one"][..]), ("m1", &["two", "three"])] {
+        agent.hears(message, "do it");
+        agent.decides(&[queues("I will.", tasks)]).unwrap();
+    }
+    let ids: Vec<String> = agent.mind.state.tasks.queue().iter().map(|task| task.id.to_string()).collect();
+    let asks = |tool: &str, task: &str| asks_for(tool, json!({ "task_id": task }));
+    agent.hears("m2", "three first, and not two");
+    let answers = [asks("task.first", &ids[2]), asks("task.cancel", &ids[1]), says("Done.")];
+    let decided = agent.decides(&answers).unwrap();
+    assert!(kinds(&decided).contains(&"task canceled".to_owned()), "{:?}", kinds(&decided));
+    let queue = agent.mind.state.tasks.queue();
+    assert_eq!(queue.iter().map(|task| task.text()).collect::<Vec<_>>(), ["three", "one"]);
+    assert_eq!(acts(&agent.works(&[says("three is done")]).unwrap()), ["three is done"]);
+    assert_eq!(acts(&agent.works(&[says("one is done")]).unwrap()), ["one is done"]);
+    agent.works(&[says("[]")]).unwrap();
+    assert!(agent.mind.state.work.is_nothing());
+}
+
+#[test]
+fn a_task_that_fails_is_told_of_and_holds_up_nobody() {
+    let mut agent = background();
+    agent.hears("m1", "Two things");
+    agent.decides(&[queues("I will.", &["one", "two"])]).unwrap();
+    let failed = agent.works(&[fails(false)]).unwrap();
+    assert_eq!(kinds(&failed)[2..4], ["failed model_unavailable", "task failed"]);
+    assert!(acts(&failed).last().unwrap().contains("could not finish"), "{:?}", acts(&failed));
+    assert_eq!(acts(&agent.works(&[says("two is done")]).unwrap()), ["two is done"]);
+}
+
+#[test]
+fn what_a_task_queues_is_worked_on_in_the_same_session_and_told_to_nobody() {
+    let mut agent = background();
+    agent.hears("m1", "Research chips");
+    agent.decides(&[queues("I will.", &["Research chips"])]).unwrap();
+    let ended = agent.works(&[queues("", &["Look at AMD"]), says("NVIDIA leads.")]).unwrap();
+    assert_eq!(acts(&ended), ["NVIDIA leads."]);
+    assert!(!kinds(&ended).contains(&"completed".to_owned()));
+    let ended = agent.works(&[says("AMD follows.")]).unwrap();
+    assert_eq!(kinds(&ended), ["task started", "task completed"]);
+    assert!(agent.texts().contains(&"NVIDIA leads.".to_owned()), "it is the same thread");
+    let of_self = agent.mind.state.tasks.ended.iter().find(|task| task.source == "self").unwrap();
+    assert_eq!((of_self.status, of_self.title.as_str()), (Status::Completed, "Look at AMD"));
+}
+
+#[test]
+fn tasks_that_queue_tasks_come_to_an_end() {
+    let mut agent = background();
+    agent.hears("m1", "Research chips");
+    agent.decides(&[queues("I will.", &["Research chips"])]).unwrap();
+    let mut worked = 0;
+    while agent
+        .works_with(|request| match request.messages.last() {
+            _ if request.tier == "fast" => says("[]"),
+            Some(Message::Tool { .. }) => says("done"),
+            _ => queues("", &["and on"]),
+        })
+        .is_some()
+    {
+        worked += 1;
+    }
+    assert_eq!(worked, crate::tasks::LINEAGE + 1, "and what was learned");
+    let asked = agent.asked.len();
+    agent.asked.truncate(asked - 1);
+    assert!(agent.texts().join("").contains("follow from one another already"));
+}
+
+#[test]
+fn users_tasks_are_worked_on_in_threads_of_their_own() {
+    let mut agent = background();
+    for user in ["ann", "bob"] {
+        agent.hears_of(user, "m1", "a secret");
+        agent.decides(&[queues("I will.", &[&format!("the secret of {user}")])]).unwrap();
+    }
+    agent.works(&[says("ann's is kept")]).unwrap();
+    let ended = agent.works(&[says("bob's is kept")]).unwrap();
+    assert!(agent.texts().iter().all(|text| !text.contains("ann")), "{:?}", agent.texts());
+    for _ in 0..2 {
+        let learned = agent.works(&[says("[]")]).unwrap();
+        assert_eq!(kinds(&learned), ["completed"]);
+    }
+    let say = decision(&ended).events.iter().find_map(|event| event.say()).unwrap();
+    assert_eq!(say.user, "bob");
+}
+
+#[test]
+fn nobody_speaks_in_a_thread_of_work() {
+    let mut agent = background();
+    agent.hears("m1", "Research chips");
+    agent.decides(&[queues("I will.", &["Research chips"])]).unwrap();
+    let words = Completion { text: "First the news.".into(), ..calls(&["http.get"]) };
+    let asked = agent.works(&[words]).unwrap();
+    let said = decision(&asked).events.iter().find_map(|event| event.say()).unwrap();
+    assert_eq!((said.text.as_str(), said.user.as_str()), ("First the news.", ""));
+    let thread = agent.mind.state.work.threads["ann"].clone();
+    let message = AgentMessage { message_id: "m9".into(), user: "ann".into(), thread_id: thread, ..Default::default() };
+    agent.write(&AGENT_MESSAGE, None, message);
+    assert_eq!(acts(&agent.decides(&[]).unwrap())[0], "unknown_thread?");
+}
+
+#[derive(Clone, Debug)]
+enum Happening {
+    Hear { user: bool, tasks: usize },
+    Result(usize),
+    CancelTask(usize),
+    CancelAction(usize),
+    Decide,
+    Think,
+    Work,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        3 => (any::<bool>(), 0..3usize).prop_map(|(user, tasks)| Happening::Hear { user, tasks }),
+        3 => (0..8usize).prop_map(Happening::Result),
+        1 => (0..8usize).prop_map(Happening::CancelTask),
+        1 => (0..8usize).prop_map(Happening::CancelAction),
+        4 => Just(Happening::Decide),
+        2 => Just(Happening::Think),
+        4 => Just(Happening::Work),
+    ]
+}
+
+/// An agent whose models act by what they are asked, so that the same request has the same answer.
+#[derive(Default)]
+struct Lived {
+    asked: Vec<(Record, String)>,
+    /// The input of work that was thought about, and what was asked.
+    thought: Option<(u64, BTreeSet<String>)>,
+}
+
+fn answer(request: &ModelRequest) -> Completion {
+    let Some(last) = request.messages.iter().rev().find_map(|message| match message {
+        Message::User { text, .. } => Some(text.clone()),
+        _ => None,
+    }) else {
+        return says("nothing");
+    };
+    let results = request.messages.iter().filter(|message| matches!(message, Message::Tool { .. })).count();
+    match (request.tier, last.as_str()) {
+        ("fast", session) if session.starts_with("The session") => {
+            says(r#"[{ "kind": "insight", "content": "look twice" }]"#)
+        }
+        ("fast", "0") => says("hi"),
+        ("fast", "1") => queues("I will.", &["look"]),
+        ("fast", _) => queues("I will.", &["look", "queue"]),
+        _ if request.tools.is_empty() => says("done"),
+        ("heavy", "look") if results % 2 == 0 => calls(&["tools.now", "http.get"]),
+        ("heavy", "queue") if results == 0 => queues("", &["look"]),
+        _ => says("done"),
+    }
+}
+
+impl Lived {
+    fn live(&mut self, agent: &mut Agent, happening: &Happening) {
+        let last = agent.log.len();
+        match happening {
+            Happening::Hear { user, tasks } => {
+                let user = if *user { "ann" } else { "bob" };
+                agent.hears_of(user, &format!("m{last}"), &tasks.to_string());
+            }
+            Happening::Result(which) if !self.asked.is_empty() => {
+                let (decided, action) = self.asked.remove(which % self.asked.len());
+                agent.learns(&decided, &action, "{}");
+            }
+            Happening::CancelAction(which) if !self.asked.is_empty() => {
+                let (_, action_id) = self.asked[which % self.asked.len()].clone();
+                let [user, command] = ["ann", "cancel"].map(str::to_owned);
+                let command_id = format!("c{last}");
+                agent.write(
+                    &AGENT_COMMAND,
+                    None,
+                    AgentCommand { user, command, command_id, action_id, ..Default::default() },
+                );
+            }
+            Happening::CancelTask(which) => {
+                let queue = agent.mind.state.tasks.queue();
+                let Some(task) = queue.get(which % queue.len().max(1)) else { return };
+                let (user, id) = (task.user.clone(), task.id.to_string());
+                agent.orders(&user, &format!("c{last}"), "cancel", &id);
+            }
+            Happening::Result(_) | Happening::CancelAction(_) => {}
+            Happening::Decide => {
+                let decided = agent.decides_with(answer);
+                self.note(decided);
+            }
+            Happening::Think => {
+                let mut asked = BTreeSet::new();
+                let thought = agent.thinks(|request| {
+                    asked.insert(request.digest());
+                    answer(request)
+                });
+                self.thought = thought.map(|(input, _)| (input.record.sequence, asked));
+            }
+            Happening::Work => {
+                let mut asked = BTreeSet::new();
+                let input = agent.next_work().map(|(_, input)| input.record.sequence);
+                let decided = agent.works_with(|request| {
+                    asked.insert(request.digest());
+                    answer(request)
+                });
+                if let Some((_, before)) = self.thought.take().filter(|(thought, _)| Some(*thought) == input) {
+                    assert_eq!(asked, before, "what was paid for is asked again");
+                }
+                self.note(decided);
+            }
+        }
+    }
+
+    fn note(&mut self, decided: Option<Record>) {
+        let Some(decided) = decided else { return };
+        self.asked.extend(actions(&decided).into_iter().map(|action| (decided.clone(), action)));
+    }
+}
+
+/// How often each task was begun and ended, and told of.
+fn ends(agent: &Agent) -> BTreeMap<String, (usize, usize, usize)> {
+    let mut ends: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
+    let decisions = agent.log.iter().filter(|record| matches!(record.body, Body::AgentDecision(_)));
+    for decided in decisions.map(decision) {
+        for (at, event) in decided.events.iter().enumerate() {
+            if let Some(Event::TaskScheduled(it)) = &event.event {
+                ends.insert(it.task.as_ref().unwrap().task_id.clone(), (0, 0, 0));
+            }
+            if let Some(Event::TaskStarted(it)) = &event.event {
+                ends.get_mut(&it.task_id).unwrap().0 += 1;
+            }
+            if let Some(Event::TaskEnded(it)) = &event.event {
+                let told = decided.events.get(at + 1).is_some_and(|next| next.say().is_some());
+                let entry = ends.get_mut(&it.task_id).unwrap();
+                *entry = (entry.0, entry.1 + 1, entry.2 + usize::from(told));
+            }
+        }
+    }
+    ends
+}
+
+proptest! {
+    /// However both lanes interleave, each task is begun at most once and ended once, sessions are over when nothing is left,
+    /// and whoever folds the log again, from its beginning or from a snapshot, comes to the same decisions and the same state.
+    #[test]
+    fn whatever_both_lanes_do_each_task_ends_once(
+        happenings in prop::collection::vec(happening(), 0..60),
+        cut in 0..80usize,
+    ) {
+        let mut agent = background();
+        let mut lived = Lived::default();
+        happenings.iter().for_each(|happening| lived.live(&mut agent, happening));
+        loop {
+            let before = agent.log.len();
+            for rest in [Happening::Decide, Happening::Work, Happening::Result(0)] {
+                lived.live(&mut agent, &rest);
+            }
+            if agent.log.len() == before {
+                break;
+            }
+        }
+        for (task, (begun, ended, _)) in ends(&agent) {
+            prop_assert!(begun <= 1 && ended == 1, "task {task} was begun {begun} times and ended {ended} times");
+        }
+        let state = &agent.mind.state;
+        prop_assert!(state.work.is_nothing() && state.turns.is_empty(), "{:?} {:?}", state.work, state.turns);
+        prop_assert!(state.threads.values().all(|thread| !thread.work));
+        prop_assert_eq!(agent.mind.waiting(), 0);
+
+        let mut replay = replay_of(&agent);
+        for record in &agent.log {
+            let replayed = replay.take(record.clone());
+            prop_assert!(replayed.as_ref().is_none_or(Replayed::is_same), "{replayed:?}");
+        }
+        let mut again = Log::default();
+        let mut saved = None;
+        for (position, record) in agent.log.iter().enumerate() {
+            again.push(record.clone()).unwrap();
+            if position >= cut && saved.is_none() {
+                saved = Some(again.snapshot(LOG));
+            }
+        }
+        while again.next_input().is_some() {}
+        prop_assert_eq!(serde_json::to_string(&again.state).unwrap(), serde_json::to_string(state).unwrap());
+        if let Some(saved) = saved {
+            let mut resumed = Log::resume(saved.clone(), LOG).unwrap();
+            for sequence in saved.ahead {
+                resumed.supply(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
+            }
+            let after = resumed.read;
+            for record in agent.log.iter().filter(|record| record.sequence > after) {
+                resumed.push(record.clone()).unwrap();
+            }
+            while resumed.next_input().is_some() {}
+            prop_assert_eq!(serde_json::to_string(&resumed.state).unwrap(), serde_json::to_string(state).unwrap());
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What an agent with conduct `background` works on beside its conversations: which turns, inputs and facts are of its work
+//! lane. Folded from the log.
+//!
+//! A session of work begins when a task is queued and none is worked on, and is over when nothing is left to do. Each user
+//! whose tasks are worked on has one thread in it: nobody's task sees what another's did.
+
+use std::collections::BTreeMap;
+
+use kairo_events::record::Record;
+use kairo_proto::{
+    About,
+    about::{Agent, Process, Tool},
+    v1::{AgentDecision, DecidedEvent, TaskEnded, TaskStarted},
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{
+    chain::StepState,
+    state::{AgentState, Cause, Turn},
+    thread::{Entry, cut},
+};
+
+/// What stands in place of the result of a call for which its task did not wait.
+const LEFT: &str = r#"{"status":"the task was over before this was"}"#;
+
+/// What memories that are told at work begin with.
+const RECALLED: &str = "What you learned at work before:";
+
+/// The session of work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// What is to begin, and where the decision stands after which it is; none while a task is worked on, or nothing is to be
+    /// done.
+    pub next: Option<(Next, u64)>,
+    /// The threads of the session, by user.
+    pub threads: BTreeMap<String, String>,
+}
+
+/// What the work lane begins by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Next {
+    /// A queued task.
+    Task(Uuid),
+    /// Finding out what is to be learned from this thread, in which nothing is left to do: then it is over.
+    Lessons(String),
+}
+
+impl Work {
+    /// Whether nothing is worked on, and nothing is about to be.
+    pub fn is_nothing(&self) -> bool {
+        self.next.is_none() && self.threads.is_empty()
+    }
+
+    /// Where the decision stands after which something is to begin.
+    pub fn begins(&self) -> Option<u64> {
+        self.next.as_ref().map(|(_, begins)| *begins)
+    }
+}
+
+impl Turn {
+    /// The queued task that it works on.
+    pub(super) fn work(&self) -> Option<Uuid> {
+        match self.cause {
+            Cause::Work(task) => Some(task),
+            Cause::Message | Cause::Event | Cause::Task(_) | Cause::Order(_) | Cause::Refused { .. } => None,
+        }
+    }
+}
+
+impl AgentState {
+    /// Whether it acknowledges what takes work, and works on it beside the conversation.
+    pub fn is_background(&self) -> bool {
+        self.profile.as_ref().is_some_and(|profile| profile.background)
+    }
+
+    /// Whether a turn is one of the work lane.
+    pub fn is_of_work(&self, turn: &Turn) -> bool {
+        turn.work().is_some() || self.is_work_thread(&turn.thread_id)
+    }
+
+    pub(super) fn is_work_thread(&self, thread_id: &str) -> bool {
+        self.threads.get(thread_id).is_some_and(|thread| thread.work)
+    }
+
+    /// Whether this input, which was observed, is the work lane's to decide on.
+    pub fn wants_work(&self, input: u64) -> bool {
+        self.work.begins() == Some(input) || self.due(input).is_some_and(|(_, turn)| self.is_of_work(turn))
+    }
+
+    /// Whether a record is about something in a thread of work, or begins some.
+    pub(super) fn concerns_work(&self, record: &Record) -> bool {
+        if self.work.is_nothing() {
+            return false;
+        }
+        match record.body.about() {
+            About::Decision(_) => self.work.begins() == Some(record.sequence),
+            About::Tool(Tool::Invoke(invoke)) => invoke.actions.iter().any(|it| self.is_work_action(&it.action_id)),
+            About::Tool(Tool::Progress(progress)) => self.is_work_action(&progress.action_id),
+            About::Tool(Tool::Result(result)) => self.is_work_action(&result.action_id),
+            About::Process(process) => {
+                let (process, action) = named(process);
+                let running = Uuid::parse_str(process).ok().and_then(|id| self.processes.running.get(&id));
+                running.map_or_else(|| self.is_work_action(action), |it| self.is_work_thread(&it.thread_id))
+            }
+            About::Agent(Agent::Approval(approval)) => self.is_work_consent(&approval.action_id),
+            About::Agent(Agent::Defined(_) | Agent::Message(_) | Agent::Choice(_) | Agent::Command(_)) => false,
+            About::User(_) | About::Decided(_) | About::Outside(_) | About::System(_) | About::Live(_) => false,
+        }
+    }
+
+    fn is_work_action(&self, action: &str) -> bool {
+        let known = Uuid::parse_str(action).ok().and_then(|id| self.in_flight.get(&id));
+        known.is_some_and(|known| self.is_work_thread(&known.thread_id))
+    }
+
+    fn is_work_consent(&self, asked: &str) -> bool {
+        let waits =
+            |state: &StepState| matches!(state, StepState::Asked { request, .. } if request.to_string() == asked);
+        let of_work = self.turns.values().filter(|turn| self.is_of_work(turn));
+        let mut steps = of_work.filter_map(|turn| turn.chain.as_ref()).flat_map(|chain| &chain.steps);
+        steps.any(|run| waits(&run.state))
+            || Uuid::parse_str(asked)
+                .ok()
+                .and_then(|it| self.doubts.get(it))
+                .is_some_and(|it| self.is_work_thread(&it.thread_id))
+    }
+
+    /// The conversation that a turn is of: its thread or, of one that works on a task, the one in which it was asked for.
+    pub fn conversation_of(&self, turn: &Turn) -> String {
+        let of_task = |task: Uuid| self.tasks.get(task).map(|task| task.thread_id.clone());
+        turn.work().and_then(of_task).unwrap_or_else(|| turn.thread_id.clone())
+    }
+
+    /// After each decision: what begins, if something is to.
+    pub(super) fn go_on_working(&mut self, sequence: u64, decision: &AgentDecision) {
+        let before = self.work.next.take().filter(|(_, begins)| *begins != decision.work_input);
+        if self.turns.values().any(|turn| turn.work().is_some()) {
+            return;
+        }
+        let is_worked = || self.turns.values().any(|turn| self.is_of_work(turn));
+        let lessons = || self.work.threads.values().next().filter(|_| !is_worked()).cloned().map(Next::Lessons);
+        // What was begun is ended first: a model may have answered already.
+        let next = match &before {
+            Some((Next::Lessons(_), _)) => lessons(),
+            Some((Next::Task(_), _)) | None => {
+                self.tasks.next_queued().map(|task| Next::Task(task.id)).or_else(lessons)
+            }
+        };
+        self.work.next = next.map(|next| match before {
+            Some((as_before, begins)) if as_before == next => (next, begins),
+            _ => (next, sequence),
+        });
+    }
+
+    pub(super) fn task_started(&mut self, record: &Record, event: &DecidedEvent, turn_id: Uuid, started: &TaskStarted) {
+        let Some(task) = Uuid::parse_str(&started.task_id).ok().and_then(|id| self.tasks.start(id)) else { return };
+        let (id, user, text, outside) = (task.id, task.user.clone(), task.text().to_owned(), task.outside.marks());
+        let lineage = task.lineage();
+        let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or(record.envelope.correlation_id);
+        let turn = Turn::new(Cause::Work(id), correlation, &started.thread_id, &user);
+        self.turns.insert(turn_id, Turn { lineage, ..turn });
+        let words = cut(&text).as_str().into();
+        self.recall(record.sequence, turn_id, &started.thread_id, &user, &text);
+        self.add(record.sequence, &started.thread_id, Entry::User { turn: turn_id, words });
+        self.see_outside(&started.thread_id, turn_id, &outside);
+    }
+
+    /// What was learned at work before, and may matter for a task, is told in the thread in which that begins: chosen once,
+    /// so that what is remembered meanwhile changes nothing.
+    fn recall(&mut self, sequence: u64, turn: Uuid, thread_id: &str, user: &str, task: &str) {
+        let marks: Vec<String>;
+        let text = {
+            let told = |content: &str| {
+                let entries = self.threads.get(thread_id).into_iter().flat_map(|thread| thread.entries());
+                entries
+                    .filter_map(|entry| match entry {
+                        Entry::Notice { text, .. } => Some(text),
+                        Entry::User { .. } | Entry::Said { .. } | Entry::Called { .. } => None,
+                    })
+                    .any(|text| text.contains(content))
+            };
+            let recalled = self.memories.recalled(user, task);
+            let recalled: Vec<_> = recalled.into_iter().filter(|known| !told(&known.content)).collect();
+            if recalled.is_empty() {
+                return;
+            }
+            marks = recalled.iter().flat_map(|known| known.outside.marks()).collect();
+            let lines = recalled.iter().map(|known| format!("- {}: {}", known.kind, known.content));
+            format!("{RECALLED}\n{}", lines.collect::<Vec<_>>().join("\n"))
+        };
+        self.add(sequence, thread_id, Entry::Notice { turn, text });
+        self.see_outside(thread_id, turn, &marks);
+    }
+
+    /// What came of it is known in its thread of work, and where it was asked for.
+    pub(super) fn task_ended(&mut self, record: &Record, ended: &TaskEnded) {
+        let Ok(id) = Uuid::parse_str(&ended.task_id) else { return };
+        let working = self.turns.iter().find(|(_, turn)| turn.work() == Some(id));
+        if let Some((turn_id, thread_id)) = working.map(|(turn_id, turn)| (*turn_id, turn.thread_id.clone())) {
+            let text = if ended.result.is_empty() { &ended.reason } else { &ended.result };
+            self.add(record.sequence, &thread_id, Entry::Said { turn: turn_id, text: cut(text) });
+            let marks = self.threads.get(&thread_id).map(|thread| thread.outside.marks()).unwrap_or_default();
+            let asked_in = self.tasks.get(id).map(|task| task.thread_id.clone()).unwrap_or_default();
+            self.see_outside(&asked_in, turn_id, &marks);
+            self.leave_in_flight(record, turn_id, &thread_id, &asked_in);
+            self.turns.remove(&turn_id);
+        }
+        self.tasks.end(ended);
+    }
+
+    /// What a task that is over still has in flight is nobody's to wait for: however it ends changes nothing of the work that
+    /// goes on in its thread. What it began in the background, and what is in doubt, is the conversation's from now on.
+    fn leave_in_flight(&mut self, record: &Record, turn_id: Uuid, thread_id: &str, asked_in: &str) {
+        let limit = self.history_limit();
+        for (action, known) in self.in_flight.iter_mut().filter(|(_, known)| known.turn == turn_id) {
+            asked_in.clone_into(&mut known.thread_id);
+            if let Some(thread) = self.threads.get_mut(thread_id) {
+                thread.end_call(record.sequence, *action, LEFT, limit);
+            }
+        }
+        let running = self.processes.running.values_mut().map(|process| &mut process.thread_id);
+        for of in running.chain(self.doubts.threads_mut()).filter(|of| *of == thread_id) {
+            asked_in.clone_into(of);
+        }
+    }
+
+    pub(super) fn thread_completed(&mut self, thread_id: &str) {
+        self.threads.remove(thread_id);
+        self.work.threads.retain(|_, thread| thread != thread_id);
+    }
+}
+
+/// The process and the action that this is about.
+fn named(process: Process<'_>) -> (&str, &str) {
+    match process {
+        Process::Spawned(it) => (&it.process_id, &it.action_id),
+        Process::Progress(it) => (&it.process_id, &it.action_id),
+        Process::Canceled(it) => (&it.process_id, &it.action_id),
+        Process::Exited(it) => (&it.process_id, &it.action_id),
+    }
+}
