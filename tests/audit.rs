@@ -93,8 +93,8 @@ fn replies(records: &[Record]) -> Vec<String> {
     wrong
 }
 
-/// Every queued task, unless it rests, was worked on once at most and ended once; who asked for it was told once what came of
-/// it. Every thread of work is over.
+/// Every queued task, unless it rests, was worked on once, or once more each time that it failed, and ended once; who asked for
+/// it was told once what came of it. Every thread of work is over.
 fn queued(records: &[Record]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut tasks: BTreeMap<&str, Queued> = BTreeMap::new();
@@ -121,6 +121,7 @@ fn queued(records: &[Record]) -> Vec<String> {
                 && let Some(task) = tasks.get_mut(it.task_id.as_str())
             {
                 task.rests = it.status_word() == TaskStatus::Paused;
+                task.put_back += usize::from(!it.next_at.is_empty());
             }
             if let Some(Event::ThreadCreated(it)) = &event.event
                 && it.kind_word() == ThreadKind::Work
@@ -134,9 +135,9 @@ fn queued(records: &[Record]) -> Vec<String> {
     }
     for (id, task) in tasks {
         let told = usize::from(task.asked && !task.canceled);
-        let is_well =
-            if task.ended == 0 { task.rests && task.begun == 0 } else { task.ended == 1 && task.told == told };
-        if !is_well || task.begun > 1 {
+        let rests = task.rests && task.begun == task.put_back;
+        let is_well = if task.ended == 0 { rests } else { task.ended == 1 && task.told == told };
+        if !is_well || task.begun > task.put_back + 1 || task.put_back > 2 {
             wrong.push(format!("the queued task {id}: {task:?}"));
         }
     }
@@ -152,6 +153,8 @@ struct Queued {
     /// Whether somebody waits to be told.
     asked: bool,
     begun: usize,
+    /// Times that it failed and was put back, to be tried again.
+    put_back: usize,
     ended: usize,
     told: usize,
     canceled: bool,

@@ -35,6 +35,27 @@ pub enum Other {
     Fair(Fair),
     Replay(Replay),
     Wake(Wake),
+    Acknowledge(Acknowledge),
+}
+
+/// Measures how soon agents that are at work in the background acknowledge what they are told
+#[derive(Debug, Args)]
+pub struct Acknowledge {
+    /// Agents, each of which is told one thing after the other
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub agents: u64,
+    /// Messages to each of them while it is at work
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..=900))]
+    pub messages: u64,
+    /// What the fast model takes, in milliseconds
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pub fast_ms: u64,
+    /// What the heavy model takes, in milliseconds
+    #[arg(long, default_value_t = 60_000, value_parser = clap::value_parser!(u64).range(0..=600_000))]
+    pub heavy_ms: u64,
+    /// Print JSON instead of lines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Measures how fast the read model is made from the log, beside the bare floor of inserting the same bytes

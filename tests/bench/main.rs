@@ -1,11 +1,13 @@
 //! `kairo-bench`: how fast a turn is, beside the bare floor of the same messages without Kairo; and what decisions
-//! [`cost`], whether one busy agent is [`fair`] to the others, and how idle agents [`wake`].
+//! [`cost`], whether one busy agent is [`fair`] to the others, how idle agents [`wake`], and how soon those that are at work
+//! [`acknowledge`].
 //!
 //! A turn is message → tool → reply. It runs through every service as a process of its own, on a private nats-server
 //! and Postgres; only the model is the simulator, which answers at once. The [`floor`] is what no design could
 //! avoid: six stored messages of the same sizes on the same server, each consumed and acknowledged. Both are measured
 //! in turns of a few seconds each, so that whatever else the machine does hits both; medians are reported.
 
+mod acknowledge;
 mod agents;
 mod arguments;
 mod cost;
@@ -53,6 +55,7 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
         Some(Other::Cost(wanted)) => return show(&cost::measure(wanted).await?, wanted.json),
         Some(Other::Fair(wanted)) => return show(&fair::measure(wanted).await?, wanted.json),
         Some(Other::Replay(wanted)) => return show(&replay::measure().await?, wanted.json),
+        Some(Other::Acknowledge(wanted)) => return show(&acknowledge::measure(wanted).await?, wanted.json),
         Some(Other::Wake(wanted)) => return show(&wake::measure(wanted).await?, wanted.json),
         None => {}
     }

@@ -44,6 +44,14 @@ async fn what_decisions_cost_is_counted_although_a_replica_is_killed_or_joins() 
 }
 
 #[tokio::test]
+async fn acknowledgements_are_measured_while_agents_are_at_work() {
+    let sizes = ["--agents", "2", "--messages", "3", "--fast-ms", "10", "--heavy-ms", "600000"];
+    let report = bench(&[["acknowledge"].as_slice(), &sizes].concat()).await;
+    assert_eq!(report["messages"], 6, "{report:#}");
+    assert!(number(&report, "/p95_ms") >= 10.0, "{report:#}");
+}
+
+#[tokio::test]
 async fn others_are_measured_alone_and_beside_a_flood() {
     let report = bench(&["fair", "--flood", "50", "--agents", "2", "--seconds", "2"]).await;
     for side in ["alone", "flooded"] {

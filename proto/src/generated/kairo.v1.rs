@@ -442,6 +442,9 @@ pub struct AgentProfile {
     /// takes work is acknowledged at once, queued as a task and worked on beside the conversation).
     #[prost(string, tag = "13")]
     pub conduct: ::prost::alloc::string::String,
+    /// Seconds until a queued task that failed is tried again. 0 means 60.
+    #[prost(uint32, tag = "14")]
+    pub session_pause: u32,
 }
 impl ::prost::Name for AgentProfile {
     const NAME: &'static str = "AgentProfile";
@@ -1285,7 +1288,8 @@ pub struct TaskChanged {
     pub status: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
-    /// When it is due next, and which time that will be; empty and 0 when it is not.
+    /// When it is due next, and which time that will be; empty and 0 when it is not. Of a queued task that failed: when it is
+    /// tried again, and how often it has failed.
     #[prost(string, tag = "4")]
     pub next_at: ::prost::alloc::string::String,
     #[prost(uint64, tag = "5")]
@@ -3751,6 +3755,10 @@ pub struct DefineAgentRequest {
     #[prost(string, tag = "13")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub conduct: ::prost::alloc::string::String,
+    /// Seconds until a queued task that failed is tried again; 0 for the default, a minute.
+    #[prost(uint32, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub session_pause: u32,
 }
 impl ::prost::Name for DefineAgentRequest {
     const NAME: &'static str = "DefineAgentRequest";

@@ -246,7 +246,7 @@ impl<'a> Deliberation<'a> {
             }
             instead.fail(*turn_id, "malformed_answer", "the answer was larger than an event may be", 1, false);
             instead.join(*turn_id);
-            instead.conclude(*turn_id, TOO_LONG, &TaskStatus::Failed);
+            instead.conclude_for_good(*turn_id, TOO_LONG);
         }
         if state.work.begins() == Some(input.record.sequence) {
             instead.pass_over_next(TOO_LONG);

@@ -60,7 +60,7 @@ impl AgentState {
             Decided::Task(about::Task::Started(started)) => self.task_started(record, event, turn_id, started),
             Decided::Task(about::Task::Ended(ended)) => self.task_ended(record, ended),
             Decided::Task(about::Task::Fired(fired)) => self.fired(record, event, turn_id, fired),
-            Decided::Task(about::Task::Changed(changed)) => self.tasks.change(changed),
+            Decided::Task(about::Task::Changed(changed)) => self.task_changed(record, changed),
             Decided::Memory(about::Memory::Appended(appended)) => self.remembered(appended),
         }
     }

@@ -34,6 +34,8 @@ const THREADS: usize = 1_000;
 /// Text all threads keep for the model, in bytes, so that a snapshot fits one message; the thread idle longest makes
 /// room.
 const MIND_BYTES: usize = 512 * 1024;
+/// Seconds until a queued task that failed is tried again, when the profile does not say.
+const SESSION_PAUSE: u32 = 60;
 /// Entries of a thread when the profile does not say.
 const HISTORY: usize = 200;
 
@@ -82,6 +84,9 @@ pub struct Profile {
     /// Whether it acknowledges what takes work, and works on it beside the conversation.
     #[serde(default)]
     pub background: bool,
+    /// Seconds until a queued task that failed is tried again.
+    #[serde(default)]
+    pub session_pause: u32,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -404,6 +409,7 @@ impl Profile {
             plans: profile.planning_word() == words::Planning::Chain,
             topics: profile.threads_word() == words::Threads::Topics,
             trusts_outside: profile.outside_content_word() == words::OutsideContent::Trusted,
+            session_pause: if profile.session_pause == 0 { SESSION_PAUSE } else { profile.session_pause },
             background: profile.conduct_word() == words::Conduct::Background,
             time_zone: if profile.time_zone.is_empty() { "UTC".to_owned() } else { profile.time_zone.clone() },
             day_ends_at: profile.day_ends_at.clone(),

@@ -111,6 +111,10 @@ pub enum What {
         correlation: Uuid,
         /// Hooks and tasks on whose behalf it was queued.
         lineage: Vec<Uuid>,
+        /// How often it has failed.
+        failed: u32,
+        /// When it is tried again, and which time that is; none while it waits for nothing but its turn.
+        again: Option<(Timestamp, u64)>,
         /// What came of it, as far as it is kept for those who ask.
         result: String,
     },
@@ -154,6 +158,11 @@ impl Tasks {
         task.shared = changed.shared.unwrap_or(task.shared);
         if changed.first {
             return self.put_first(id);
+        }
+        if let What::Queue { failed, again, .. } = &mut task.what {
+            *again = changed.next_at.parse().ok().map(|at| (at, changed.occurrence));
+            *failed = failed.saturating_add(u32::from(again.is_some()));
+            return self.settle(id);
         }
         if let (What::Time { next, .. }, Ok(at)) = (&mut task.what, changed.next_at.parse()) {
             *next = Some((at, changed.occurrence));
@@ -278,7 +287,8 @@ impl Task {
     pub fn next(&self) -> Option<(Timestamp, u64)> {
         match &self.what {
             What::Time { next, .. } => *next,
-            What::Hook { .. } | What::Queue { .. } => None,
+            What::Queue { again, .. } => *again,
+            What::Hook { .. } => None,
         }
     }
 

@@ -109,6 +109,11 @@ impl Thread {
         words.unwrap_or_default()
     }
 
+    /// Whether a notice in it says this.
+    pub(super) fn has_told(&self, told: &str) -> bool {
+        self.entries().any(|entry| matches!(entry, Entry::Notice { text, .. } if text.contains(told)))
+    }
+
     /// Remembers an event for what is later written to memory.
     pub(super) fn remember(&mut self, event_id: &str) {
         self.fresh.push_back(event_id.into());

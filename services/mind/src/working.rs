@@ -10,7 +10,7 @@ use kairo_events::record::Record;
 use kairo_proto::{
     About,
     about::{Agent, Process, Tool},
-    v1::{AgentDecision, DecidedEvent, TaskEnded, TaskStarted},
+    v1::{AgentDecision, DecidedEvent, TaskChanged, TaskEnded, TaskStarted},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -169,36 +169,37 @@ impl AgentState {
     /// What was learned at work before, and may matter for a task, is told in the thread in which that begins: chosen once,
     /// so that what is remembered meanwhile changes nothing.
     fn recall(&mut self, sequence: u64, turn: Uuid, thread_id: &str, user: &str, task: &str) {
-        let marks: Vec<String>;
-        let text = {
-            let told = |content: &str| {
-                let entries = self.threads.get(thread_id).into_iter().flat_map(|thread| thread.entries());
-                entries
-                    .filter_map(|entry| match entry {
-                        Entry::Notice { text, .. } => Some(text),
-                        Entry::User { .. } | Entry::Said { .. } | Entry::Called { .. } => None,
-                    })
-                    .any(|text| text.contains(content))
-            };
-            let recalled = self.memories.recalled(user, task);
-            let recalled: Vec<_> = recalled.into_iter().filter(|known| !told(&known.content)).collect();
-            if recalled.is_empty() {
-                return;
-            }
-            marks = recalled.iter().flat_map(|known| known.outside.marks()).collect();
-            let lines = recalled.iter().map(|known| format!("- {}: {}", known.kind, known.content));
-            format!("{RECALLED}\n{}", lines.collect::<Vec<_>>().join("\n"))
-        };
+        let is_told = |content: &str| self.threads.get(thread_id).is_some_and(|thread| thread.has_told(content));
+        let mut recalled = self.memories.recalled(user, task);
+        recalled.retain(|known| !is_told(&known.content));
+        if recalled.is_empty() {
+            return;
+        }
+        let marks: Vec<String> = recalled.iter().flat_map(|known| known.outside.marks()).collect();
+        let lines: Vec<String> = recalled.iter().map(|known| format!("- {}: {}", known.kind, known.content)).collect();
+        let text = format!("{RECALLED}\n{}", lines.join("\n"));
         self.add(sequence, thread_id, Entry::Notice { turn, text });
         self.see_outside(thread_id, turn, &marks);
     }
 
-    /// What came of it is known in its thread of work, and where it was asked for.
+    pub(super) fn task_changed(&mut self, record: &Record, changed: &TaskChanged) {
+        if self.tasks.is_put_back(changed) {
+            self.stop_working(record, &changed.task_id, &changed.reason);
+        }
+        self.tasks.change(changed);
+    }
+
     pub(super) fn task_ended(&mut self, record: &Record, ended: &TaskEnded) {
-        let Ok(id) = Uuid::parse_str(&ended.task_id) else { return };
+        let text = if ended.result.is_empty() { &ended.reason } else { &ended.result };
+        self.stop_working(record, &ended.task_id, text);
+        self.tasks.end(ended);
+    }
+
+    /// What came of it is known in its thread of work, and where it was asked for.
+    fn stop_working(&mut self, record: &Record, task: &str, text: &str) {
+        let Ok(id) = Uuid::parse_str(task) else { return };
         let working = self.turns.iter().find(|(_, turn)| turn.work() == Some(id));
         if let Some((turn_id, thread_id)) = working.map(|(turn_id, turn)| (*turn_id, turn.thread_id.clone())) {
-            let text = if ended.result.is_empty() { &ended.reason } else { &ended.result };
             self.add(record.sequence, &thread_id, Entry::Said { turn: turn_id, text: cut(text) });
             let marks = self.threads.get(&thread_id).map(|thread| thread.outside.marks()).unwrap_or_default();
             let asked_in = self.tasks.get(id).map(|task| task.thread_id.clone()).unwrap_or_default();
@@ -206,7 +207,6 @@ impl AgentState {
             self.leave_in_flight(record, turn_id, &thread_id, &asked_in);
             self.turns.remove(&turn_id);
         }
-        self.tasks.end(ended);
     }
 
     /// What a task that is over still has in flight is nobody's to wait for: however it ends changes nothing of the work that

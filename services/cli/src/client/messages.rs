@@ -127,6 +127,9 @@ pub struct Profile {
     /// `direct` or `background`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conduct: Option<String>,
+    /// In seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_pause: Option<u32>,
 }
 
 /// Which events are wanted; all that is given must fit.

@@ -79,6 +79,9 @@ struct Define {
     /// acknowledged at once, queued, and worked on beside the conversation); without it, direct
     #[arg(long, value_name = "HOW", value_parser = ["direct", "background"])]
     conduct: Option<String>,
+    /// Seconds until a queued task that failed is tried again; without it, 60
+    #[arg(long, value_name = "SECONDS")]
+    session_pause: Option<u32>,
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
@@ -117,6 +120,7 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         day_ends_at: arguments.day_ends_at,
         outside_content: arguments.outside_content,
         conduct: arguments.conduct,
+        session_pause: arguments.session_pause,
     };
     let answer: Value = session.client.post("v1/agents", &profile).await?;
     match session.json {

@@ -143,6 +143,7 @@ const MAX_TOOL_NAME: usize = 64;
 /// Bounds of a profile's numbers.
 const MAX_STEPS: u32 = 1_000;
 const MAX_HISTORY: u32 = 10_000;
+const MAX_PAUSE: u32 = 86_400;
 
 pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile), Problem> {
     let mut fields = Fields::from_json(body)?;
@@ -163,6 +164,8 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile),
     let trust = OutsideContent::WORDS.join(" or ");
     let outside_content = fields.optional("outside_content", trust, text(one_of(OutsideContent::WORDS)));
     let conduct = fields.optional("conduct", Conduct::WORDS.join(" or "), text(one_of(Conduct::WORDS)));
+    let pause = format!("0 to {MAX_PAUSE} seconds (0: the default)");
+    let session_pause = fields.optional("session_pause", pause, count(0..=MAX_PAUSE));
     fields.complete(|| {
         let agent = agent?;
         let profile = AgentProfile {
@@ -179,6 +182,7 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile),
             day_ends_at: day_ends_at.unwrap_or_default(),
             outside_content: outside_content.unwrap_or_default().to_owned(),
             conduct: conduct.unwrap_or_default().to_owned(),
+            session_pause: session_pause.unwrap_or_default(),
         };
         Some((agent, profile))
     })
@@ -242,14 +246,18 @@ mod tests {
         let body =
             br#"{"agent": "A", "description": 1, "prompt": "", "tools": ["a b"], "max_steps": -1, "history_limit": 1.5,
             "interjection": "later", "planning": "never", "threads": 2, "time_zone": "Mars/Utopia",
-            "day_ends_at": "24:00", "outside_content": "maybe", "conduct": "idle", "mood": "good"}"#;
+            "day_ends_at": "24:00", "outside_content": "maybe", "conduct": "idle", "session_pause": -1, "mood": "good"}"#;
         let problem = read(body, &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         let expected =
             ["agent", "description", "prompt", "tools", "max_steps", "history_limit", "interjection", "planning"];
         assert_eq!(
             fields,
-            [&expected[..], &["threads", "time_zone", "day_ends_at", "outside_content", "conduct", "mood"]].concat()
+            [
+                &expected[..],
+                &["threads", "time_zone", "day_ends_at", "outside_content", "conduct", "session_pause", "mood"]
+            ]
+            .concat()
         );
         assert!(problem.errors.iter().all(|error| error.field == "mood" || !error.expected.is_empty()));
     }

@@ -49,7 +49,8 @@ impl Deliberation<'_> {
                 continue;
             }
             match &task.what {
-                What::Time { .. } | What::Queue { .. } => self.fire(&task, &trigger),
+                What::Time { .. } => self.fire(&task, &trigger),
+                What::Queue { .. } => self.try_again(&task),
                 What::Hook { condition, .. } => match conditions::judge(condition, &trigger.data) {
                     Verdict::Holds => self.fire(&task, &trigger),
                     Verdict::DoesNot => {}
@@ -67,6 +68,10 @@ impl Deliberation<'_> {
     /// Notes that tasks were due, without their being done: there is no room for what they do.
     pub(super) fn pass_over_triggered(&mut self) {
         for (task, trigger) in self.triggered() {
+            if let What::Queue { .. } = task.what {
+                self.try_again(&task);
+                continue;
+            }
             let fired = tasks::fired(&task, trigger.occurrence, trigger.event, self.input.envelope.time, &Value::Null);
             let turn = ids::derived(self.decision_id, &format!("task/{}", task.id));
             self.add_to(turn, &task.thread_id, trigger.correlation, Event::TaskFired(fired));

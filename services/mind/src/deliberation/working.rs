@@ -1,11 +1,12 @@
 //! Work beside the conversation: what takes some is acknowledged and queued, worked on when its turn comes, answered where it
 //! was asked for, and learned from.
 
+use jiff::SignedDuration;
 use kairo_events::ids;
 use kairo_proto::{
     v1::{
-        AgentAction, Completion, Say, TaskEnded, TaskStarted, ThreadCompleted, ThreadCreated, agent_action::Action,
-        decided_event::Event,
+        AgentAction, Completion, Say, TaskChanged, TaskEnded, TaskStarted, ThreadCompleted, ThreadCreated,
+        agent_action::Action, decided_event::Event,
     },
     words::{ChainOutcome, TaskSource, TaskStatus, ThreadKind},
 };
@@ -20,6 +21,9 @@ use crate::{
     tasks::Task,
     working::Next,
 };
+
+/// Sessions in which a task may fail; after the last of them it has failed for good.
+const SESSIONS: u32 = 3;
 
 impl Deliberation<'_> {
     /// How a turn is thought about.
@@ -150,9 +154,47 @@ impl Deliberation<'_> {
     pub(super) fn conclude(&mut self, turn_id: Uuid, text: &str, status: &TaskStatus) {
         let task = self.turn(turn_id).and_then(Turn::work).and_then(|id| self.mind.tasks.get(id)).cloned();
         match task {
+            Some(task) if *status == TaskStatus::Failed && task.failed() + 1 < SESSIONS => {
+                self.put_back(turn_id, &task, text);
+            }
             Some(task) => self.end_task(turn_id, &task, status, text),
             None => self.say(turn_id, text, true),
         }
+    }
+
+    /// A turn ends with words since trying again would come to the same.
+    pub(super) fn conclude_for_good(&mut self, turn_id: Uuid, text: &str) {
+        match self.turn(turn_id).and_then(Turn::work).and_then(|id| self.mind.tasks.get(id)).cloned() {
+            Some(task) => self.end_task(turn_id, &task, &TaskStatus::Failed, text),
+            None => self.say(turn_id, text, true),
+        }
+    }
+
+    /// A task that failed goes back into the queue, for another session.
+    fn put_back(&mut self, turn_id: Uuid, task: &Task, reason: &str) {
+        let pause = self.mind.profile.as_ref().map_or(0, |profile| profile.session_pause);
+        let pause = SignedDuration::from_secs(i64::from(pause));
+        let next = self.input.envelope.time.checked_add(pause).unwrap_or(self.input.envelope.time);
+        let changed = TaskChanged {
+            task_id: task.id.to_string(),
+            status: TaskStatus::Pending.text(),
+            reason: reason.to_owned(),
+            next_at: next.to_string(),
+            occurrence: u64::from(task.failed()) + 1,
+            ..TaskChanged::default()
+        };
+        let thread_id = self.turn(turn_id).map(|turn| turn.thread_id.clone()).unwrap_or_default();
+        self.add_to(turn_id, &thread_id, task.correlation(), Event::TaskChanged(changed));
+        self.settle();
+    }
+
+    /// The time has come to try a task again that failed: it waits for its turn.
+    pub(super) fn try_again(&mut self, task: &Task) {
+        let (task_id, status, reason) =
+            (task.id.to_string(), TaskStatus::Pending.text(), "to be tried again".to_owned());
+        let changed = TaskChanged { task_id, status, reason, ..TaskChanged::default() };
+        let turn_id = ids::derived(self.decision_id, &format!("again/{}", task.id));
+        self.add_to(turn_id, &task.thread_id, task.correlation(), Event::TaskChanged(changed));
     }
 
     fn end_task(&mut self, turn_id: Uuid, task: &Task, status: &TaskStatus, text: &str) {

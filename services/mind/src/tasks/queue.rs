@@ -12,7 +12,8 @@ const RESULT_BYTES: usize = 2 * 1024;
 impl What {
     pub(super) fn queued(task: &v1::Task) -> Self {
         let lineage = task.lineage.iter().filter_map(|id| Uuid::parse_str(id).ok()).collect();
-        Self::Queue { text: task.text.clone(), place: 0, correlation: Uuid::nil(), lineage, result: String::new() }
+        let (text, correlation, result) = (task.text.clone(), Uuid::nil(), String::new());
+        Self::Queue { text, place: 0, correlation, lineage, failed: 0, again: None, result }
     }
 }
 
@@ -41,6 +42,14 @@ impl Task {
         }
     }
 
+    /// How often a queued task has failed.
+    pub fn failed(&self) -> u32 {
+        match &self.what {
+            What::Queue { failed, .. } => *failed,
+            What::Time { .. } | What::Hook { .. } => 0,
+        }
+    }
+
     /// The chain of events that a queued task was asked for in.
     pub fn correlation(&self) -> Uuid {
         match &self.what {
@@ -51,6 +60,12 @@ impl Task {
 }
 
 impl Tasks {
+    /// Whether a change puts a task that is being worked on back into the queue.
+    pub(crate) fn is_put_back(&self, changed: &v1::TaskChanged) -> bool {
+        let task = Uuid::parse_str(&changed.task_id).ok().and_then(|id| self.open.get(&id));
+        !changed.next_at.is_empty() && task.is_some_and(|task| task.status == Status::InProgress)
+    }
+
     /// Puts a task that was just taken in to the end of the queue, if it is for there.
     pub(crate) fn queued_for(&mut self, task: &v1::Task, chain: Uuid) {
         let last = self.open.values().filter_map(Task::place).max().unwrap_or_default();
@@ -77,7 +92,8 @@ impl Tasks {
 
     /// The next one to be worked on.
     pub fn next_queued(&self) -> Option<&Task> {
-        let waiting = self.open.values().filter(|task| task.place().is_some() && task.status == Status::Pending);
+        let is_next = |task: &&Task| task.place().is_some() && task.status == Status::Pending && task.next().is_none();
+        let waiting = self.open.values().filter(is_next);
         waiting.min_by_key(|task| (task.place(), task.id))
     }
 

@@ -1,18 +1,16 @@
-//! Agents that work in the background: what is acknowledged, queued and worked on, whatever happens meanwhile.
+//! Agents that work in the background: what is acknowledged, queued, worked on and learned; and, whatever both lanes do
+//! ([`interleaving`]).
 
-use std::collections::{BTreeMap, BTreeSet};
+mod interleaving;
 
-use kairo_events::subjects::AGENT_COMMAND;
-use kairo_proto::v1::{AgentCommand, DecisionBasis, ToolCatalogue, ToolSpec};
+use std::collections::BTreeMap;
+
+use kairo_events::subjects::{AGENT_COMMAND, TASK_DUE};
+use kairo_proto::v1::{AgentCommand, DecisionBasis, TaskDue, ToolCatalogue, ToolSpec};
 use serde_json::json;
 
 use super::{chains::kinds, *};
-use crate::{
-    log::ReadyWork,
-    replay::{Replay, Replayed},
-    state::AgentState,
-    tasks::Status,
-};
+use crate::{log::ReadyWork, replay::Replay, state::AgentState, tasks::Status};
 
 fn background() -> Agent {
     Agent::with(AgentProfile { conduct: "background".into(), ..Default::default() })
@@ -79,6 +77,12 @@ impl Agent {
         let decided = self.works_with(|_| answers.next().expect("asked more often than answered").clone());
         assert!(answers.next().is_none(), "asked less often than answered");
         decided
+    }
+
+    /// The time of the first task in the queue has come.
+    fn is_due(&mut self, occurrence: u64) {
+        let due = TaskDue { task_id: self.task(), occurrence, ..Default::default() };
+        self.write(&TASK_DUE, None, due);
     }
 
     fn task(&self) -> String {
@@ -322,9 +326,26 @@ fn a_task_that_fails_is_told_of_and_holds_up_nobody() {
     agent.hears("m1", "Two things");
     agent.decides(&[queues("I will.", &["one", "two"])]).unwrap();
     let failed = agent.works(&[fails(false)]).unwrap();
-    assert_eq!(kinds(&failed)[2..4], ["failed model_unavailable", "task failed"]);
-    assert!(acts(&failed).last().unwrap().contains("could not finish"), "{:?}", acts(&failed));
+    assert_eq!(kinds(&failed)[2..], ["failed model_unavailable", "task pending"]);
     assert_eq!(acts(&agent.works(&[says("two is done")]).unwrap()), ["two is done"]);
+    assert_eq!(kinds(&agent.works(&[says("[]")]).unwrap()), ["completed"]);
+    assert!(agent.works(&[]).is_none(), "it waits for its time");
+    let (at, occurrence) = agent.mind.state.tasks.queue()[0].next().unwrap();
+    assert_eq!((at.duration_since(failed.envelope.time).as_secs() + 1, occurrence), (60, 1));
+
+    agent.is_due(1);
+    assert_eq!(kinds(&agent.decides(&[]).unwrap()), ["task pending"]);
+    agent.works(&[fails(false)]).unwrap();
+    agent.works(&[says("[]")]).unwrap();
+    agent.is_due(1);
+    assert!(agent.decides(&[]).is_none(), "that time is over");
+    agent.is_due(2);
+    agent.decides(&[]).unwrap();
+    let failed = agent.works(&[fails(false)]).unwrap();
+    assert!(kinds(&failed).contains(&"task failed".to_owned()), "{:?}", kinds(&failed));
+    assert!(acts(&failed).last().unwrap().contains("could not finish"), "{:?}", acts(&failed));
+    assert!(agent.mind.state.tasks.queue().is_empty());
+    agent.is_replayed();
 }
 
 #[test]
@@ -395,199 +416,4 @@ fn nobody_speaks_in_a_thread_of_work() {
     let message = AgentMessage { message_id: "m9".into(), user: "ann".into(), thread_id: thread, ..Default::default() };
     agent.write(&AGENT_MESSAGE, None, message);
     assert_eq!(acts(&agent.decides(&[]).unwrap())[0], "unknown_thread?");
-}
-
-#[derive(Clone, Debug)]
-enum Happening {
-    Hear { user: bool, tasks: usize },
-    Result(usize),
-    CancelTask(usize),
-    CancelAction(usize),
-    Decide,
-    Think,
-    Work,
-}
-
-fn happening() -> impl Strategy<Value = Happening> {
-    prop_oneof![
-        3 => (any::<bool>(), 0..3usize).prop_map(|(user, tasks)| Happening::Hear { user, tasks }),
-        3 => (0..8usize).prop_map(Happening::Result),
-        1 => (0..8usize).prop_map(Happening::CancelTask),
-        1 => (0..8usize).prop_map(Happening::CancelAction),
-        4 => Just(Happening::Decide),
-        2 => Just(Happening::Think),
-        4 => Just(Happening::Work),
-    ]
-}
-
-/// An agent whose models act by what they are asked, so that the same request has the same answer.
-#[derive(Default)]
-struct Lived {
-    asked: Vec<(Record, String)>,
-    /// The input of work that was thought about, and what was asked.
-    thought: Option<(u64, BTreeSet<String>)>,
-}
-
-fn answer(request: &ModelRequest) -> Completion {
-    let Some(last) = request.messages.iter().rev().find_map(|message| match message {
-        Message::User { text, .. } => Some(text.clone()),
-        _ => None,
-    }) else {
-        return says("nothing");
-    };
-    let results = request.messages.iter().filter(|message| matches!(message, Message::Tool { .. })).count();
-    match (request.tier, last.as_str()) {
-        ("fast", session) if session.starts_with("The session") => {
-            says(r#"[{ "kind": "insight", "content": "look twice" }]"#)
-        }
-        ("fast", "0") => says("hi"),
-        ("fast", "1") => queues("I will.", &["look"]),
-        ("fast", _) => queues("I will.", &["look", "queue"]),
-        _ if request.tools.is_empty() => says("done"),
-        ("heavy", "look") if results % 2 == 0 => calls(&["tools.now", "http.get"]),
-        ("heavy", "queue") if results == 0 => queues("", &["look"]),
-        _ => says("done"),
-    }
-}
-
-impl Lived {
-    fn live(&mut self, agent: &mut Agent, happening: &Happening) {
-        let last = agent.log.len();
-        match happening {
-            Happening::Hear { user, tasks } => {
-                let user = if *user { "ann" } else { "bob" };
-                agent.hears_of(user, &format!("m{last}"), &tasks.to_string());
-            }
-            Happening::Result(which) if !self.asked.is_empty() => {
-                let (decided, action) = self.asked.remove(which % self.asked.len());
-                agent.learns(&decided, &action, "{}");
-            }
-            Happening::CancelAction(which) if !self.asked.is_empty() => {
-                let (_, action_id) = self.asked[which % self.asked.len()].clone();
-                let [user, command] = ["ann", "cancel"].map(str::to_owned);
-                let command_id = format!("c{last}");
-                agent.write(
-                    &AGENT_COMMAND,
-                    None,
-                    AgentCommand { user, command, command_id, action_id, ..Default::default() },
-                );
-            }
-            Happening::CancelTask(which) => {
-                let queue = agent.mind.state.tasks.queue();
-                let Some(task) = queue.get(which % queue.len().max(1)) else { return };
-                let (user, id) = (task.user.clone(), task.id.to_string());
-                agent.orders(&user, &format!("c{last}"), "cancel", &id);
-            }
-            Happening::Result(_) | Happening::CancelAction(_) => {}
-            Happening::Decide => {
-                let decided = agent.decides_with(answer);
-                self.note(decided);
-            }
-            Happening::Think => {
-                let mut asked = BTreeSet::new();
-                let thought = agent.thinks(|request| {
-                    asked.insert(request.digest());
-                    answer(request)
-                });
-                self.thought = thought.map(|(input, _)| (input.record.sequence, asked));
-            }
-            Happening::Work => {
-                let mut asked = BTreeSet::new();
-                let input = agent.next_work().map(|(_, input)| input.record.sequence);
-                let decided = agent.works_with(|request| {
-                    asked.insert(request.digest());
-                    answer(request)
-                });
-                if let Some((_, before)) = self.thought.take().filter(|(thought, _)| Some(*thought) == input) {
-                    assert_eq!(asked, before, "what was paid for is asked again");
-                }
-                self.note(decided);
-            }
-        }
-    }
-
-    fn note(&mut self, decided: Option<Record>) {
-        let Some(decided) = decided else { return };
-        self.asked.extend(actions(&decided).into_iter().map(|action| (decided.clone(), action)));
-    }
-}
-
-/// How often each task was begun and ended, and told of.
-fn ends(agent: &Agent) -> BTreeMap<String, (usize, usize, usize)> {
-    let mut ends: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
-    let decisions = agent.log.iter().filter(|record| matches!(record.body, Body::AgentDecision(_)));
-    for decided in decisions.map(decision) {
-        for (at, event) in decided.events.iter().enumerate() {
-            if let Some(Event::TaskScheduled(it)) = &event.event {
-                ends.insert(it.task.as_ref().unwrap().task_id.clone(), (0, 0, 0));
-            }
-            if let Some(Event::TaskStarted(it)) = &event.event {
-                ends.get_mut(&it.task_id).unwrap().0 += 1;
-            }
-            if let Some(Event::TaskEnded(it)) = &event.event {
-                let told = decided.events.get(at + 1).is_some_and(|next| next.say().is_some());
-                let entry = ends.get_mut(&it.task_id).unwrap();
-                *entry = (entry.0, entry.1 + 1, entry.2 + usize::from(told));
-            }
-        }
-    }
-    ends
-}
-
-proptest! {
-    /// However both lanes interleave, each task is begun at most once and ended once, sessions are over when nothing is left,
-    /// and whoever folds the log again, from its beginning or from a snapshot, comes to the same decisions and the same state.
-    #[test]
-    fn whatever_both_lanes_do_each_task_ends_once(
-        happenings in prop::collection::vec(happening(), 0..60),
-        cut in 0..80usize,
-    ) {
-        let mut agent = background();
-        let mut lived = Lived::default();
-        happenings.iter().for_each(|happening| lived.live(&mut agent, happening));
-        loop {
-            let before = agent.log.len();
-            for rest in [Happening::Decide, Happening::Work, Happening::Result(0)] {
-                lived.live(&mut agent, &rest);
-            }
-            if agent.log.len() == before {
-                break;
-            }
-        }
-        for (task, (begun, ended, _)) in ends(&agent) {
-            prop_assert!(begun <= 1 && ended == 1, "task {task} was begun {begun} times and ended {ended} times");
-        }
-        let state = &agent.mind.state;
-        prop_assert!(state.work.is_nothing() && state.turns.is_empty(), "{:?} {:?}", state.work, state.turns);
-        prop_assert!(state.threads.values().all(|thread| !thread.work));
-        prop_assert_eq!(agent.mind.waiting(), 0);
-
-        let mut replay = replay_of(&agent);
-        for record in &agent.log {
-            let replayed = replay.take(record.clone());
-            prop_assert!(replayed.as_ref().is_none_or(Replayed::is_same), "{replayed:?}");
-        }
-        let mut again = Log::default();
-        let mut saved = None;
-        for (position, record) in agent.log.iter().enumerate() {
-            again.push(record.clone()).unwrap();
-            if position >= cut && saved.is_none() {
-                saved = Some(again.snapshot(LOG));
-            }
-        }
-        while again.next_input().is_some() {}
-        prop_assert_eq!(serde_json::to_string(&again.state).unwrap(), serde_json::to_string(state).unwrap());
-        if let Some(saved) = saved {
-            let mut resumed = Log::resume(saved.clone(), LOG).unwrap();
-            for sequence in saved.ahead {
-                resumed.supply(sequence, Some(agent.log[usize::try_from(sequence).unwrap() - 1].clone()));
-            }
-            let after = resumed.read;
-            for record in agent.log.iter().filter(|record| record.sequence > after) {
-                resumed.push(record.clone()).unwrap();
-            }
-            while resumed.next_input().is_some() {}
-            prop_assert_eq!(serde_json::to_string(&resumed.state).unwrap(), serde_json::to_string(state).unwrap());
-        }
-    }
 }

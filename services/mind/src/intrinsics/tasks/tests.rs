@@ -33,6 +33,7 @@ fn profile() -> Profile {
         day_ends_at: "22:00".to_owned(),
         trusts_outside: false,
         background: false,
+        session_pause: 60,
     }
 }
 
