@@ -15,6 +15,7 @@ use crate::{
     Outcome,
     agents::{self, Agent},
     arguments::{Acknowledge, Flushing},
+    load::percentile,
     machine::{Fleet, Machine},
     rounds::progress,
 };
@@ -78,15 +79,15 @@ pub async fn measure(wanted: &Acknowledge) -> Outcome<Report> {
     drop(listening);
     machine.stop().await?;
     waits.sort_unstable();
-    let at = |share: usize| waits.get((waits.len() * share / 100).min(waits.len() - 1)).map_or(0.0, in_ms);
+    let at = |share: f64| in_ms(percentile(&waits, share));
     Ok(Report {
         agents: wanted.agents,
         messages: waits.len(),
         fast_ms: wanted.fast_ms,
         heavy_ms: wanted.heavy_ms,
-        p50_ms: at(50),
-        p95_ms: at(95),
-        longest_ms: at(100),
+        p50_ms: at(0.5),
+        p95_ms: at(0.95),
+        longest_ms: at(1.0),
     })
 }
 
@@ -107,7 +108,7 @@ async fn talk(mut agent: Agent, messages: u64) -> Outcome<Vec<Duration>> {
     Ok(waits)
 }
 
-fn in_ms(wait: &Duration) -> f64 {
+fn in_ms(wait: Duration) -> f64 {
     (wait.as_secs_f64() * 10_000.0).round() / 10.0
 }
 

@@ -92,12 +92,14 @@ impl Memories {
         ranked.into_iter().take(RECALLED).take_while(fits).map(|(.., known)| known).collect()
     }
 
-    /// What says nearly the same, of the same kind and user: the oldest.
+    /// What says nearly the same, of the same kind and user: the oldest. It may be written again, so it is one that is known
+    /// whole: its text was not cut, and none of it is a secret that is sealed elsewhere.
     pub fn like(&self, kind: &str, user: &str, content: &str) -> Option<&Recent> {
         let said = words(content);
         let is_alike = |known: &&Recent| {
             let (both, all) = (shared(&said, known), words(&known.content).union(&said).count());
-            known.kind == kind && known.user == user && all > 0 && both * 100 >= all * ALIKE
+            let is_whole = known.content.len() < CONTENT_BYTES && !known.content.contains("[secret ");
+            is_whole && known.kind == kind && known.user == user && all > 0 && both * 100 >= all * ALIKE
         };
         self.learned.iter().find(is_alike)
     }
@@ -119,6 +121,12 @@ fn bound(memories: &mut VecDeque<Recent>) {
         let Some(oldest) = memories.pop_front() else { break };
         bytes -= oldest.bytes();
     }
+}
+
+/// Memories as models are shown them, a line for each.
+pub fn in_lines(memories: &[&Recent]) -> String {
+    let lines = memories.iter().map(|known| format!("- {}: {}", known.kind, known.content));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The words of a text, in small letters. What is written without spaces is taken letter by letter.
@@ -212,6 +220,12 @@ mod tests {
         assert_eq!(recalled(&memories, "Research NVIDIA"), [told[0], told[2], told[1]]);
         assert_eq!(memories.like("insight", "ann", "nvidia reports in MAY!").unwrap().memory_id, "memory-0");
         assert!(memories.like("fact", "ann", told[0]).is_none() && memories.like("insight", "bob", told[0]).is_none());
+        let secret = learned(8, "ann", "the key is [secret key]");
+        memories.append(&secret);
+        assert!(memories.like("insight", "ann", &secret.content).is_none(), "its secret would be lost");
+        let long = learned(9, "ann", &"long ".repeat(4_000));
+        memories.append(&long);
+        assert!(memories.like("insight", "ann", "long").is_none(), "its end would be lost");
         (10..400).for_each(|id| memories.append(&learned(id, "ann", &"x ".repeat(1_000))));
         assert!(memories.learned.len() <= RECENT && recalled(&memories, "x").len() <= 2);
     }

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::{
     chain::StepState,
+    memories,
     state::{AgentState, Cause, Turn},
     thread::{Entry, cut},
 };
@@ -176,8 +177,7 @@ impl AgentState {
             return;
         }
         let marks: Vec<String> = recalled.iter().flat_map(|known| known.outside.marks()).collect();
-        let lines: Vec<String> = recalled.iter().map(|known| format!("- {}: {}", known.kind, known.content)).collect();
-        let text = format!("{RECALLED}\n{}", lines.join("\n"));
+        let text = format!("{RECALLED}\n{}", memories::in_lines(&recalled));
         self.add(sequence, thread_id, Entry::Notice { turn, text });
         self.see_outside(thread_id, turn, &marks);
     }

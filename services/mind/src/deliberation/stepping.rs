@@ -1,6 +1,6 @@
 //! The steps of a chain: which start, and what each takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_events::ids;
 use kairo_proto::v1::decided_event::Event;
@@ -270,13 +270,18 @@ impl Deliberation<'_> {
         let found = self.mind.turns.iter().find(|(_, turn)| turn.chain.as_ref().is_some_and(its));
         let of_turn = |(id, turn): (&Uuid, &Turn)| Some((*id, turn.chain.as_ref()?.id, turn.waiting.clone()));
         let Some((owner, chain, in_flight)) = found.and_then(of_turn) else { return };
-        for action in in_flight {
-            let arguments = json!({ "action_id": action }).to_string();
-            self.call(turn_id, None, "action.cancel", arguments, None);
-        }
+        self.cancel_all(turn_id, in_flight);
         self.end_chain(owner, chain, &ChainOutcome::Canceled, reason);
         if owner != turn_id {
             self.conclude(owner, "I have stopped this, as you asked.", &TaskStatus::Canceled);
+        }
+    }
+
+    /// Stops what another turn has in flight.
+    pub(super) fn cancel_all(&mut self, turn_id: Uuid, in_flight: BTreeSet<Uuid>) {
+        for action in in_flight {
+            let arguments = json!({ "action_id": action }).to_string();
+            self.call(turn_id, None, "action.cancel", arguments, None);
         }
     }
 }

@@ -10,7 +10,7 @@ use kairo_proto::{
     },
     words::{ChainOutcome, TaskSource, TaskStatus, ThreadKind},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Asked, Deliberation, Failure, Purpose, turn_request::Manner};
@@ -152,8 +152,7 @@ impl Deliberation<'_> {
 
     /// A turn ends with words: for whoever it answers or, of one that works on a task, as what came of that.
     pub(super) fn conclude(&mut self, turn_id: Uuid, text: &str, status: &TaskStatus) {
-        let task = self.turn(turn_id).and_then(Turn::work).and_then(|id| self.mind.tasks.get(id)).cloned();
-        match task {
+        match self.task_of(turn_id) {
             Some(task) if *status == TaskStatus::Failed && task.failed() + 1 < SESSIONS => {
                 self.put_back(turn_id, &task, text);
             }
@@ -164,10 +163,15 @@ impl Deliberation<'_> {
 
     /// A turn ends with words since trying again would come to the same.
     pub(super) fn conclude_for_good(&mut self, turn_id: Uuid, text: &str) {
-        match self.turn(turn_id).and_then(Turn::work).and_then(|id| self.mind.tasks.get(id)).cloned() {
+        match self.task_of(turn_id) {
             Some(task) => self.end_task(turn_id, &task, &TaskStatus::Failed, text),
             None => self.say(turn_id, text, true),
         }
+    }
+
+    /// The queued task that a turn works on.
+    fn task_of(&self, turn_id: Uuid) -> Option<Task> {
+        self.turn(turn_id).and_then(Turn::work).and_then(|id| self.mind.tasks.get(id)).cloned()
     }
 
     /// A task that failed goes back into the queue, for another session.
@@ -230,13 +234,11 @@ impl Deliberation<'_> {
         let id = Uuid::parse_str(&ended.task_id).unwrap_or_default();
         let working = self.mind.turns.iter().find(|(_, turn)| turn.work() == Some(id));
         let working = working.map(|(owner, turn)| (*owner, turn.thread_id.clone(), turn.waiting.clone()));
-        let (owner, thread_id, in_flight) = working.unwrap_or_else(|| (turn_id, String::new(), Default::default()));
-        for action in in_flight {
-            let arguments = json!({ "action_id": action }).to_string();
-            self.call(turn_id, None, "action.cancel", arguments, None);
-        }
-        if owner != turn_id {
-            self.close_chain(owner, &ChainOutcome::Canceled, &ended.reason);
+        let (mut owner, mut thread_id) = (turn_id, String::new());
+        if let Some((worker, thread, in_flight)) = working {
+            self.cancel_all(turn_id, in_flight);
+            self.close_chain(worker, &ChainOutcome::Canceled, &ended.reason);
+            (owner, thread_id) = (worker, thread);
         }
         let correlation = self.mind.tasks.get(id).map(Task::correlation).unwrap_or_default();
         self.add_to(owner, &thread_id, correlation, Event::TaskEnded(ended));

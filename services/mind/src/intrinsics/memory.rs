@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::{Context, Intrinsic};
 use crate::{
+    answer::json_in,
     secrets::{self, Cleaned, marker},
     state::{AgentState, Cause},
     tasks::Task,
@@ -28,6 +29,8 @@ const KINDS: &[&str] = MemoryKind::WORDS;
 /// Longest content and subject of a memory, in bytes.
 const CONTENT_BYTES: usize = 16 * 1024;
 const SUBJECT_BYTES: usize = 200;
+/// Events that a memory says it came from.
+const SOURCES: usize = 100;
 /// Keywords of a memory, and the bytes of one.
 const KEYWORDS: usize = 32;
 const KEYWORD_BYTES: usize = 64;
@@ -61,6 +64,33 @@ fn day(context: &Context<'_>, params: &Map<String, Value>) -> Result<Date, Strin
 fn ends_the_day(state: &AgentState, cause: &Cause) -> bool {
     let Cause::Task(task) = cause else { return false };
     state.tasks.open.get(task).is_some_and(Task::is_of_system)
+}
+
+/// The memories that a model lists, `most` of them: as a list, or as one within an object.
+fn listed(answer: &str, most: usize) -> Result<Vec<Value>, String> {
+    let items = match json_in(answer)? {
+        Value::Array(items) => items,
+        Value::Object(mut object) => match object.remove("memories") {
+            Some(Value::Array(items)) => items,
+            _ => return Err("expected a JSON list of memories".to_owned()),
+        },
+        _ => return Err("expected a JSON list of memories".to_owned()),
+    };
+    if items.len() > most {
+        return Err(format!("expected at most {most} memories, found {}", items.len()));
+    }
+    Ok(items)
+}
+
+/// The events that a memory says it came from: each once, the first ones.
+fn sources<'s>(events: impl IntoIterator<Item = &'s str>) -> Vec<String> {
+    let mut sources: Vec<String> = Vec::new();
+    for event in events {
+        if sources.len() < SOURCES && !sources.iter().any(|known| known == event) {
+            sources.push(event.to_owned());
+        }
+    }
+    sources
 }
 
 /// A parameter that is a text and not blank.

@@ -1,6 +1,9 @@
 //! The queue: tasks that are worked on one after the other, each when its turn comes.
 
-use kairo_proto::{v1, words::TaskStatus};
+use kairo_proto::{
+    v1,
+    words::{TaskKind, TaskStatus},
+};
 use uuid::Uuid;
 
 use super::{Status, Task, Tasks, What};
@@ -68,6 +71,9 @@ impl Tasks {
 
     /// Puts a task that was just taken in to the end of the queue, if it is for there.
     pub(crate) fn queued_for(&mut self, task: &v1::Task, chain: Uuid) {
+        if task.kind_word() != TaskKind::Queued {
+            return;
+        }
         let last = self.open.values().filter_map(Task::place).max().unwrap_or_default();
         let task = Uuid::parse_str(&task.task_id).ok().and_then(|id| self.open.get_mut(&id));
         if let Some(What::Queue { place, correlation, .. }) = task.map(|task| &mut task.what) {

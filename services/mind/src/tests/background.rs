@@ -300,6 +300,18 @@ fn an_order_is_obeyed_before_the_next_call_of_the_work_and_what_is_in_flight_is_
 }
 
 #[test]
+fn a_task_that_cancels_itself_is_over_with_the_chain_it_was_in() {
+    let mut agent = background();
+    agent.hears("m1", "Research NVIDIA stock");
+    agent.decides(&[queues("I will.", &["Research NVIDIA stock"])]).unwrap();
+    let own = asks_for("task.cancel", json!({ "task_id": agent.task() }));
+    let decided = agent.works(&[own]).unwrap();
+    let kinds = kinds(&decided);
+    assert!(kinds.ends_with(&["chain canceled".to_owned(), "task canceled".to_owned()]), "{kinds:?}");
+    assert!(agent.mind.state.turns.is_empty());
+}
+
+#[test]
 fn a_task_that_waits_can_be_canceled_or_put_first_in_words() {
     let mut agent = background();
     for (message, tasks) in [("m0", &["one"][..]), ("m1", &["two", "three"])] {

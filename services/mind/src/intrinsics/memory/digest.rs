@@ -7,9 +7,8 @@ use kairo_proto::words::MemoryKind;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{CONTENT_BYTES, KINDS, Kept, SUBJECT_BYTES, day, keywords, text};
+use super::{CONTENT_BYTES, KINDS, Kept, SUBJECT_BYTES, day, keywords, listed, sources, text};
 use crate::{
-    answer::json_in,
     intrinsics::{Begun, Context, Done, Intrinsic},
     memories::Recent,
     request::{ModelRequest, Tool},
@@ -17,9 +16,8 @@ use crate::{
     thread::cut_to,
 };
 
-/// Memories that one digest makes, events that one of them says it came from.
+/// Memories that one digest makes.
 const MOST: usize = 100;
-const SOURCES: usize = 100;
 /// Memories the model is told that it may take up, the newest, and the bytes of each.
 const KNOWN: usize = 50;
 const KNOWN_BYTES: usize = 500;
@@ -127,17 +125,7 @@ fn begin(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, St
 
 fn finish(context: &Context<'_>, params: &Map<String, Value>, answer: &str) -> Result<Done, String> {
     let journal = Journal::read(context, params)?;
-    let items = match json_in(answer)? {
-        Value::Array(items) => items,
-        Value::Object(mut object) => match object.remove("memories") {
-            Some(Value::Array(items)) => items,
-            _ => return Err("expected a JSON list of memories".to_owned()),
-        },
-        _ => return Err("expected a JSON list of memories".to_owned()),
-    };
-    if items.len() > MOST {
-        return Err(format!("expected at most {MOST} memories, found {}", items.len()));
-    }
+    let items = listed(answer, MOST)?;
     let (mut events, mut shown) = (Vec::new(), Vec::new());
     for (at, item) in items.iter().enumerate() {
         let memory = memory(context, &journal, at, item).map_err(|flaw| format!("memory {}: {flaw}", at + 1))?;
@@ -168,12 +156,7 @@ fn memory(context: &Context<'_>, journal: &Journal<'_>, at: usize, item: &Value)
     };
     let id = id(context, at, kind, &subject, &user);
     let kept = Kept::of(context, id, Cleaned { text: cut_to(content, CONTENT_BYTES), secrets: Vec::new() })?;
-    let mut source_event_ids: Vec<String> = Vec::new();
-    for source in entries.iter().flat_map(|entry| &entry.sources) {
-        if source_event_ids.len() < SOURCES && !source_event_ids.contains(source) {
-            source_event_ids.push(source.clone());
-        }
-    }
+    let source_event_ids = sources(entries.iter().flat_map(|entry| &entry.sources).map(String::as_str));
     // The model was shown the whole journal, whichever entries it names, and what is known already.
     let shown = context.state.memories.recent.iter().filter(|known| his(context, known));
     let mut outside = context.state.outside_of(context.turn);

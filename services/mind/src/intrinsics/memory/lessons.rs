@@ -5,11 +5,10 @@ use kairo_events::ids;
 use kairo_proto::{v1::MemoryAppended, words::MemoryKind};
 use serde_json::{Map, Value};
 
-use super::{CONTENT_BYTES, Kept, SUBJECT_BYTES, day, keywords, text};
+use super::{CONTENT_BYTES, Kept, SUBJECT_BYTES, day, keywords, listed, sources, text};
 use crate::{
-    answer::json_in,
     intrinsics::{Context, threads},
-    prompts,
+    memories, prompts,
     request::ModelRequest,
     secrets,
     state::AgentState,
@@ -18,9 +17,8 @@ use crate::{
 
 /// Of a thread, so much is shown to the model, in bytes: its end.
 const SHOWN_BYTES: usize = 48 * 1024;
-/// Memories that one session makes, and events that one of them says it came from.
+/// Memories that one session makes.
 const MOST: usize = 20;
-const SOURCES: usize = 100;
 
 /// What a model is asked; none where nothing was done in the thread.
 pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
@@ -29,25 +27,16 @@ pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
     if told.is_empty() {
         return None;
     }
-    let known = state.memories.recalled(&thread.user, &told);
-    let known: Vec<String> = known.iter().map(|known| format!("- {}: {}", known.kind, known.content)).collect();
-    let known = if known.is_empty() { String::new() } else { format!("\n\nKnown already:\n{}", known.join("\n")) };
+    let known = match state.memories.recalled(&thread.user, &told) {
+        known if known.is_empty() => String::new(),
+        known => format!("\n\nKnown already:\n{}", memories::in_lines(&known)),
+    };
     Some(ModelRequest::of("fast", prompts::LEARN, format!("The session:\n{told}{known}")))
 }
 
 /// What the model found out. What is nearly the same as something that is known becomes part of that, with both sources.
 pub fn read(context: &Context<'_>, thread_id: &str, answer: &str) -> Result<Vec<MemoryAppended>, String> {
-    let items = match json_in(answer)? {
-        Value::Array(items) => items,
-        Value::Object(mut object) => match object.remove("memories") {
-            Some(Value::Array(items)) => items,
-            _ => return Err("expected a JSON list of memories".to_owned()),
-        },
-        _ => return Err("expected a JSON list of memories".to_owned()),
-    };
-    if items.len() > MOST {
-        return Err(format!("expected at most {MOST} memories, found {}", items.len()));
-    }
+    let items = listed(answer, MOST)?;
     let memory = |(at, item): (usize, &Value)| {
         memory(context, thread_id, at, item).map_err(|flaw| format!("memory {}: {flaw}", at + 1))
     };
@@ -71,14 +60,9 @@ fn memory(context: &Context<'_>, thread_id: &str, at: usize, item: &Value) -> Re
         Some(known) => (known.memory_id.clone(), known.content.clone()),
         None => (id.to_string(), kept.text),
     };
-    let mut sources: Vec<String> = known.map(|known| known.sources.clone()).unwrap_or_default();
-    let thread = context.state.threads.get(thread_id);
-    let fresh = thread.into_iter().flat_map(|thread| thread.fresh.iter()).map(|event| event.to_string());
-    for source in fresh {
-        if sources.len() < SOURCES && !sources.contains(&source) {
-            sources.push(source);
-        }
-    }
+    let known_sources = known.into_iter().flat_map(|known| &known.sources).map(String::as_str);
+    let fresh = context.state.threads.get(thread_id).into_iter().flat_map(|thread| &thread.fresh);
+    let source_event_ids = sources(known_sources.chain(fresh.map(|event| &**event)));
     let mut outside = context.state.outside_of(context.turn);
     outside.see(known.into_iter().flat_map(|known| known.outside.marks()));
     Ok(MemoryAppended {
@@ -88,7 +72,7 @@ fn memory(context: &Context<'_>, thread_id: &str, at: usize, item: &Value) -> Re
         subject,
         content,
         day: day(context, &Map::new())?.to_string(),
-        source_event_ids: sources,
+        source_event_ids,
         secrets: if known.is_some() { Vec::new() } else { kept.sealed },
         user: user.clone(),
         outside: outside.marks(),
