@@ -8,8 +8,8 @@ use kairo_mind::replay::Replay;
 use kairo_proto::{
     About, Body,
     about::{Process, Tool},
-    v1::{AgentDecision, DecidedEvent, ToolCall, UserMessage, decided_event::Event},
-    words::{TaskKind, TaskSource, TaskStatus, ThreadKind},
+    v1::{AgentAnswer, AgentDecision, DecidedEvent, ToolCall, UserMessage, decided_event::Event},
+    words::{RequestKind, TaskKind, TaskSource, TaskStatus, TeamStatus, ThreadKind},
 };
 
 /// Everything that is wrong with a log in which nothing is left to do.
@@ -26,6 +26,7 @@ pub fn miscounted(records: &[Record]) -> Vec<String> {
     wrong.extend(actions(records));
     wrong.extend(decisions(records));
     wrong.extend(queued(records));
+    wrong.extend(asked(records));
     wrong
 }
 
@@ -99,16 +100,20 @@ fn queued(records: &[Record]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut tasks: BTreeMap<&str, Queued> = BTreeMap::new();
     let mut threads: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for decision in records.iter().filter_map(decision) {
+    let resting = resting(records);
+    for (record, decision) in records.iter().filter_map(|record| Some((record, decision(record)?))) {
+        let agent_rests = route(&record.subject).is_some_and(|(_, agent)| resting.contains(agent.as_str()));
         for (at, event) in decision.events.iter().enumerate() {
             if let Some(Event::TaskScheduled(it)) = &event.event
                 && let Some(task) = it.task.as_ref().filter(|task| task.kind_word() == TaskKind::Queued)
             {
                 let asked = task.source_word() == TaskSource::User;
-                tasks.insert(&task.task_id, Queued { asked, ..Queued::default() });
+                let rests = agent_rests || !task.next_at.is_empty();
+                tasks.insert(&task.task_id, Queued { asked, agent_rests, rests, ..Queued::default() });
             }
             if let Some(Event::TaskStarted(it)) = &event.event {
-                tasks.entry(&it.task_id).or_default().begun += 1;
+                let task = tasks.entry(&it.task_id).or_default();
+                (task.begun, task.rests) = (task.begun + 1, task.agent_rests);
             }
             if let Some(Event::TaskEnded(it)) = &event.event {
                 let next = decision.events.get(at + 1).and_then(DecidedEvent::say);
@@ -120,8 +125,12 @@ fn queued(records: &[Record]) -> Vec<String> {
             if let Some(Event::TaskChanged(it)) = &event.event
                 && let Some(task) = tasks.get_mut(it.task_id.as_str())
             {
-                task.rests = it.status_word() == TaskStatus::Paused;
-                task.put_back += usize::from(!it.next_at.is_empty());
+                // One that waits for its time is not put back, but put off.
+                let is_put_back = !it.next_at.is_empty() && task.begun > task.put_back;
+                let waits = !it.next_at.is_empty() && !is_put_back;
+                task.rests = it.status_word() == TaskStatus::Paused || waits || task.agent_rests;
+                task.put_back += usize::from(is_put_back);
+                task.failed += usize::from(is_put_back && !it.rests);
             }
             if let Some(Event::ThreadCreated(it)) = &event.event
                 && it.kind_word() == ThreadKind::Work
@@ -137,7 +146,7 @@ fn queued(records: &[Record]) -> Vec<String> {
         let told = usize::from(task.asked && !task.canceled);
         let rests = task.rests && task.begun == task.put_back;
         let is_well = if task.ended == 0 { rests } else { task.ended == 1 && task.told == told };
-        if !is_well || task.begun > task.put_back + 1 || task.put_back > 2 {
+        if !is_well || task.begun > task.put_back + 1 || task.failed > 2 {
             wrong.push(format!("the queued task {id}: {task:?}"));
         }
     }
@@ -153,12 +162,65 @@ struct Queued {
     /// Whether somebody waits to be told.
     asked: bool,
     begun: usize,
-    /// Times that it failed and was put back, to be tried again.
+    /// Times that it was put back: it failed, or its session had come to a bound.
     put_back: usize,
+    /// Of those, the times that it failed.
+    failed: usize,
     ended: usize,
     told: usize,
     canceled: bool,
     rests: bool,
+    /// Its agent is in a team that is paused, or over.
+    agent_rests: bool,
+}
+
+/// The agents whose team begins nothing, in the end.
+fn resting(records: &[Record]) -> BTreeSet<String> {
+    let mut resting = BTreeSet::new();
+    for (record, decision) in records.iter().filter_map(|record| Some((record, decision(record)?))) {
+        let Some((_, agent)) = route(&record.subject) else { continue };
+        for event in &decision.events {
+            let Some(Event::TeamChanged(changed)) = &event.event else { continue };
+            match changed.status_word() {
+                TeamStatus::Active => resting.remove(agent.as_str()),
+                TeamStatus::Paused | TeamStatus::Archived | TeamStatus::Unknown(_) => resting.insert(agent.to_string()),
+            };
+        }
+    }
+    resting
+}
+
+/// Whatever one agent asked of another became one task, was answered once, and came back, unless the other rests; and no
+/// session was decided to be told of twice.
+fn asked(records: &[Record]) -> Vec<String> {
+    let resting = resting(records);
+    let (mut asked, mut waits) = (BTreeSet::new(), BTreeSet::new());
+    let (mut accepted, mut ended, mut briefed) = (Vec::new(), Vec::new(), Vec::new());
+    for event in records.iter().filter_map(decision).flat_map(|decision| &decision.events) {
+        if let Some(ask) = event.ask().filter(|ask| ask.kind_word() == RequestKind::Work) {
+            asked.insert(event.event_id.clone());
+            if resting.contains(&ask.agent) {
+                waits.insert(event.event_id.clone());
+            }
+        }
+        if let Some(Event::TaskScheduled(it)) = &event.event {
+            accepted.extend(it.task.as_ref().map(|task| task.request_id.clone()).filter(|id| !id.is_empty()));
+        }
+        if let Some(Event::TaskEnded(it)) = &event.event {
+            ended.extend(it.answer.as_ref().map(|answer| answer.request_id.clone()));
+        }
+        if let Some(Event::Briefed(it)) = &event.event {
+            briefed.push(it.thread_id.clone());
+        }
+    }
+    let told = records.iter().filter_map(|record| AgentAnswer::of(&record.body));
+    let told: BTreeSet<String> = told.map(|answer| answer.request_id.clone()).collect();
+    let to_end = asked.iter().filter(|id| !waits.contains(*id) || ended.contains(id)).cloned();
+    let mut wrong = once("answer", to_end.collect::<Vec<_>>(), ended.clone());
+    wrong.extend(once("task", asked, accepted));
+    wrong.extend(ended.into_iter().filter(|id| !told.contains(id)).map(|id| format!("nobody was told of {id}")));
+    wrong.extend(once("briefing", briefed.clone(), briefed));
+    wrong
 }
 
 /// Every tool call was begun once and ended once; what was begun as a process ended once as a process.

@@ -36,7 +36,7 @@ impl v1::DecidedEvent {
     pub fn say(&self) -> Option<&v1::Say> {
         match self.action()? {
             Action::Say(say) => Some(say),
-            Action::ToolCall(_) => None,
+            Action::ToolCall(_) | Action::Ask(_) => None,
         }
     }
 
@@ -44,7 +44,15 @@ impl v1::DecidedEvent {
     pub fn tool_call(&self) -> Option<&v1::ToolCall> {
         match self.action()? {
             Action::ToolCall(call) => Some(call),
-            Action::Say(_) => None,
+            Action::Say(_) | Action::Ask(_) => None,
+        }
+    }
+
+    /// What is asked of another agent, if that is what was decided.
+    pub fn ask(&self) -> Option<&v1::Ask> {
+        match self.action()? {
+            Action::Ask(ask) => Some(ask),
+            Action::Say(_) | Action::ToolCall(_) => None,
         }
     }
 

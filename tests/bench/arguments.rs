@@ -36,6 +36,24 @@ pub enum Other {
     Replay(Replay),
     Wake(Wake),
     Acknowledge(Acknowledge),
+    Team(Team),
+}
+
+/// Measures what it takes a lead and its workers to do very many tasks
+#[derive(Debug, Args)]
+pub struct Team {
+    /// Workers of the team
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=32))]
+    pub workers: u64,
+    /// Tasks that the lead delegates
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=20_000))]
+    pub tasks: u64,
+    /// What the model takes, in milliseconds
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pub delay_ms: u64,
+    /// Print JSON instead of lines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Measures how soon agents that are at work in the background acknowledge what they are told

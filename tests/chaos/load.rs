@@ -18,8 +18,8 @@ use tokio::{
 use super::{
     Outcome,
     journal::{Journal, locked},
-    plan::{self, AGENTS, Message, PLANNERS},
-    scenario::words,
+    plan::{self, AGENTS, Message, PLANNERS, TEAMS},
+    scenario::{WORKER, words},
 };
 
 /// The longest a client waits for an answer; a frozen gateway gives none.
@@ -30,6 +30,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 const INTERJECTIONS: [&str; 4] = ["order", "order", "join", "restart"];
 /// Entries that the model is shown: more than bursts to one conversation put into it.
 const HISTORY: u32 = 100;
+/// Entries of a worker's thread: so few that those of a busy one are summed up.
+const WORKERS_HISTORY: u32 = 60;
 
 /// What became of sending a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,7 +78,7 @@ impl Clients {
         Ok(Self { http, gateways: Arc::new(gateways), sent: Arc::default(), journal })
     }
 
-    /// Defines every agent of the plan.
+    /// Defines every agent and team of the plan.
     pub async fn define_agents(&self) -> Outcome<()> {
         let gateway = self.gateways.first().map(String::as_str).unwrap_or_default();
         for ((agent, planning, threads), interjection) in agents() {
@@ -92,6 +94,18 @@ impl Clients {
             });
             let request = self.http.post(format!("http://{gateway}/v1/agents")).json(&profile);
             request.send().await?.error_for_status()?;
+        }
+        for team in (0..TEAMS).map(plan::team) {
+            let prompt = "You do what is wished for.";
+            // It is not to begin by itself what nobody waits for.
+            let lead = json!({ "prompt": prompt, "outside_content": "trusted", "next_run_after": 604_800 });
+            let worker = json!({
+                "name": WORKER, "prompt": prompt, "outside_content": "trusted", "history_limit": WORKERS_HISTORY,
+            });
+            let body = json!({
+                "team": team, "owner": "owner", "mission": "Be there for wishes.", "lead": lead, "workers": [worker],
+            });
+            self.http.post(format!("http://{gateway}/v1/teams")).json(&body).send().await?.error_for_status()?;
         }
         Ok(())
     }

@@ -12,8 +12,9 @@ use kairo_core::{
 };
 use kairo_proto::{
     About, Decided,
-    about::{Chain, Process, Task, Tool, Turn},
-    v1::{DecidedEvent, TaskChanged, TaskFired, agent_action::Action, decided_event::Event},
+    about::{Agent, Chain, Process, Task, Thread, Tool, Turn},
+    v1::{self, DecidedEvent, TaskChanged, TaskFired, agent_action::Action, decided_event::Event},
+    words::{RequestKind, ThreadKind},
 };
 
 use kairo_local::Login;
@@ -52,6 +53,8 @@ pub struct Open {
     pub chains: BTreeSet<String>,
     /// Those that wait to be due or triggered for the first time, and those that are due again and again.
     pub tasks: BTreeSet<String>,
+    /// Threads of work.
+    pub sessions: BTreeSet<String>,
     repeated: BTreeSet<String>,
     ended: BTreeSet<String>,
 }
@@ -123,9 +126,9 @@ impl Open {
     fn see_task(&mut self, task: Task<'_>) {
         match task {
             Task::Scheduled(scheduled) => {
-                let Some(task) = scheduled.task.as_ref().filter(|task| !self.ended.contains(&task.task_id)) else {
-                    return;
-                };
+                // Nobody waits for what a lead does next for its mission.
+                let counts = |task: &&v1::Task| !self.ended.contains(&task.task_id) && !task.is_next_run;
+                let Some(task) = scheduled.task.as_ref().filter(counts) else { return };
                 self.tasks.insert(task.task_id.clone());
                 if task.r#type == "repeat" {
                     self.repeated.insert(task.task_id.clone());
@@ -162,11 +165,23 @@ impl Open {
                     self.answered.extend(answers.then(|| say.message_id.clone()));
                 }
                 Some(Action::ToolCall(_)) => self.actions.extend(self.is_open(&event.event_id)),
+                Some(Action::Ask(ask)) if ask.kind_word() == RequestKind::Work => {
+                    self.actions.extend(self.is_open(&event.event_id));
+                }
+                Some(Action::Ask(_)) => {}
                 None => {}
             },
             Some(Decided::Chain(chain)) => self.see_chain(chain),
             Some(Decided::Task(task)) => self.see_task(task),
-            Some(Decided::Turn(Turn::Thought(_) | Turn::Failed(_))) => {}
+            Some(Decided::Turn(Turn::Thought(_) | Turn::Failed(_) | Turn::Goal(_) | Turn::Reflected(_))) => {}
+            Some(Decided::Turn(Turn::Briefed(_) | Turn::TeamChanged(_))) => {}
+            Some(Decided::Thread(Thread::Created(thread))) if thread.kind_word() == ThreadKind::Work => {
+                self.sessions.extend(self.is_open(&thread.thread_id));
+            }
+            Some(Decided::Thread(Thread::Completed(thread))) => {
+                self.sessions.remove(&thread.thread_id);
+                self.ended.insert(thread.thread_id.clone());
+            }
             Some(Decided::Thread(_) | Decided::Memory(_)) | None => {}
         }
     }
@@ -174,6 +189,10 @@ impl Open {
     fn see(&mut self, record: &Record) {
         match record.body.about() {
             About::Decision(decision) => decision.events.iter().for_each(|event| self.see_decided(event)),
+            About::Agent(Agent::Answer(answer)) => {
+                self.actions.remove(&answer.request_id);
+                self.ended.insert(answer.request_id.clone());
+            }
             About::Tool(Tool::Result(result)) => {
                 self.actions.remove(&result.action_id);
                 self.ended.insert(result.action_id.clone());

@@ -138,7 +138,9 @@ impl Watch {
             Decided::Turn(_) | Decided::Memory(_) => None,
             Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => None,
             Decided::Thread(Thread::Created(_) | Thread::Matched(_)) => None,
-            Decided::Thread(Thread::Summarized(_) | Thread::Archived(_) | Thread::Completed(_)) => None,
+            Decided::Thread(
+                Thread::Summarized(_) | Thread::Archived(_) | Thread::Completed(_) | Thread::Compacted(_),
+            ) => None,
         }
     }
 

@@ -27,6 +27,8 @@ const TWICE_EVERY: u64 = 8;
 pub const AGENTS: u64 = 8;
 /// Agents that plan, instead of calling tools themselves.
 pub const PLANNERS: u64 = 4;
+/// Teams: a lead and its worker each, at work beside their conversations.
+pub const TEAMS: u64 = 2;
 const USERS: u64 = 12;
 /// Users whose messages to agents that plan may begin a thread of their own.
 const ASKERS: u64 = 3;
@@ -150,10 +152,14 @@ pub enum Wish {
     Consent,
     /// Words that may belong to another thread, which the user is asked.
     Ask,
+    /// A queued task: an effect under a key and a process at once.
+    Queue,
+    /// A queued task of which a worker is to do a part: an effect under a key.
+    Delegate,
 }
 
 impl Wish {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Chat,
         Self::Clock,
         Self::Keyed,
@@ -172,6 +178,8 @@ impl Wish {
         Self::Mail,
         Self::Consent,
         Self::Ask,
+        Self::Queue,
+        Self::Delegate,
     ];
 
     /// The word that asks for it.
@@ -195,12 +203,19 @@ impl Wish {
             Self::Mail => "mail",
             Self::Consent => "consent",
             Self::Ask => "ask",
+            Self::Queue => "queue",
+            Self::Delegate => "delegate",
         }
     }
 
     /// Whether it is for agents that plan.
     pub fn is_planned(self) -> bool {
         matches!(self, Self::Plan | Self::Later | Self::Repeat | Self::Hook | Self::Mail | Self::Consent | Self::Ask)
+    }
+
+    /// Whether it is for teams.
+    pub fn is_queued(self) -> bool {
+        matches!(self, Self::Queue | Self::Delegate)
     }
 
     /// Whether something is said about it of its own accord, later, so that it needs a thread of its own: the
@@ -244,6 +259,11 @@ pub fn agent(number: u64) -> String {
 /// The name of an agent that plans.
 pub fn planner(number: u64) -> String {
     format!("planner-{number}")
+}
+
+/// The name of a team, and of the agent that leads it.
+pub fn team(number: u64) -> String {
+    format!("team-{number}")
 }
 
 /// A fault before it is known which replica it strikes and for how long.
@@ -341,7 +361,11 @@ fn messages(settings: &Settings) -> Vec<Message> {
                 _ if wish.is_alone() => format!("user-of-{id}"),
                 _ => format!("user-{user}"),
             };
-            let agent = if wish.is_planned() { planner(agent % PLANNERS) } else { self::agent(agent) };
+            let agent = match wish {
+                _ if wish.is_planned() => planner(agent % PLANNERS),
+                _ if wish.is_queued() => team(agent % TEAMS),
+                _ => self::agent(agent),
+            };
             let copies = if random.below(TWICE_EVERY) == 0 { 2 } else { 1 };
             messages.push(Message { at, id, user, agent, wish, copies });
         }

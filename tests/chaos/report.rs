@@ -51,6 +51,15 @@ pub struct Report {
     task_times_missed: usize,
     questions: usize,
     questions_open: usize,
+    queued_tasks: usize,
+    delegated_tasks: usize,
+    queued_tasks_not_ended: usize,
+    queued_tasks_ended_twice: usize,
+    sessions: usize,
+    sessions_not_ended: usize,
+    compactions: usize,
+    briefings: usize,
+    briefings_twice: usize,
     processes_left: usize,
     dead_letters: u64,
     not_projected: u64,
@@ -116,6 +125,15 @@ impl Report {
             task_times_missed: verdict.task_times_missed.len(),
             questions: verdict.questions,
             questions_open: verdict.questions_open.len(),
+            queued_tasks: verdict.work.tasks,
+            delegated_tasks: verdict.work.delegated,
+            queued_tasks_not_ended: verdict.work.tasks_not_ended.len(),
+            queued_tasks_ended_twice: verdict.work.tasks_ended_twice.len(),
+            sessions: verdict.work.sessions,
+            sessions_not_ended: verdict.work.sessions_not_ended.len(),
+            compactions: verdict.work.compacted,
+            briefings: verdict.work.briefings,
+            briefings_twice: verdict.work.briefings_twice.len(),
             processes_left: rest.processes_left.len(),
             dead_letters: rest.dead_letters,
             not_projected: rest.not_projected,
@@ -154,6 +172,12 @@ impl Report {
             ("questions that nobody went on with", verdict.questions_open),
             ("calls that nobody consented to", verdict.unconsented),
             ("messages put into two threads", verdict.placed_twice),
+            ("queued tasks that never ended", verdict.work.tasks_not_ended),
+            ("queued tasks that ended twice", verdict.work.tasks_ended_twice),
+            ("queued tasks that had no reason to fail", verdict.work.tasks_failed),
+            ("sessions of work that never ended", verdict.work.sessions_not_ended),
+            ("sessions of work that ended twice", verdict.work.sessions_ended_twice),
+            ("sessions briefed on twice", verdict.work.briefings_twice),
             ("processes left", rest.processes_left),
             ("work that never came to rest", rest.unsettled.into_iter().collect()),
             ("not in the read model", not_projected.into_iter().collect()),
@@ -216,6 +240,15 @@ impl fmt::Display for Report {
         line("  left out", &self.task_times_missed)?;
         line("questions to users", &self.questions)?;
         line("  open", &self.questions_open)?;
+        line("queued tasks", &self.queued_tasks)?;
+        line("  delegated", &self.delegated_tasks)?;
+        line("  never ended", &self.queued_tasks_not_ended)?;
+        line("  ended twice", &self.queued_tasks_ended_twice)?;
+        line("sessions of work", &self.sessions)?;
+        line("  never ended", &self.sessions_not_ended)?;
+        line("  summed up", &self.compactions)?;
+        line("briefings", &self.briefings)?;
+        line("  told twice", &self.briefings_twice)?;
         line("processes left", &self.processes_left)?;
         line("dead letters", &self.dead_letters)?;
         line("not in the read model", &self.not_projected)?;

@@ -91,7 +91,8 @@ fn open(log: &Log, expected: &[String]) -> Vec<String> {
     let processes = log.open.processes.iter().map(|id| format!("process {id}"));
     let chains = log.open.chains.iter().map(|id| format!("chain {id}"));
     let tasks = log.open.tasks.iter().map(|id| format!("task {id}"));
-    messages.chain(actions).chain(processes).chain(chains).chain(tasks).collect()
+    let sessions = log.open.sessions.iter().map(|id| format!("thread of work {id}"));
+    messages.chain(actions).chain(processes).chain(chains).chain(tasks).chain(sessions).collect()
 }
 
 async fn busy(bus: &Bus) -> Outcome<String> {

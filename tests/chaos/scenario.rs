@@ -1,6 +1,7 @@
 //! What the model says: it does what a message wishes for, and answers with the message's id.
 
 mod planned;
+mod queued;
 
 use serde_json::{Value, json};
 
@@ -16,6 +17,8 @@ pub const TO_BE_CANCELED: &str = "-canceled";
 pub const OUTSIDE: &str = "shop.sale";
 /// The tool that may not be called without a human's consent.
 pub const GUARDED: &str = "tools.date_calc";
+/// The worker of every team, as its lead calls it.
+pub const WORKER: &str = "fetch";
 /// What happens when a mail comes.
 pub const MAIL: &str = "email.received";
 
@@ -42,8 +45,10 @@ pub fn scenario(oracle: &str) -> String {
         "when": { "system_matches": r"answer it now: \w+ (?<id>\S+) please" },
         "reply": "Done at last: {{ captures.id }} .",
     })];
+    rules.extend(queued::rules(oracle));
     rules.extend(planned::rules(oracle));
-    rules.extend(Wish::ALL.into_iter().filter(|wish| !wish.is_planned()).map(|wish| rule(wish, oracle)));
+    let direct = Wish::ALL.into_iter().filter(|wish| !wish.is_planned() && !wish.is_queued());
+    rules.extend(direct.map(|wish| rule(wish, oracle)));
     rules.push(json!({ "name": "otherwise", "when": {}, "reply": "Noted." }));
     json!({ "rules": rules }).to_string()
 }
@@ -88,6 +93,7 @@ fn rule(wish: Wish, oracle: &str) -> Value {
         Wish::Stop => vec![vec![process("process.spawn", "a", FOR_LONG)], vec![stop()]],
         // Not for agents that call tools themselves.
         Wish::Plan | Wish::Later | Wish::Repeat | Wish::Hook | Wish::Mail | Wish::Consent | Wish::Ask => vec![],
+        Wish::Queue | Wish::Delegate => vec![],
     };
     let calls = rounds.into_iter().map(|calls| json!({ "tool_calls": calls }));
     let turn: Vec<Value> = calls.chain([done]).collect();

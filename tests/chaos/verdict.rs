@@ -2,6 +2,7 @@
 
 mod minds;
 mod order;
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,7 @@ use kairo_proto::{
     v1::{ProcessExited, ToolCall, ToolResult, decided_event::Event},
 };
 
+pub use self::work::Work;
 use super::{
     calls::{Bill, Calls, Request, Struck},
     load::Sent,
@@ -89,6 +91,7 @@ pub struct Verdict {
     pub unconsented: Vec<String>,
     /// Messages that were put into more than one thread.
     pub placed_twice: Vec<String>,
+    pub work: Work,
     pub longest_reply: Option<Stall>,
     pub longest_silence: Option<Stall>,
 }
@@ -142,6 +145,7 @@ impl Evidence<'_> {
         self.judge_effects(&mut verdict);
         self.judge_minds(&mut verdict);
         self.judge_order(&mut verdict);
+        verdict.work = self.judge_work();
         verdict.calls = self.calls();
         verdict.longest_silence = self.longest_silence();
         verdict

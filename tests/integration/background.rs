@@ -128,6 +128,46 @@ async fn user_messages_queue_tasks_and_return_a_contextual_acknowledgement_and_w
     let expected =
         ["research NVIDIA stock", "I will research NVIDIA stock.", "What came of it: research NVIDIA stock."];
     assert_eq!(said, expected);
+
+    // The turn can be read step by step, and what it led to.
+    let (status, turn) = world.get(&format!("/v1/interactions/{}", sent.event_id)).await;
+    let turn = &turn["interaction"];
+    assert_eq!((status, &turn["status"], &turn["intent"]), (200, &json!("completed"), &json!("tools.now")), "{turn}");
+    let steps: Vec<_> = turn["steps"].as_array().unwrap().iter().map(|step| &step["kind"]).collect();
+    assert_eq!(
+        steps,
+        ["reflect", "plan", "execute", "reflect", "reflect"],
+        "acknowledged, called, told, learned: {turn}"
+    );
+    let executed = &turn["steps"][2];
+    assert!(executed["result"]["now"].is_string() && executed["ended_at"].is_string(), "{turn}");
+    assert!(turn["input_tokens"].as_u64().unwrap() > 0 && turn["ended_at"].is_string(), "{turn}");
+    assert_eq!(turn["steps"][0]["content"], "I will research NVIDIA stock.");
+    assert_eq!(world.get(&format!("/v1/interactions/{}", uuid::Uuid::nil())).await.0, 404);
+
+    // Both threads can be read as messages: at work, the task is what its user said.
+    let spoken = async |kind: &str| -> Vec<String> {
+        let thread = of(kind)["thread_id"].as_str().unwrap();
+        let messages = rows(&world, &format!("/v1/threads/{thread}/messages?agent={AGENT}"), "messages").await;
+        let calls = |message: &Value| message["tool_calls"].as_array().unwrap().len();
+        let line = |message: &Value| {
+            let [role, content] = ["role", "content"].map(|field| message[field].as_str().unwrap());
+            let content = if role == "tool" { "" } else { content };
+            format!("{} {role} {content} {}", message["sequence"], calls(message))
+        };
+        messages.iter().map(line).collect()
+    };
+    assert_eq!(
+        spoken("topic").await,
+        [
+            "1 user research NVIDIA stock 0",
+            "2 assistant I will research NVIDIA stock. 0",
+            "3 assistant What came of it: research NVIDIA stock. 0",
+        ]
+    );
+    assert_eq!(spoken("work").await, ["1 user research NVIDIA stock 0", "2 assistant  1", "3 tool  0"]);
+    assert_eq!((&of("topic")["title"], &of("work")["title"]), (&json!("research NVIDIA stock"), &task["title"]));
+
     let memories = rows(&world, &format!("/v1/memories?agent={AGENT}"), "memories").await;
     assert_eq!((&memories[0]["type"], &memories[0]["user"]), (&json!("insight"), &json!("ann")), "{memories:?}");
     assert_eq!(world.model_requests().await.len(), 4, "one call to acknowledge, two to work, one to learn");

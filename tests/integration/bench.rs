@@ -78,3 +78,14 @@ async fn idle_agents_are_made_and_woken() {
     assert_eq!(report["takeover"]["count"], 4, "{report:#}");
     assert_eq!((&report["unanswered"], &report["takeover_unanswered"]), (&0.into(), &0.into()), "{report:#}");
 }
+
+#[tokio::test]
+async fn a_team_is_measured_until_all_of_its_tasks_are_done() {
+    let report = bench(&["team", "--workers", "3", "--tasks", "7"]).await;
+    assert_eq!(report["tasks"], 7, "{report:#}");
+    // Two for each task, one when a session is over, and those of the lead.
+    assert!(number(&report, "/model_requests") > 2.0, "{report:#}");
+    for figure in ["/log_messages", "/log_bytes", "/queued_p95_ms", "/cpu_ms/kairo-agent-runtime"] {
+        assert!(number(&report, figure) > 0.0, "{figure}: {report:#}");
+    }
+}

@@ -102,6 +102,8 @@ async fn both_interfaces_say_the_same() {
     let Some(mut python) = Python::start(&address(&world), None) else { return };
     let asked = [
         ("Queries/ListAgents", json!({}), "/v1/agents"),
+        ("Queries/ListTeams", json!({}), "/v1/teams"),
+        ("Queries/ListBriefings", json!({ "user": "ann" }), "/v1/briefings?user=ann"),
         ("Queries/ListThreads", json!({ "status": "all" }), "/v1/threads?status=all"),
         ("Queries/GetConversation", json!({ "agent": "bob" }), "/v1/conversations/bob"),
         ("Queries/ListEvents", json!({ "after": { "sequence": 1 } }), "/v1/events?after=1"),
@@ -115,7 +117,14 @@ async fn both_interfaces_say_the_same() {
         ("Administration/ListDeadLetters", json!({ "limit": 1 }), "/v1/dead-letters?limit=1"),
         ("Administration/GetAgentLog", json!({ "agent": "bob" }), "/v1/agents/bob/log"),
     ];
-    for (rpc, request, path) in asked {
+    world.projected().await;
+    let thread = world.get("/v1/threads?agent=bob").await.1["threads"][0]["thread_id"].as_str().unwrap().to_owned();
+    let (messages, turn) = (format!("/v1/threads/{thread}/messages"), format!("/v1/interactions/{}", sent.event_id));
+    let of_one = [
+        ("Queries/ListThreadMessages", json!({ "thread_id": thread }), messages.as_str()),
+        ("Queries/GetInteraction", json!({ "turn_id": sent.event_id }), turn.as_str()),
+    ];
+    for (rpc, request, path) in asked.into_iter().chain(of_one) {
         let told = python.call(rpc, request).await.unwrap();
         let (status, shown) = world.get(path).await;
         assert_eq!(status, 200, "{shown}");

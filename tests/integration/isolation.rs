@@ -104,6 +104,8 @@ rules:
 const TOOLS: &[(&str, Kept)] = &[
     ("action.cancel", Kept::ToTheirs),
     ("process.cancel", Kept::ToTheirs),
+    ("team.delegate", Kept::ToTheirs),
+    ("team.status", Kept::ToTheirs),
     ("process.list", Kept::ToTheirs),
     ("process.signal", Kept::ToTheirs),
     ("process.status", Kept::ToTheirs),
@@ -243,6 +245,10 @@ async fn nobody_takes_a_thread_before_or_behind_its_user() {
         .map(|thread| (thread["thread_id"].as_str().unwrap(), thread["user"].as_str().unwrap()))
         .collect();
     assert_eq!((users.len(), users[hers.as_str()], users[called_so.as_str()]), (4, "ann", "ann"), "{listed}");
+    // What she said there is in it, whatever she called it.
+    let messages = world.get(&format!("/v1/threads/{called_so}/messages?agent={AGENT}")).await.1;
+    let said = messages["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "user");
+    assert_eq!(said.map(|message| &message["content"]).collect::<Vec<_>>(), ["soup", "more", "more"], "{messages}");
     world.end().await;
 }
 
@@ -345,6 +351,15 @@ async fn no_decision_makes_up_a_humans_consent() {
     let other = r#"{"time_zone":"Asia/Tokyo"}"#.to_owned();
     refused(&refusals(ToolCall { arguments: other, ..call.clone() }).await, "nobody was asked");
     world.end().await;
+}
+
+/// What an operator adds is never taken for a tool of Kairo's own.
+#[test]
+fn names_that_begin_like_those_of_built_in_tools_are_kept_for_them() {
+    for (tool, _) in TOOLS {
+        let (first, _) = tool.split_once('.').unwrap();
+        assert!(kairo_tool_runner::tool_name::BUILT_IN_NAMESPACES.contains(&first), "{tool}");
+    }
 }
 
 #[tokio::test]

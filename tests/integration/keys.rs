@@ -202,7 +202,23 @@ async fn a_limited_key_speaks_for_its_own() {
         let own = thread["agent"] == "bob" && thread["user"] == "ann";
         let (status, _) = shop.get(&format!("/v1/threads/{id}?agent={}", thread["agent"].as_str().unwrap())).await;
         assert_eq!(status, if own { 200 } else { 404 }, "{thread}");
+        let path = format!("/v1/threads/{id}/messages?agent={}", thread["agent"].as_str().unwrap());
+        assert_eq!(shop.get(&path).await.0, if own { 200 } else { 404 }, "{thread}");
     }
+    // What was said is found by whoever may read the conversation.
+    for (path, expected) in [
+        ("/v1/search?in=message&agent=bob&user=ann", 200),
+        ("/v1/search?in=message&agent=bob&user=joe", 403),
+        ("/v1/search?in=message&agent=eve&user=ann", 403),
+        ("/v1/search?in=message", 403),
+    ] {
+        assert_eq!(shop.get(path).await.0, expected, "{path}");
+    }
+    let (_, found) = shop.get("/v1/search?in=message&agent=bob&user=ann").await;
+    let hits = found["hits"].as_array().unwrap();
+    assert!(hits.len() >= 2 && hits.iter().all(|hit| hit["user"] == "ann" && hit["agent"] == "bob"), "{found}");
+    let (_, all) = operator.get("/v1/search?in=message&user=joe").await;
+    assert!(all["total"].as_u64().unwrap() >= 4, "he spoke with both agents: {all}");
     world.end().await;
 }
 

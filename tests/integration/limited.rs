@@ -349,3 +349,51 @@ async fn a_user_reads_no_agents_prompt() {
     ended(&world, &operator, &turns).await;
     world.end().await;
 }
+
+/// Nobody thinks here: what teams are is in their definitions.
+#[tokio::test]
+async fn a_user_sees_and_orders_their_own_teams_only() {
+    let wanted = Wanted::new(LASTING).replicas(Service::AgentRuntime, 0);
+    let wanted = wanted.env(Service::Gateway, "KAIRO_GATEWAY__REQUIRE_KEY", "always");
+    let wanted = wanted.env(Service::Gateway, "KAIRO_GATEWAY__FRESHNESS_WAIT_MS", "60000");
+    let world = wanted.env(Service::Gateway, "KAIRO_GATEWAY__ADMIN_KEY", ADMIN).start().await;
+    let operator = Caller::new(&world, 0, Some(ADMIN));
+    for (team, owner) in [("hers", "ann"), ("his", "joe")] {
+        let team = json!({
+            "team": team, "owner": owner, "mission": format!("Secrets of {owner}."), "lead": { "prompt": "You lead." },
+            "workers": [{ "name": "w", "prompt": "You work." }],
+        });
+        assert_eq!(operator.post("/v1/teams", team).await.0, 201);
+    }
+    world.projected().await;
+    let (_, key) = operator.make(json!({ "name": "ann", "scopes": ["read", "write"], "user": "ann" })).await;
+    let ann = Caller::new(&world, 0, Some(&key));
+    let names = |shown: &Value| -> Vec<String> {
+        shown["teams"].as_array().unwrap().iter().map(|team| team["team"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&operator.get("/v1/teams").await.1), ["hers", "his"]);
+    assert_eq!(names(&ann.get("/v1/teams").await.1), ["hers"]);
+    assert_eq!((ann.get("/v1/teams/hers").await.0, ann.get("/v1/teams/his").await.0), (200, 404));
+    let (_, agents) = ann.get("/v1/agents").await;
+    assert!(agents.to_string().contains("Secrets of ann") && !agents.to_string().contains("joe"), "{agents}");
+    // Nor does she order about what is his, by whatever name.
+    let order = |user: &str, team: &str| json!({ "user": user, "agent": team, "command": "pause", "team": team });
+    let before = world.end_of_log().await;
+    for (user, team, status) in
+        [("ann", "his", 404), ("joe", "his", 403), ("ann", "his-w", 404), ("ann", "hers-w", 404)]
+    {
+        assert_eq!(ann.post("/v1/commands", order(user, team)).await.0, status, "{user} {team}");
+    }
+    assert_eq!(world.end_of_log().await, before);
+    assert_eq!(ann.post("/v1/commands", order("ann", "hers")).await.0, 202);
+    // A key that is limited to agents sees the teams whose leads it may speak to.
+    let (_, key) = operator.make(json!({ "name": "x", "scopes": ["admin"], "agents": ["his", "hers-w"] })).await;
+    let some = Caller::new(&world, 0, Some(&key));
+    assert_eq!(names(&some.get("/v1/teams").await.1), ["his"]);
+    assert_eq!((some.get("/v1/teams/his").await.0, some.get("/v1/teams/hers").await.0), (200, 404));
+    let team = json!({
+        "team": "his", "owner": "joe", "mission": "Mine.", "lead": { "prompt": "You lead." },
+        "workers": [{ "name": "w", "prompt": "You work." }],
+    });
+    assert_eq!(some.post("/v1/teams", team).await.0, 403);
+}

@@ -16,6 +16,8 @@ rules:
   - { name: busy-always, when: { user_contains: "busy always" }, reply: { error: { status: 503, message: "on fire" } } }
   - { name: limited-once, when: { user_contains: "limited once" }, times: 1, reply: { error: { status: 429, message: "slow down" } } }
   - { name: refused, when: { user_contains: "refused always" }, reply: { error: { status: 401, message: "bad key" } } }
+  - { name: long-once, when: { user_contains: "long once" }, times: 1, reply: { error: { status: 400, message: "This model's maximum context length is 10 tokens" } } }
+  - { name: long-always, when: { user_contains: "long always" }, reply: { error: { status: 400, message: "prompt is too long" } } }
   - { name: hang-once, when: { user_contains: "hang once" }, times: 1, reply: { text: "never to be seen", fault: hang } }
   - { name: stall-once, when: { user_contains: "stall once" }, times: 1, reply: { text: "never to be seen", fault: stall } }
   - { name: hang-always, when: { user_contains: "hang always" }, reply: { text: "never to be seen", fault: hang } }
@@ -32,11 +34,13 @@ rules:
 "#;
 
 /// What is said, how the answers fail (the kind of `agent.failed`), and whether the last try succeeds.
-const CASES: [(&str, &[&str], bool); 17] = [
+const CASES: [(&str, &[&str], bool); 19] = [
     ("busy once", &["model_unavailable"], true),
     ("busy always", &["model_unavailable", "model_unavailable", "model_unavailable"], false),
     ("limited once", &["model_unavailable"], true),
     ("refused always", &["model_refused"], false),
+    ("long once", &["context_too_long"], true),
+    ("long always", &["context_too_long", "context_too_long"], false),
     ("hang once", &["model_timeout"], true),
     ("stall once", &["model_timeout"], true),
     ("hang always", &["model_timeout", "model_timeout", "model_timeout"], false),
@@ -168,5 +172,26 @@ async fn tokens_are_streamed_and_reasoning_is_thought_and_not_said() {
         assert_eq!(reasoning, "Forty-two, surely.");
         assert!(index > 4, "{index} pieces");
     }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn another_model_answers_where_the_first_is_away_or_refuses_and_says_which_it_was() {
+    let scenario = r#"
+rules:
+  - { name: refuses, when: { model: first }, reply: { error: { status: 401, message: "bad key" } } }
+  - { name: answers, when: {}, reply: "All is well." }
+"#;
+    let world = Wanted::new(scenario).fallbacks(&["first", "second", "third"]).start().await;
+    world.define("default").await;
+    let sent = world.send("default", "hello").await;
+    assert_eq!(world.reply(&sent).await, "All is well.");
+    assert!(failures(&world.events_of(&sent).await).is_empty());
+    let log = world.raw_log().await;
+    let decided = log.iter().filter_map(|raw| raw.read(usize::MAX).ok());
+    let models: Vec<String> = decided
+        .filter_map(|record| Some(v1::AgentDecision::of(&record.body)?.completions.first()?.model.clone()))
+        .collect();
+    assert_eq!(models, ["second"]);
     world.end().await;
 }

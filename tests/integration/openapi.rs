@@ -102,8 +102,8 @@ impl Operation {
         let path =
             self.path.replace("{agent}", "cook").replace("{thread_id}", "dinner").replace("{key_id}", &"a".repeat(16));
         let path = path.replace("{chain_id}", UUID).replace("{task_id}", UUID).replace("{model}", "nobody");
-        let path = path.replace("{action_id}", UUID).replace("{process_id}", UUID);
-        let path = path.replace("{memory_id}", UUID);
+        let path = path.replace("{action_id}", UUID).replace("{process_id}", UUID).replace("{turn_id}", UUID);
+        let path = path.replace("{memory_id}", UUID).replace("{team}", "nobody");
         let path =
             path.replace("{digest}", &"a".repeat(64)).replace("{projection}", "nothing").replace("{generation}", "1");
         Client::new().request(self.method.clone(), world.url(&format!("{path}{query}")))

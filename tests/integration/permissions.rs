@@ -9,7 +9,8 @@ use std::{fs, path::PathBuf};
 
 use async_nats::{Event, ServerError};
 use kairo_core::{
-    permissions::{Identity, inbox_prefix, rendered},
+    ids::Name,
+    permissions::{Identity, inbox_prefix, rendered, rendered_of_worker},
     subjects::{Consumer, EVENTS_STREAM, Emitter, Route, STREAMS, Service, Store, TABLE},
 };
 use kairo_local::NatsServer;
@@ -35,6 +36,16 @@ fn the_committed_permissions_are_those_of_the_table() {
         let is_same = fs::read_to_string(&path).unwrap_or_default() == rendered();
         assert!(is_same, "{} is not up to date: run scripts/generate-permissions", path.display());
     }
+}
+
+/// What operators are told to write for a worker is what it needs, and no more.
+#[test]
+fn the_documented_permissions_of_a_worker_are_those_that_it_has() {
+    let document = PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/tool-workers.md");
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ");
+    let permissions = rendered_of_worker(&Name::parse("billing").unwrap());
+    let text = words(&fs::read_to_string(document).unwrap());
+    assert!(text.contains(&words(&format!("permissions: {permissions}"))), "write this there:\n{permissions}");
 }
 
 /// A client of nobody's code, with somebody's password.

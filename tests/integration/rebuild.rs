@@ -110,6 +110,15 @@ async fn a_rebuild_gives_equal_rows() {
     world.log.wait(|event| event.correlation_id == asked.event_id && event.type_name.contains("suggested")).await;
     let lost = world.send("nobody", "hello?").await;
     world.log.wait(|event| event.correlation_id == lost.event_id && event.subject.ends_with(".undelivered")).await;
+    let team = json!({
+        "team": "team", "owner": "ann", "mission": "Be there.",
+        "lead": { "prompt": "You lead." }, "workers": [{ "name": "one", "prompt": "You work." }],
+    });
+    assert_eq!(world.post("/v1/teams", &team).await.0, 201);
+    world.log.wait(|event| event.type_name.contains("briefed")).await;
+    let pause = json!({ "user": "ann", "agent": "team", "command": "pause", "team": "team" });
+    assert_eq!(world.post("/v1/commands", &pause).await.0, 202);
+    world.log.wait(|event| event.subject.contains(".team.") && event.type_name.contains("team_changed")).await;
     // What is in the log twice, and what cannot be read, must not make a difference either.
     for message in world.raw_log().await.iter().filter(|message| message.sequence % 5 == 0) {
         world.publish_again(message).await;

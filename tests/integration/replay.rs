@@ -46,7 +46,7 @@ fn words(decision: &mut AgentDecision) -> Option<&mut String> {
         let Some(Event::Action(action)) = &mut event.event else { return None };
         match action.action.as_mut()? {
             Action::Say(say) => Some(&mut say.text),
-            Action::ToolCall(_) => None,
+            Action::ToolCall(_) | Action::Ask(_) => None,
         }
     })
 }

@@ -49,10 +49,45 @@ async fn what_an_agent_remembers_is_found_over_http_and_by_the_command_line() {
     assert_eq!(world.get("/v1/search?in=rumours").await.0, 400);
     assert_eq!(world.get("/v1/search?q=network&user=eve").await.1["total"], 0);
 
-    let mut command = Command::new(StackOptions::bin_dir_of_this_build().unwrap().join("kairo"));
-    command.args(["--url", &world.url(""), "--json", "search", "netwurk", "--in", "memories", "--facets"]);
-    let output = command.output().unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((output.status.success(), &told["hits"][0]["id"]), (true, &found["hits"][0]["id"]), "{told}");
+    let kairo = |arguments: &[&str]| -> Value {
+        let mut command = Command::new(StackOptions::bin_dir_of_this_build().unwrap().join("kairo"));
+        let output = command.args(["--url", &world.url(""), "--json"]).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let told = kairo(&["search", "netwurk", "--in", "memories", "--facets"]);
+    assert_eq!(told["hits"][0]["id"], found["hits"][0]["id"], "{told}");
+
+    // What was said is found, with the thread that it is in; and that thread, which has no title yet, by its beginning.
+    world.projected().await;
+    let at_least = world.end_of_log().await.to_string();
+    let told =
+        kairo(&["--at-least", &at_least, "search", "please", "remembr", "--in", "messages,threads", "--user", "ann"]);
+    let hit = |kind: &str| {
+        let hits = told["hits"].as_array().unwrap();
+        hits.iter().find(|hit| hit["kind"] == kind).unwrap_or_else(|| panic!("no {kind} in {told}")).clone()
+    };
+    let (said, thread) = (hit("message"), hit("thread"));
+    assert_eq!(
+        (&said["type"], &said["user"], &said["thread_id"]),
+        (&json!("user"), &json!("ann"), &thread["id"]),
+        "{told}"
+    );
+    assert_eq!(
+        (&said["snippet"], &thread["title"]),
+        (&json!("<mark>please</mark> <mark>remember</mark> it"), &json!("please remember it"))
+    );
+    let none = format!("/v1/search?q=remember&in=message&user=eve&at_least={at_least}");
+    assert_eq!(world.get(&none).await.1["total"], 0);
+
+    // The thread is shown by the command line as the endpoint shows it.
+    let id = said["thread_id"].as_str().unwrap();
+    let mut shown = [kairo(&["threads", "show", id]), world.get(&format!("/v1/threads/{id}/messages")).await.1];
+    for answer in &mut shown {
+        answer["position"].take();
+    }
+    assert_eq!(shown[0]["messages"], shown[1]["messages"]);
+    assert_eq!(shown[0]["messages"][0]["content"], "please remember it");
+    assert_eq!(kairo(&["threads", "show", id, "--events"])["events"][0]["event"], "user.input");
     world.end().await;
 }

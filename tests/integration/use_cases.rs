@@ -1,4 +1,5 @@
-//! The six use cases of seed 000, as the examples tell them: every message, on a whole Kairo with real files.
+//! The six use cases of seed 000, and the flow of seed 001, as the examples tell them: every message, on a whole Kairo with real
+//! files.
 
 use std::{
     fs,
@@ -53,6 +54,9 @@ async fn played(name: &str) -> Case {
         Some(results) => Some(Search::serve(results).await.unwrap()),
         None => None,
     };
+    for (name, value) in &example.settings {
+        wanted = wanted.env(Service::AgentRuntime, name, value);
+    }
     if let Some(search) = &search {
         wanted = wanted.env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__WEB_SEARCH__URL", search.url());
     }
@@ -233,6 +237,33 @@ async fn case_6_a_task_that_waits_for_a_mail() {
     let moment = |field: &str| event[field].as_str().unwrap().parse::<Timestamp>().unwrap();
     assert_eq!(moment("end").as_second() - moment("start").as_second(), 30 * 60);
     assert_eq!(files(&case.desk.join("calendar")).len(), 3);
+    case.end().await;
+}
+
+#[tokio::test]
+async fn a_team_works_for_its_mission_answers_its_owner_and_briefs_her_once() {
+    let case = played("team").await;
+    let log = case.world.log.now(&case.world.bus).await;
+    let of = |type_name: &str| -> Vec<&EventJson> { log.iter().filter(|it| it.type_name == type_name).collect() };
+    let told = of(v1::AgentBriefed::TYPE).into_iter().filter(|it| it.payload["told"] == true).count();
+    assert_eq!((told, of(v1::AgentBriefed::TYPE).len()), (1, 3), "of three sessions, one was worth telling");
+    // The conversation has what was said to her, and nothing of the work.
+    let to_ann = |it: &&EventJson| it.payload["type"] == "say" && it.payload["user"] == "ann";
+    let said: Vec<&EventJson> = of(v1::AgentAction::TYPE).into_iter().filter(to_ann).collect();
+    assert_eq!(said.len(), 3, "a briefing, an acknowledgement, an answer: {said:?}");
+    assert!(said.iter().all(|it| it.thread_id == said[0].thread_id));
+    let started: Vec<String> = of(v1::TaskStarted::TYPE).iter().map(|it| it.payload["task_id"].to_string()).collect();
+    let ended: Vec<&Value> = of(v1::TaskEnded::TYPE).iter().map(|it| &it.payload["status"]).collect();
+    assert_eq!((started.len(), ended.len()), (6, 6), "three of the lead, three of its workers");
+    assert!(ended.iter().all(|status| **status == json!("completed")), "{ended:?}");
+    let sources: Vec<&Value> = of(v1::TaskScheduled::TYPE).iter().map(|it| &it.payload["task"]["source"]).collect();
+    for source in ["system", "user", "delegation", "self"] {
+        assert!(sources.contains(&&json!(source)), "{source} in {sources:?}");
+    }
+    // Nobody wakes before the hour is over.
+    let last = of(v1::TaskEnded::TYPE).last().unwrap().ts;
+    let task = &of(v1::TaskScheduled::TYPE).into_iter().rfind(|it| it.payload["task"]["is_next_run"] == true).unwrap();
+    assert!(due(&task.payload["task"]).duration_since(last).as_secs() >= 3_599, "{task:?} after {last}");
     case.end().await;
 }
 

@@ -44,6 +44,7 @@ pub struct Wanted {
     postgres: Option<PathBuf>,
     monitored: bool,
     unprivileged: bool,
+    fallbacks: Vec<String>,
 }
 
 /// A running Kairo.
@@ -78,6 +79,7 @@ impl Wanted {
             env: Vec::new(),
             postgres: None,
             monitored: false,
+            fallbacks: Vec::new(),
             unprivileged: false,
         }
     }
@@ -111,6 +113,11 @@ impl Wanted {
     /// With services that may do no more than an ordinary user, also where root runs the tests.
     pub fn unprivileged(self) -> Self {
         Self { unprivileged: true, ..self }
+    }
+
+    /// With a heavy model that is away, and these of the simulator in its place.
+    pub fn fallbacks(self, models: &[&str]) -> Self {
+        Self { fallbacks: models.iter().map(|model| (*model).to_owned()).collect(), ..self }
     }
 
     pub fn env(mut self, service: Service, name: &str, value: impl Into<String>) -> Self {
@@ -166,7 +173,12 @@ impl Wanted {
             .env("KAIRO_TELEMETRY__LOG", "info,kairo=debug,kairo_core=debug,kairo_agent_runtime=debug");
         stack.use_database(database);
         stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
-        stack.service(Service::AgentRuntime).env("KAIRO_MODELS__HEAVY__BASE_URL", model);
+        let fallback = |name: &String| json!({ "base_url": model, "model": name });
+        let fallbacks: Vec<_> = self.fallbacks.iter().map(fallback).collect();
+        let heavy = if fallbacks.is_empty() { model.clone() } else { "http://127.0.0.1:1/v1".to_owned() };
+        let runtime = stack.service(Service::AgentRuntime);
+        runtime.env("KAIRO_MODELS__HEAVY__BASE_URL", heavy);
+        runtime.env("KAIRO_MODELS__HEAVY__FALLBACKS", json!(fallbacks).to_string());
         let programs = json!({ "echo": "/bin/echo", "sh": "/bin/sh", "cat": "/bin/cat" });
         stack
             .service(Service::ProcessSupervisor)

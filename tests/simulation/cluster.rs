@@ -106,6 +106,10 @@ async fn run(
         Service::AgentRuntime => {
             let mut config = kairo_agent_runtime::Config::default();
             config.agent_runtime.retry_pause_ms = 20;
+            if world.lock().unwrap().seed.is_multiple_of(3) {
+                // What agents offer to models takes half of that.
+                config.models.heavy.context_tokens = 8_000;
+            }
             if little_memory {
                 config.agent_runtime.cached_bytes = 1;
             }

@@ -11,9 +11,9 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     subjects::{AGENT_DEFINED, EMAIL_RECEIVED, Service, USER_MESSAGE},
-    vocabulary::BACKGROUND,
+    vocabulary::{BACKGROUND, REFLECTION, TEAMS},
 };
-use kairo_proto::v1::{AgentDefined, AgentProfile, EmailReceived, UserMessage};
+use kairo_proto::v1::{AgentDefined, AgentProfile, EmailReceived, SessionBounds, Team, TeamWorker, UserMessage};
 
 use tokio::time::sleep;
 
@@ -49,8 +49,9 @@ pub enum Said {
 type Saying = fn(usize) -> Said;
 
 /// Defines the agents: some call tools themselves, some plan; with one or another policy for messages that come while
-/// they decide; and some work in the background.
+/// they decide; and some work in the background, in sessions that may be bounded.
 pub fn define(world: &mut World, chance: &mut Chance) {
+    let has_team = world.epoch >= TEAMS && chance.permille(300);
     for agent in AGENTS {
         let interjection = ["order", "order", "join", "restart"][chance.below(4)].to_owned();
         let mut profile = AgentProfile { agent: agent.to_owned(), interjection, ..Default::default() };
@@ -67,10 +68,36 @@ pub fn define(world: &mut World, chance: &mut Chance) {
         if world.epoch >= BACKGROUND && chance.permille(350) {
             profile.conduct = "background".to_owned();
         }
+        if has_team {
+            join_team(&mut profile, chance);
+        }
+        if world.epoch >= REFLECTION && profile.conduct == "background" && chance.permille(150) {
+            let model_calls = 2 + u32::try_from(chance.below(6)).unwrap_or_default();
+            profile.session = Some(SessionBounds { model_calls, ..Default::default() });
+        }
+        if world.epoch >= REFLECTION && chance.permille(250) {
+            profile.guesses_goal = chance.permille(500);
+            profile.max_reflections = u32::try_from(chance.below(3)).unwrap_or_default();
+        }
         let body = AgentDefined { profile: Some(profile) };
         let envelope = entering("profile", &[agent], world.now());
         world.enter(&Outgoing::new(&AGENT_DEFINED, &name(agent), envelope, body));
     }
+}
+
+/// The first agent leads the others.
+fn join_team(profile: &mut AgentProfile, chance: &mut Chance) {
+    let [lead, workers @ ..] = AGENTS;
+    if profile.agent != lead {
+        profile.lead = lead.to_owned();
+        return;
+    }
+    let worker = |agent: &str| TeamWorker { agent: agent.to_owned(), description: "counts".to_owned() };
+    let tokens_per_day = if chance.permille(300) { 200 } else { 0 };
+    let team = Team { workers: workers.map(worker).into(), tokens_per_day, ..Default::default() };
+    let (conduct, mission, owner) = ("background".to_owned(), "count".to_owned(), USERS[0].to_owned());
+    let own = profile.clone();
+    *profile = AgentProfile { conduct, mission, owner, next_run_after: 1_800, team: Some(team), ..own };
 }
 
 /// What is said and happens in a run, some of it twice.

@@ -45,6 +45,7 @@ pub fn answer(request: &ModelRequest, attempt: u32, seed: u64) -> Completion {
         tier: request.tier.to_owned(),
         model: "scripted".to_owned(),
         request_digest: digest,
+        input_tokens: 10,
         ..Default::default()
     };
     match chance.below(20) {

@@ -5,8 +5,14 @@ use kairo_core::{
     ids::Name,
     record::Record,
     subjects::{USER_APPROVAL, USER_CHOICE, USER_COMMAND},
+    vocabulary::TEAMS,
 };
-use kairo_mind::{chain::StepState, log::Log, tasks::Status};
+use kairo_mind::{
+    chain::StepState,
+    log::Log,
+    tasks::{Status, Task},
+    team,
+};
 use kairo_proto::{
     Body, Decided,
     about::{Chain, Thread},
@@ -45,7 +51,7 @@ pub fn order(world: &World, number: usize) -> Outgoing {
     let any_of = |options: &[&str]| options[world.below(options.len())].to_owned();
     (command.agent, command.command) = (AGENTS[0].to_owned(), "cancel".to_owned());
     // What runs can be stopped only while it does.
-    let kind = if acts(world) { 0 } else { 4 } + world.below(6);
+    let kind = if acts(world) { 0 } else { 4 } + world.below(7);
     match kind {
         0..=3 => (command.agent, command.action_id) = some_action(world),
         4 => {
@@ -58,6 +64,12 @@ pub fn order(world: &World, number: usize) -> Outgoing {
                 (command.agent, command.thread_id) = (agent, thread);
                 command.command = any_of(&["archive", "unarchive"]);
             }
+        }
+        6 if world.epoch >= TEAMS => {
+            // Of its owner and, now and then, of somebody else.
+            command.user = USERS[usize::from(world.permille(200))].to_owned();
+            (command.agent, command.team) = (AGENTS[0].to_owned(), AGENTS[0].to_owned());
+            command.command = any_of(&["pause", "resume", "resume", "archive"]);
         }
         _ => {
             if let Some(order) = order_of_task(world, number) {
@@ -121,6 +133,39 @@ pub fn last_replies(world: &World) -> Vec<Outgoing> {
         }
     }
     replies
+}
+
+/// What agents wait for, when everything is at rest.
+pub enum Waits {
+    Nothing,
+    /// A task that failed.
+    ForAnotherTry,
+    /// A team has spent what it may.
+    ForTheNextDay,
+    /// A team was paused.
+    ForItsOwner(Box<Outgoing>),
+}
+
+pub fn what_waits(world: &World) -> Waits {
+    let states: Vec<_> = AGENTS.iter().map(|agent| read(world, &name(agent)).state).collect();
+    let fails = |task: &Task| task.failed() > 0 && task.next().is_some() && task.status == Status::Pending;
+    let rests = states.iter().any(|state| state.work.rests.is_some());
+    if rests || states.iter().flat_map(|state| state.tasks.open.values()).any(fails) {
+        return Waits::ForAnotherTry;
+    }
+    match states.first().map(|state| &state.team) {
+        Some(team) if team.over_budget => Waits::ForTheNextDay,
+        Some(team) if team.status == team::Status::Paused => {
+            let (command_id, user) = (format!("last-{}", world.records().len()), USERS[0].to_owned());
+            let [agent, team] = [AGENTS[0].to_owned(), AGENTS[0].to_owned()];
+            let command = "resume".to_owned();
+            Waits::ForItsOwner(Box::new(ordered(
+                world,
+                UserCommand { command_id, user, agent, command, team, ..Default::default() },
+            )))
+        }
+        _ => Waits::Nothing,
+    }
 }
 
 /// What an agent knows at the end of its log.
@@ -234,7 +279,7 @@ fn asked_of(event: &Event) -> Option<&str> {
         Decided::Thread(Thread::Suggested(suggested)) => Some(&suggested.user),
         Decided::Chain(Chain::ApprovalRequested(requested)) => Some(&requested.user),
         Decided::Thread(Thread::Created(_) | Thread::Matched(_) | Thread::Summarized(_)) => None,
-        Decided::Thread(Thread::Archived(_) | Thread::Completed(_)) => None,
+        Decided::Thread(Thread::Archived(_) | Thread::Completed(_) | Thread::Compacted(_)) => None,
         Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => None,
         Decided::Turn(_) | Decided::Task(_) | Decided::Memory(_) => None,
     }

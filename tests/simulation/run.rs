@@ -14,12 +14,17 @@ use crate::{
     chance::Chance,
     faults::Faults,
     flaw::Flaw,
-    invariants, load, orders, storm,
+    invariants, load,
+    orders::{self, Waits},
+    storm,
     world::{ProcessState, Shared, World},
 };
 
 /// Time that passes when everything is at rest, in seconds: what is planned for later comes about.
 const PAUSES: [u64; 3] = [2 * 60, 2 * 60 * 60, 26 * 60 * 60];
+const DAY: u64 = 24 * 60 * 60;
+/// When a task that failed is tried again, in seconds.
+const SESSION_PAUSE: u64 = 61;
 /// How long nothing must happen for everything to be at rest, and within which time it must come to that once nothing
 /// goes wrong any more.
 const REST: Duration = Duration::from_secs(2);
@@ -112,7 +117,15 @@ async fn come_to_rest(world: &Shared) {
             replies.into_iter().for_each(|reply| load::publish(&mut world, reply));
             continue;
         }
-        let Some(pause) = pauses.next() else { return };
+        let Some(pause) = pauses.next() else {
+            match orders::what_waits(&world) {
+                Waits::Nothing => return,
+                Waits::ForAnotherTry => world.ahead += SESSION_PAUSE,
+                Waits::ForTheNextDay => world.ahead += DAY,
+                Waits::ForItsOwner(order) => load::publish(&mut world, *order),
+            }
+            continue;
+        };
         if let Some(order) = orders::order_of_task(&world, world.records().len()) {
             load::publish(&mut world, order);
         }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     chance::Chance,
+    load::AGENTS,
     model::{KEYED, MAIL, RUN, SPAWN, TOOLS, UNKEYED, is_process},
 };
 
@@ -14,6 +15,8 @@ use crate::{
 const ANALYSE: &str = "Now, within the chain";
 /// What puts a task into the queue.
 const QUEUE: &str = "task.queue";
+/// What has a worker do something.
+const DELEGATE: &str = "team.delegate";
 /// What hooks wait for.
 const TRIGGERS: [&str; 7] = [
     "post:count.keyed",
@@ -43,6 +46,11 @@ pub fn answer(request: &ModelRequest, chance: &mut Chance) -> Answer {
     }
     match first {
         it if it.starts_with("You are thread.match") => words(thread(&asked, chance)),
+        it if it.starts_with("You are agent.learn and agent.brief") => {
+            let (worth, text) = (chance.permille(400), "there are numbers");
+            let briefing = json!({ "worth": worth, "reason": "so", "summary": text, "text": text });
+            words(json!({ "memories": [], "briefing": briefing }))
+        }
         it if it.starts_with("You are agent.learn") => {
             let kind = ["insight", "fact", "insight", "secret"][chance.below(4)];
             words(json!([{ "kind": kind, "content": format!("a number is below {}", chance.below(5)) }]))
@@ -51,6 +59,12 @@ pub fn answer(request: &ModelRequest, chance: &mut Chance) -> Answer {
         it if it.starts_with("You are agent.think") => plan_or_say(request, &last, chance),
         it if it.starts_with("You are agent.chain") => words(chain(&ids_in(&asked), chance)),
         it if it.starts_with("You are agent.decide") => words(decision(chance)),
+        it if it.starts_with("You are agent.goal") => ("to know a number".to_owned(), Vec::new()),
+        it if it.starts_with("You are agent.reflect") => {
+            let verdict = ["finished", "finished", "revise", "act"][chance.below(4)];
+            words(json!({ "verdict": verdict, "reason": "count again" }))
+        }
+        it if it.starts_with("You are thread.compact") => (format!("summary {}", chance.below(1_000)), Vec::new()),
         it if it.starts_with("You are thread.summarize") => words(json!({ "title": "T", "summary": "S" })),
         it if it.starts_with("You are memory.append") => {
             words(json!({ "content": "it was about numbers", "keywords": ["number"], "people": ["ann"] }))
@@ -125,6 +139,14 @@ fn call_or_say(request: &ModelRequest, chance: &mut Chance) -> Answer {
             String::new(),
             vec![call(0, QUEUE, &json!({ "text": format!("go on with {}", chance.below(1_000)) }))],
         );
+    }
+    if chance.permille(500) && request.tools.iter().any(|tool| tool.name == DELEGATE) {
+        let workers = [AGENTS[1], AGENTS[1], "nobody"];
+        let task = |number: usize, chance: &mut Chance| {
+            let given = json!({ "worker": workers[chance.below(3)], "task": format!("count {}", chance.below(1_000)) });
+            call(number, DELEGATE, &given)
+        };
+        return (String::new(), (0..=chance.below(3)).map(|number| task(number, chance)).collect());
     }
     let calls = (0..=chance.below(3)).map(|number| match chance.permille(750) {
         true => {

@@ -286,6 +286,34 @@ impl ::prost::Name for UserMessageUndelivered {
         "/kairo.v1.UserMessageUndelivered".into()
     }
 }
+/// A user speaks with another agent from a message on: whatever names no agent is for this one, until another is named. A message
+/// names one by `@agent` or by a `/command` that it declares.
+/// Type kairo.user.switched.v1 on kairo.user.<user>.switched, emitted by the router.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UserSwitched {
+    #[prost(string, tag = "1")]
+    pub user: ::prost::alloc::string::String,
+    /// The agent that the user speaks with from here on, and the one before.
+    #[prost(string, tag = "2")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub from: ::prost::alloc::string::String,
+    /// The message that named it, and where in the log it stands.
+    #[prost(string, tag = "4")]
+    pub message_id: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "5")]
+    pub at: u64,
+}
+impl ::prost::Name for UserSwitched {
+    const NAME: &'static str = "UserSwitched";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.UserSwitched".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.UserSwitched".into()
+    }
+}
 /// A user's answer to something an agent put to them, as it entered.
 /// Type kairo.user.choice.v1 on kairo.user.<user>.choice, emitted by the gateway.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -368,6 +396,9 @@ pub struct UserCommand {
     pub task_id: ::prost::alloc::string::String,
     #[prost(string, tag = "9")]
     pub thread_id: ::prost::alloc::string::String,
+    /// "pause", "resume" or "archive": the team that the agent leads. From epoch 5 on.
+    #[prost(string, tag = "10")]
+    pub team: ::prost::alloc::string::String,
 }
 impl ::prost::Name for UserCommand {
     const NAME: &'static str = "UserCommand";
@@ -381,7 +412,7 @@ impl ::prost::Name for UserCommand {
 }
 /// What an agent is made from. Type kairo.agent.defined.v1 on kairo.agent.<agent>.defined, emitted by the gateway.
 /// The newest one on the subject is in force.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AgentDefined {
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<AgentProfile>,
@@ -396,7 +427,7 @@ impl ::prost::Name for AgentDefined {
         "/kairo.v1.AgentDefined".into()
     }
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AgentProfile {
     #[prost(string, tag = "1")]
     pub agent: ::prost::alloc::string::String,
@@ -445,6 +476,35 @@ pub struct AgentProfile {
     /// Seconds until a queued task that failed is tried again. 0 means 60.
     #[prost(uint32, tag = "14")]
     pub session_pause: u32,
+    /// What it works for on its own account, which takes conduct "background": it asks itself what to do for it when its time has
+    /// come, and tells its owner what is worth telling. Empty for nothing: it works on what it is asked for.
+    #[prost(string, tag = "15")]
+    pub mission: ::prost::alloc::string::String,
+    /// Seconds from the end of its work until it asks itself what to do for its mission. 0 means 3600.
+    #[prost(uint32, tag = "16")]
+    pub next_run_after: u32,
+    /// Whose mission it is: who is told.
+    #[prost(string, tag = "17")]
+    pub owner: ::prost::alloc::string::String,
+    /// The team that it leads, whose name is its own; missing where it leads none.
+    #[prost(message, optional, tag = "18")]
+    pub team: ::core::option::Option<Team>,
+    /// The lead for whom it works; empty where it works for nobody.
+    #[prost(string, tag = "19")]
+    pub lead: ::prost::alloc::string::String,
+    /// What a session of its work may take, which takes conduct "background"; missing for any amount.
+    #[prost(message, optional, tag = "20")]
+    pub session: ::core::option::Option<SessionBounds>,
+    /// Whether the fast model guesses what a message is after, before it is thought about: later steps of the turn are told.
+    #[prost(bool, tag = "21")]
+    pub guesses_goal: bool,
+    /// How often what it is about to say is reviewed in a turn, and may be revised. 0 for never.
+    #[prost(uint32, tag = "22")]
+    pub max_reflections: u32,
+    /// What users may call it by, such as /search. Only router and gateway look at them, and no state is folded from them: a
+    /// reader that does not know them makes the same of the agent.
+    #[prost(message, repeated, tag = "23")]
+    pub commands: ::prost::alloc::vec::Vec<ProfileCommand>,
 }
 impl ::prost::Name for AgentProfile {
     const NAME: &'static str = "AgentProfile";
@@ -454,6 +514,190 @@ impl ::prost::Name for AgentProfile {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.AgentProfile".into()
+    }
+}
+/// What a session of work may take. Where one of them is reached, the task at hand goes back into the queue, what was learned is
+/// written down, and work goes on after session_pause. Looked at whenever a task is thought about: what is under way is not cut
+/// short. 0 and empty for any amount.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SessionBounds {
+    /// Calls of models.
+    #[prost(uint32, tag = "1")]
+    pub model_calls: u32,
+    /// Input and output together.
+    #[prost(uint64, tag = "2")]
+    pub tokens: u64,
+    /// A decimal number in the currency of prices.
+    #[prost(string, tag = "3")]
+    pub cost: ::prost::alloc::string::String,
+    /// From its first task on.
+    #[prost(uint32, tag = "4")]
+    pub seconds: u32,
+}
+impl ::prost::Name for SessionBounds {
+    const NAME: &'static str = "SessionBounds";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SessionBounds".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SessionBounds".into()
+    }
+}
+/// A command that an agent declares: a message that begins with it is for that agent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProfileCommand {
+    /// The command, without the slash: letters, digits, _ and -.
+    #[prost(string, tag = "1")]
+    pub value: ::prost::alloc::string::String,
+    /// What it is called in lists.
+    #[prost(string, tag = "2")]
+    pub label: ::prost::alloc::string::String,
+    /// What it does, for people.
+    #[prost(string, tag = "3")]
+    pub help: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ProfileCommand {
+    const NAME: &'static str = "ProfileCommand";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProfileCommand".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProfileCommand".into()
+    }
+}
+/// The team of a lead.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Team {
+    /// The agents that work for it.
+    #[prost(message, repeated, tag = "1")]
+    pub workers: ::prost::alloc::vec::Vec<TeamWorker>,
+    /// What all of it may spend on models in a day of the lead's time zone: tokens, input and output together, and money, as
+    /// a decimal number in the currency of prices. 0 and empty for any amount.
+    #[prost(uint64, tag = "2")]
+    pub tokens_per_day: u64,
+    #[prost(string, tag = "3")]
+    pub cost_per_day: ::prost::alloc::string::String,
+}
+impl ::prost::Name for Team {
+    const NAME: &'static str = "Team";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Team".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Team".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TeamWorker {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// What it is good for, for the lead.
+    #[prost(string, tag = "2")]
+    pub description: ::prost::alloc::string::String,
+}
+impl ::prost::Name for TeamWorker {
+    const NAME: &'static str = "TeamWorker";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TeamWorker".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TeamWorker".into()
+    }
+}
+/// What one agent asks of another. Type kairo.agent.request.v1 on kairo.agent.<agent>.request, emitted by agent-runtime for an
+/// Ask that the other decided on.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentRequest {
+    /// The action of the agent that asks, or, to leave a task, the one by which it was asked for.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Who asks.
+    #[prost(string, tag = "2")]
+    pub from: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub kind: ::prost::alloc::string::String,
+    /// On whose behalf.
+    #[prost(string, tag = "4")]
+    pub user: ::prost::alloc::string::String,
+    /// What is to be done.
+    #[prost(string, tag = "5")]
+    pub title: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub text: ::prost::alloc::string::String,
+    /// The agents on whose behalf it is asked, the first of them first, who asks last: none of them is asked for it again.
+    #[prost(string, repeated, tag = "7")]
+    pub path: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// As in ToolResult: what was seen in the turn that asks.
+    #[prost(string, repeated, tag = "8")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Where in the log the decision stands that asks: requests may come in another order than they were decided on.
+    #[prost(uint64, tag = "9")]
+    pub decided: u64,
+}
+impl ::prost::Name for AgentRequest {
+    const NAME: &'static str = "AgentRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentRequest".into()
+    }
+}
+/// What came of what an agent was asked for. Type kairo.agent.answer.v1 on kairo.agent.<agent>.answer, where the agent is the one
+/// that asked, emitted by agent-runtime for the end of a task that the other decided on.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentAnswer {
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Who was asked.
+    #[prost(string, tag = "2")]
+    pub from: ::prost::alloc::string::String,
+    /// completed, failed or canceled
+    #[prost(string, tag = "3")]
+    pub status: ::prost::alloc::string::String,
+    /// As in TaskEnded.
+    #[prost(string, tag = "4")]
+    pub result: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "6")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "7")]
+    pub spent: ::core::option::Option<Spent>,
+}
+impl ::prost::Name for AgentAnswer {
+    const NAME: &'static str = "AgentAnswer";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentAnswer".into()
+    }
+}
+/// What an agent's models took.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Spent {
+    /// Input and output together.
+    #[prost(uint64, tag = "1")]
+    pub tokens: u64,
+    /// In millionths of millionths of the currency's unit; of models without a price nothing.
+    #[prost(uint64, tag = "2")]
+    pub cost: u64,
+}
+impl ::prost::Name for Spent {
+    const NAME: &'static str = "Spent";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Spent".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Spent".into()
     }
 }
 /// A user's words, delivered to the agent they are for.
@@ -552,6 +796,8 @@ pub struct AgentCommand {
     pub task_id: ::prost::alloc::string::String,
     #[prost(string, tag = "8")]
     pub thread_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "9")]
+    pub team: ::prost::alloc::string::String,
 }
 impl ::prost::Name for AgentCommand {
     const NAME: &'static str = "AgentCommand";
@@ -601,6 +847,9 @@ pub struct AgentDecision {
     /// the decision is one of the foreground.
     #[prost(uint64, tag = "11")]
     pub work_input: u64,
+    /// What its completions cost, as in Spent; of agents in teams alone.
+    #[prost(uint64, tag = "12")]
+    pub cost: u64,
 }
 impl ::prost::Name for AgentDecision {
     const NAME: &'static str = "AgentDecision";
@@ -627,7 +876,7 @@ pub struct DecidedEvent {
     pub turn_id: ::prost::alloc::string::String,
     #[prost(
         oneof = "decided_event::Event",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34"
     )]
     pub event: ::core::option::Option<decided_event::Event>,
 }
@@ -675,6 +924,16 @@ pub mod decided_event {
         TaskEnded(super::TaskEnded),
         #[prost(message, tag = "29")]
         ThreadCompleted(super::ThreadCompleted),
+        #[prost(message, tag = "30")]
+        Briefed(super::AgentBriefed),
+        #[prost(message, tag = "31")]
+        TeamChanged(super::TeamChanged),
+        #[prost(message, tag = "32")]
+        ThreadCompacted(super::ThreadCompacted),
+        #[prost(message, tag = "33")]
+        Goal(super::AgentGoal),
+        #[prost(message, tag = "34")]
+        Reflected(super::AgentReflected),
     }
 }
 impl ::prost::Name for DecidedEvent {
@@ -706,7 +965,7 @@ impl ::prost::Name for AgentThought {
 /// Something an agent asks of the world. The id of the event that holds it is the action id. Type kairo.agent.action.v1.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AgentAction {
-    #[prost(oneof = "agent_action::Action", tags = "1, 2")]
+    #[prost(oneof = "agent_action::Action", tags = "1, 2, 3")]
     pub action: ::core::option::Option<agent_action::Action>,
 }
 /// Nested message and enum types in `AgentAction`.
@@ -717,6 +976,9 @@ pub mod agent_action {
         Say(super::Say),
         #[prost(message, tag = "2")]
         ToolCall(super::ToolCall),
+        /// From epoch 5 on.
+        #[prost(message, tag = "3")]
+        Ask(super::Ask),
     }
 }
 impl ::prost::Name for AgentAction {
@@ -727,6 +989,48 @@ impl ::prost::Name for AgentAction {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.AgentAction".into()
+    }
+}
+/// Something asked of another agent. Of kind "work", it is in flight until the one answer comes; of any other, nothing is
+/// waited for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Ask {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub kind: ::prost::alloc::string::String,
+    /// To leave a task: the action by which it was asked for.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+    /// As in AgentRequest.
+    #[prost(string, tag = "4")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub title: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub text: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "7")]
+    pub path: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "8")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The call that asks, as in ToolCall.
+    #[prost(string, tag = "9")]
+    pub tool: ::prost::alloc::string::String,
+    #[prost(string, tag = "10")]
+    pub arguments: ::prost::alloc::string::String,
+    #[prost(string, tag = "11")]
+    pub chain_id: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "12")]
+    pub step: u32,
+}
+impl ::prost::Name for Ask {
+    const NAME: &'static str = "Ask";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Ask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Ask".into()
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -790,6 +1094,99 @@ impl ::prost::Name for ToolCall {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ToolCall".into()
+    }
+}
+/// Whether what a session of work came to is worth telling its owner, who did not ask for it. Type kairo.agent.briefed.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentBriefed {
+    /// The thread of work that it is about.
+    #[prost(string, tag = "1")]
+    pub thread_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    /// Whether it is told.
+    #[prost(bool, tag = "3")]
+    pub told: bool,
+    /// Why, or why not.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// In a sentence or two, for the inbox; empty where nothing is told. The whole is said in the conversation.
+    #[prost(string, tag = "5")]
+    pub summary: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AgentBriefed {
+    const NAME: &'static str = "AgentBriefed";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentBriefed".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentBriefed".into()
+    }
+}
+/// What a message is after, as far as that can be guessed. Type kairo.agent.goal.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentGoal {
+    #[prost(string, tag = "1")]
+    pub text: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AgentGoal {
+    const NAME: &'static str = "AgentGoal";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentGoal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentGoal".into()
+    }
+}
+/// What a review says of what the agent is about to say. Type kairo.agent.reflected.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentReflected {
+    #[prost(string, tag = "1")]
+    pub verdict: ::prost::alloc::string::String,
+    /// What is to be revised, or done first; for people where it is finished.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// What was reviewed: said, if it is finished, else kept to oneself.
+    #[prost(string, tag = "3")]
+    pub draft: ::prost::alloc::string::String,
+    /// Which review of the turn it is, counted from 1.
+    #[prost(uint32, tag = "4")]
+    pub round: u32,
+}
+impl ::prost::Name for AgentReflected {
+    const NAME: &'static str = "AgentReflected";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentReflected".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentReflected".into()
+    }
+}
+/// How it is with the team that the agent leads or works in. Type kairo.agent.team_changed.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TeamChanged {
+    #[prost(string, tag = "1")]
+    pub status: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// Whether it goes on by itself on the next day, when there is something to spend again.
+    #[prost(bool, tag = "3")]
+    pub over_budget: bool,
+    /// Of a worker: where in the log the decision of its lead stands that said so; what was said before that is out of date.
+    #[prost(uint64, tag = "4")]
+    pub decided: u64,
+}
+impl ::prost::Name for TeamChanged {
+    const NAME: &'static str = "TeamChanged";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TeamChanged".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TeamChanged".into()
     }
 }
 /// A message whose turn became part of another's: they are answered together. Type kairo.agent.joined.v1.
@@ -958,6 +1355,36 @@ impl ::prost::Name for ThreadArchived {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ThreadArchived".into()
+    }
+}
+/// What was oldest of a thread is summed up, and no longer shown to models as it was: the log has it all. Messages whose turn is
+/// still open, and calls that still run, stay as they are. Type kairo.thread.compacted.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ThreadCompacted {
+    #[prost(string, tag = "1")]
+    pub thread_id: ::prost::alloc::string::String,
+    /// So many of the oldest of what models were shown of it.
+    #[prost(uint32, tag = "2")]
+    pub entries: u32,
+    /// What takes their place. It stands for what was summed up before, too.
+    #[prost(string, tag = "3")]
+    pub summary: ::prost::alloc::string::String,
+    /// Who summed it up.
+    #[prost(string, tag = "4")]
+    pub model: ::prost::alloc::string::String,
+    /// What the request would have come to that was about to be made, in tokens; 0 where it was not counted, since there was too
+    /// much of it in any case.
+    #[prost(uint64, tag = "5")]
+    pub tokens: u64,
+}
+impl ::prost::Name for ThreadCompacted {
+    const NAME: &'static str = "ThreadCompacted";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThreadCompacted".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThreadCompacted".into()
     }
 }
 /// A thread of work is over: nothing more happens in it, and the agent no longer has it at hand.
@@ -1183,6 +1610,16 @@ pub struct Task {
     /// come to an end.
     #[prost(string, repeated, tag = "20")]
     pub lineage: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Of a queued task that another agent asked for: who, by which of its actions, and on whose behalf.
+    #[prost(string, tag = "21")]
+    pub asked_by: ::prost::alloc::string::String,
+    #[prost(string, tag = "22")]
+    pub request_id: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "23")]
+    pub path: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Of a queued task: it asks what to do for the mission, and there is one of them at a time.
+    #[prost(bool, tag = "24")]
+    pub is_next_run: bool,
 }
 impl ::prost::Name for Task {
     const NAME: &'static str = "Task";
@@ -1227,6 +1664,9 @@ pub struct TaskEnded {
     /// Why it was not completed.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
+    /// Of a task that another agent asked for: the answer it is given.
+    #[prost(message, optional, tag = "5")]
+    pub answer: ::core::option::Option<TaskAnswer>,
 }
 impl ::prost::Name for TaskEnded {
     const NAME: &'static str = "TaskEnded";
@@ -1236,6 +1676,29 @@ impl ::prost::Name for TaskEnded {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.TaskEnded".into()
+    }
+}
+/// What whoever asked for a task is told beside how it ended.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskAnswer {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub request_id: ::prost::alloc::string::String,
+    /// What was spent since the answer before.
+    #[prost(message, optional, tag = "3")]
+    pub spent: ::core::option::Option<Spent>,
+    #[prost(string, repeated, tag = "4")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for TaskAnswer {
+    const NAME: &'static str = "TaskAnswer";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TaskAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TaskAnswer".into()
     }
 }
 /// A task's time came, or what it waits for happened; its chain begins. Type kairo.task.fired.v1.
@@ -1301,6 +1764,10 @@ pub struct TaskChanged {
     /// Of a queued task: it is the next one to be worked on. From epoch 4 on.
     #[prost(bool, tag = "7")]
     pub first: bool,
+    /// Of a queued task: the session has come to one of its bounds, and nothing is begun before next_at, unless the task is
+    /// changed before.
+    #[prost(bool, tag = "8")]
+    pub rests: bool,
 }
 impl ::prost::Name for TaskChanged {
     const NAME: &'static str = "TaskChanged";
@@ -1527,7 +1994,7 @@ impl ::prost::Name for CompletionError {
 /// What an agent is made from.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AgentRow {
     #[prost(string, tag = "1")]
     pub agent: ::prost::alloc::string::String,
@@ -1540,6 +2007,22 @@ pub struct AgentRow {
     #[prost(message, optional, tag = "4")]
     #[serde(with = "crate::json::time")]
     pub defined_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it will ask itself what to do for its mission; none while it does, or where nothing is planned.
+    #[prost(message, optional, tag = "5")]
+    #[serde(with = "crate::json::time")]
+    pub next_run_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When its last session of work was over.
+    #[prost(message, optional, tag = "6")]
+    #[serde(with = "crate::json::time")]
+    pub last_completed_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Queued tasks that wait for their turn or are worked on; not the next run while it waits for its time. None for a key
+    /// that is limited to a user who does not own it, as with the times above and below.
+    #[prost(uint64, optional, tag = "7")]
+    pub queued: ::core::option::Option<u64>,
+    /// When the oldest of them was queued.
+    #[prost(message, optional, tag = "8")]
+    #[serde(with = "crate::json::time")]
+    pub oldest_queued_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 impl ::prost::Name for AgentRow {
     const NAME: &'static str = "AgentRow";
@@ -1549,6 +2032,190 @@ impl ::prost::Name for AgentRow {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.AgentRow".into()
+    }
+}
+/// A team, as its lead's profile has it, and how it is with it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TeamRow {
+    /// Also the agent that leads it.
+    #[prost(string, tag = "1")]
+    pub team: ::prost::alloc::string::String,
+    /// The user whose mission it is.
+    #[prost(string, tag = "2")]
+    pub owner: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub mission: ::prost::alloc::string::String,
+    /// active, paused or archived.
+    #[prost(string, tag = "4")]
+    pub status: ::prost::alloc::string::String,
+    /// Why it is so, where that was said.
+    #[prost(string, optional, tag = "5")]
+    pub reason: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether it goes on by itself on the next day, when there is something to spend again.
+    #[prost(bool, tag = "6")]
+    pub over_budget: bool,
+    /// When it came to be so; none of one that was always active.
+    #[prost(message, optional, tag = "7")]
+    #[serde(with = "crate::json::time")]
+    pub changed_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// What it may spend in a day of the lead's time zone; 0 tokens and no cost for any amount.
+    #[prost(uint64, tag = "8")]
+    pub tokens_per_day: u64,
+    #[prost(string, optional, tag = "9")]
+    pub cost_per_day: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "10")]
+    pub spent: ::core::option::Option<TeamSpent>,
+    #[prost(message, optional, tag = "11")]
+    pub lead: ::core::option::Option<TeamMemberRow>,
+    /// In the order in which they were named.
+    #[prost(message, repeated, tag = "12")]
+    pub workers: ::prost::alloc::vec::Vec<TeamMemberRow>,
+    /// Of the event that defined the lead.
+    #[prost(uint64, tag = "13")]
+    pub sequence: u64,
+    #[prost(message, optional, tag = "14")]
+    #[serde(with = "crate::json::time")]
+    pub defined_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for TeamRow {
+    const NAME: &'static str = "TeamRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TeamRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TeamRow".into()
+    }
+}
+/// What the models of a team's agents took on a day.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TeamSpent {
+    /// The present day, in UTC: YYYY-MM-DD.
+    #[prost(string, tag = "1")]
+    pub day: ::prost::alloc::string::String,
+    /// Input and output together.
+    #[prost(uint64, tag = "2")]
+    pub tokens: u64,
+    /// An exact decimal number; none as soon as a model of them has no price.
+    #[prost(string, optional, tag = "3")]
+    pub cost: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for TeamSpent {
+    const NAME: &'static str = "TeamSpent";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TeamSpent".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TeamSpent".into()
+    }
+}
+/// An agent of a team, and what it is at.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TeamMemberRow {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// Of a worker, what it is good for.
+    #[prost(string, tag = "2")]
+    pub description: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub role: ::prost::alloc::string::String,
+    /// What it works on.
+    #[prost(message, optional, tag = "4")]
+    pub task: ::core::option::Option<TaskAtWorkRow>,
+    /// As in AgentRow.
+    #[prost(uint64, tag = "5")]
+    pub queued: u64,
+    #[prost(message, optional, tag = "6")]
+    #[serde(with = "crate::json::time")]
+    pub oldest_queued_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "7")]
+    #[serde(with = "crate::json::time")]
+    pub next_run_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(message, optional, tag = "8")]
+    #[serde(with = "crate::json::time")]
+    pub last_completed_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for TeamMemberRow {
+    const NAME: &'static str = "TeamMemberRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TeamMemberRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TeamMemberRow".into()
+    }
+}
+/// A queued task that is worked on.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TaskAtWorkRow {
+    #[prost(string, tag = "1")]
+    pub task_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub title: ::prost::alloc::string::String,
+    /// When something was last decided about it: as a rule, when it was begun.
+    #[prost(message, optional, tag = "3")]
+    #[serde(with = "crate::json::time")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for TaskAtWorkRow {
+    const NAME: &'static str = "TaskAtWorkRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TaskAtWorkRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TaskAtWorkRow".into()
+    }
+}
+/// Whether what an agent worked on for its mission was told its owner.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BriefingRow {
+    #[prost(string, tag = "1")]
+    pub event_id: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+    #[prost(string, tag = "3")]
+    pub agent: ::prost::alloc::string::String,
+    /// The owner.
+    #[prost(string, tag = "4")]
+    pub user: ::prost::alloc::string::String,
+    /// The conversation in which it was told.
+    #[prost(string, optional, tag = "5")]
+    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// The thread of work that it is about.
+    #[prost(string, optional, tag = "6")]
+    pub work_thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(bool, tag = "7")]
+    pub told: bool,
+    /// Why, or why not.
+    #[prost(string, tag = "8")]
+    pub reason: ::prost::alloc::string::String,
+    /// In a sentence or two; empty where nothing was told.
+    #[prost(string, tag = "9")]
+    pub summary: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "10")]
+    #[serde(with = "crate::json::time")]
+    pub briefed_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for BriefingRow {
+    const NAME: &'static str = "BriefingRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.BriefingRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.BriefingRow".into()
     }
 }
 /// Events about one subject, in their order.
@@ -1565,9 +2232,10 @@ pub struct ThreadRow {
     /// topic or work.
     #[prost(string, tag = "4")]
     pub kind: ::prost::alloc::string::String,
-    /// active, archived or completed.
+    /// active; compacted, if something of it was summed up; archived; or completed.
     #[prost(string, tag = "5")]
     pub status: ::prost::alloc::string::String,
+    /// The beginning of its first message where it has none of its own.
     #[prost(string, tag = "6")]
     pub title: ::prost::alloc::string::String,
     #[prost(string, tag = "7")]
@@ -1633,6 +2301,179 @@ impl ::prost::Name for ThreadEventRow {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ThreadEventRow".into()
+    }
+}
+/// A message of a thread: what was said, called, or came of a call.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ThreadMessageRow {
+    /// Its number within the thread, from 1. What comes later has a higher one, and a number once told stays.
+    #[prost(uint64, tag = "1")]
+    pub sequence: u64,
+    /// Where it stands in the log.
+    #[prost(uint64, tag = "2")]
+    pub log_sequence: u64,
+    /// The event within its message of the log, from 0.
+    #[prost(uint32, tag = "3")]
+    pub position: u32,
+    /// The turn it belongs to.
+    #[prost(string, tag = "4")]
+    pub correlation_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "5")]
+    #[serde(with = "crate::json::time")]
+    pub timestamp: ::core::option::Option<::prost_types::Timestamp>,
+    /// user, assistant, tool, or system for what the messages before were summed up to.
+    #[prost(string, tag = "6")]
+    pub role: ::prost::alloc::string::String,
+    /// Of a tool, its result as JSON where that is no text.
+    #[prost(string, tag = "7")]
+    pub content: ::prost::alloc::string::String,
+    /// Of a user: images and audio that belong to it.
+    #[prost(message, repeated, tag = "8")]
+    pub parts: ::prost::alloc::vec::Vec<PartRow>,
+    /// Of the assistant: what was called, all of one decision together.
+    #[prost(message, repeated, tag = "9")]
+    pub tool_calls: ::prost::alloc::vec::Vec<ThreadToolCallRow>,
+    /// Of a tool: the call that it answers.
+    #[prost(string, optional, tag = "10")]
+    pub tool_call_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// Of a tool: whether the call went well.
+    #[prost(bool, optional, tag = "11")]
+    pub ok: ::core::option::Option<bool>,
+}
+impl ::prost::Name for ThreadMessageRow {
+    const NAME: &'static str = "ThreadMessageRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThreadMessageRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThreadMessageRow".into()
+    }
+}
+/// A turn, from a user's message to the reply that ends it, and what it led to after that.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct InteractionRow {
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// The plan, or the first tool that was called; none of a turn that was only answered.
+    #[prost(string, optional, tag = "2")]
+    pub intent: ::core::option::Option<::prost::alloc::string::String>,
+    /// started, planning, executing, reflecting, completed or failed.
+    #[prost(string, tag = "3")]
+    pub status: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    #[serde(with = "crate::json::time")]
+    pub started_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it was answered, or failed.
+    #[prost(message, optional, tag = "5")]
+    #[serde(with = "crate::json::time")]
+    pub ended_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// What models read and wrote for it.
+    #[prost(uint64, tag = "6")]
+    pub input_tokens: u64,
+    #[prost(uint64, tag = "7")]
+    pub output_tokens: u64,
+    /// In the order of the log.
+    #[prost(message, repeated, tag = "8")]
+    pub steps: ::prost::alloc::vec::Vec<InteractionStepRow>,
+    /// Whether more happened than is read at once.
+    #[prost(bool, tag = "9")]
+    pub more: bool,
+    /// What it seems to be after; none where nobody guessed.
+    #[prost(string, optional, tag = "10")]
+    pub goal: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for InteractionRow {
+    const NAME: &'static str = "InteractionRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.InteractionRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.InteractionRow".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InteractionStepRow {
+    /// plan or reflect, of a decision; execute, of what it called.
+    #[prost(string, tag = "1")]
+    pub kind: ::prost::alloc::string::String,
+    /// Whose it is.
+    #[prost(string, optional, tag = "2")]
+    pub agent: ::core::option::Option<::prost::alloc::string::String>,
+    /// Where it began in the log.
+    #[prost(uint64, tag = "3")]
+    pub log_sequence: u64,
+    /// The event within its message, from 0.
+    #[prost(uint32, tag = "4")]
+    pub position: u32,
+    /// What the agent thought, and what reviews said of what it was about to say.
+    #[prost(string, optional, tag = "5")]
+    pub reasoning: ::core::option::Option<::prost::alloc::string::String>,
+    /// What it said, and the plan that it made.
+    #[prost(string, optional, tag = "6")]
+    pub content: ::core::option::Option<::prost::alloc::string::String>,
+    /// The tool that was called, or the step of a plan that no tool was called for; ask, of what was asked of another agent.
+    #[prost(string, optional, tag = "7")]
+    pub action: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "8")]
+    pub action_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "9")]
+    pub arguments: ::core::option::Option<Json>,
+    /// None of what has not ended well.
+    #[prost(message, optional, tag = "10")]
+    pub result: ::core::option::Option<Json>,
+    #[prost(string, optional, tag = "11")]
+    pub error: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "12")]
+    #[serde(with = "crate::json::time")]
+    pub timestamp: ::core::option::Option<::prost_types::Timestamp>,
+    /// None of what runs.
+    #[prost(message, optional, tag = "13")]
+    #[serde(with = "crate::json::time")]
+    pub ended_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// What models read and wrote for the decision.
+    #[prost(uint64, tag = "14")]
+    pub input_tokens: u64,
+    #[prost(uint64, tag = "15")]
+    pub output_tokens: u64,
+}
+impl ::prost::Name for InteractionStepRow {
+    const NAME: &'static str = "InteractionStepRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.InteractionStepRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.InteractionStepRow".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ThreadToolCallRow {
+    /// The id of the action.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub arguments: ::core::option::Option<Json>,
+}
+impl ::prost::Name for ThreadToolCallRow {
+    const NAME: &'static str = "ThreadToolCallRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThreadToolCallRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThreadToolCallRow".into()
     }
 }
 /// The steps a plan compiled to.
@@ -1819,6 +2660,14 @@ pub struct TaskRow {
     /// The thread of work in which it is, or was, worked on.
     #[prost(string, optional, tag = "30")]
     pub work_thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// Of one that another agent asked for: who, and by which of its actions.
+    #[prost(string, optional, tag = "31")]
+    pub asked_by: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "32")]
+    pub request_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether it asks what to do for the agent's mission.
+    #[prost(bool, tag = "33")]
+    pub is_next_run: bool,
 }
 impl ::prost::Name for TaskRow {
     const NAME: &'static str = "TaskRow";
@@ -2537,25 +3386,26 @@ impl ::prost::Name for LagRow {
 #[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HitRow {
-    /// thread, task or memory.
+    /// thread, task, memory or message.
     #[prost(string, tag = "1")]
     pub kind: ::prost::alloc::string::String,
-    /// Of the thread, task or memory.
+    /// Of the thread, task or memory; of a message, that of its event.
     #[prost(string, tag = "2")]
     pub id: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, optional, tag = "4")]
     pub user: ::core::option::Option<::prost::alloc::string::String>,
-    /// Of a memory, its subject.
+    /// Of a memory, its subject; none of a message.
     #[prost(string, tag = "5")]
     pub title: ::prost::alloc::string::String,
     /// A part of the text as HTML, what was found in <mark>.
     #[prost(string, tag = "6")]
     pub snippet: ::prost::alloc::string::String,
+    /// Of a message, who said it: user or agent.
     #[prost(string, tag = "7")]
     pub r#type: ::prost::alloc::string::String,
-    /// None of a memory.
+    /// None of a memory, and of a message.
     #[prost(string, optional, tag = "8")]
     pub status: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "9")]
@@ -2564,6 +3414,9 @@ pub struct HitRow {
     /// How well it fits, by the measure of the backend; 0 where no words were given.
     #[prost(double, tag = "10")]
     pub score: f64,
+    /// Of a message, the thread that it is in, once it is in one.
+    #[prost(string, optional, tag = "11")]
+    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for HitRow {
     const NAME: &'static str = "HitRow";
@@ -3640,7 +4493,8 @@ pub struct OrderRequest {
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub command: ::prost::alloc::string::String,
-    /// Exactly one of these five: what to cancel; a task to pause, resume or run, a hook to share; a thread to archive or unarchive.
+    /// Exactly one of these six: what to cancel; a task to pause, resume or run, a hook to share; a thread to archive or unarchive;
+    /// a team to pause, resume or archive.
     #[prost(string, tag = "4")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub action_id: ::prost::alloc::string::String,
@@ -3660,6 +4514,10 @@ pub struct OrderRequest {
     #[prost(string, tag = "9")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub command_id: ::prost::alloc::string::String,
+    /// The team that the agent leads: its name is the agent's.
+    #[prost(string, tag = "10")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub team: ::prost::alloc::string::String,
 }
 impl ::prost::Name for OrderRequest {
     const NAME: &'static str = "OrderRequest";
@@ -3701,7 +4559,7 @@ impl ::prost::Name for OrderResponse {
 /// The fields of AgentProfile, of which agent and prompt are required.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DefineAgentRequest {
     #[prost(string, tag = "1")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
@@ -3759,6 +4617,34 @@ pub struct DefineAgentRequest {
     #[prost(uint32, tag = "14")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub session_pause: u32,
+    /// What it works for on its own account, in up to 8000 bytes; takes conduct background and an owner.
+    #[prost(string, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub mission: ::prost::alloc::string::String,
+    /// Seconds from the end of its work until it asks itself what to do for its mission; 0 for the default, an hour.
+    #[prost(uint32, tag = "16")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub next_run_after: u32,
+    /// The user whose mission it is, who is told what is worth telling.
+    #[prost(string, tag = "17")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub owner: ::prost::alloc::string::String,
+    /// What a session of its work may take; takes conduct background.
+    #[prost(message, optional, tag = "18")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub session: ::core::option::Option<GivenSession>,
+    /// Whether what a message is after is guessed first, by the fast model, and told to later steps of the turn.
+    #[prost(bool, tag = "19")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub guesses_goal: bool,
+    /// How often what it is about to say is reviewed in a turn, and may be revised; 0 for never.
+    #[prost(uint32, tag = "20")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_reflections: u32,
+    /// What users may call it by; each has a value of its own.
+    #[prost(message, repeated, tag = "21")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
 }
 impl ::prost::Name for DefineAgentRequest {
     const NAME: &'static str = "DefineAgentRequest";
@@ -3768,6 +4654,64 @@ impl ::prost::Name for DefineAgentRequest {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.DefineAgentRequest".into()
+    }
+}
+/// What a session of work may take; 0 and empty for any amount. Where one of them is reached, the task at hand goes back into
+/// the queue, and work goes on after session_pause.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenSession {
+    /// Calls of models.
+    #[prost(uint32, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub model_calls: u32,
+    /// Input and output together.
+    #[prost(uint64, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tokens: u64,
+    /// In the currency of prices, as a decimal number above 0 with at most 6 places.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub cost: ::prost::alloc::string::String,
+    /// From its first task on.
+    #[prost(uint32, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub seconds: u32,
+}
+impl ::prost::Name for GivenSession {
+    const NAME: &'static str = "GivenSession";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenSession".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenSession".into()
+    }
+}
+/// A command that an agent declares: a message that begins with it, and names no agent, is for that agent.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenCommand {
+    /// The command, without the slash.
+    #[prost(string, tag = "1")]
+    pub value: ::prost::alloc::string::String,
+    /// What it is called in lists.
+    #[prost(string, tag = "2")]
+    pub label: ::prost::alloc::string::String,
+    /// What it does, for people.
+    #[prost(string, tag = "3")]
+    pub help: ::prost::alloc::string::String,
+}
+impl ::prost::Name for GivenCommand {
+    const NAME: &'static str = "GivenCommand";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenCommand".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenCommand".into()
     }
 }
 /// The agent was known; this profile is in force.
@@ -3789,6 +4733,207 @@ impl ::prost::Name for DefineAgentResponse {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.DefineAgentResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateTeamRequest {
+    /// Also the agent that leads it.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub team: ::prost::alloc::string::String,
+    /// The user whose mission it is, who is told what is worth telling.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub owner: ::prost::alloc::string::String,
+    /// What it works for, in up to 8000 bytes.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub mission: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub lead: ::core::option::Option<GivenLead>,
+    #[prost(message, repeated, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub workers: ::prost::alloc::vec::Vec<GivenWorker>,
+    /// Tokens that all of it may spend in a day of the lead's time zone, input and output together; 0 for any number.
+    #[prost(uint64, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tokens_per_day: u64,
+    /// Money that all of it may spend in such a day, in the currency of prices, as a decimal number above 0 with at most 6
+    /// places; empty for any amount.
+    #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub cost_per_day: ::prost::alloc::string::String,
+}
+impl ::prost::Name for CreateTeamRequest {
+    const NAME: &'static str = "CreateTeamRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.CreateTeamRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.CreateTeamRequest".into()
+    }
+}
+/// The agent that leads a team: fields as in DefineAgentRequest. It works in the background, for the team's mission.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GivenLead {
+    /// Up to 4096 bytes.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub description: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub prompt: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(uint32, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_steps: u32,
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_limit: u32,
+    #[prost(string, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub interjection: ::prost::alloc::string::String,
+    #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub planning: ::prost::alloc::string::String,
+    #[prost(string, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub threads: ::prost::alloc::string::String,
+    #[prost(string, tag = "9")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub time_zone: ::prost::alloc::string::String,
+    #[prost(string, tag = "10")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub day_ends_at: ::prost::alloc::string::String,
+    #[prost(string, tag = "11")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub outside_content: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "12")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub session_pause: u32,
+    /// Seconds from the end of the team's work until it asks itself what to do for the mission; 0 for an hour.
+    #[prost(uint32, tag = "13")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub next_run_after: u32,
+    #[prost(message, optional, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub session: ::core::option::Option<GivenSession>,
+    #[prost(bool, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub guesses_goal: bool,
+    #[prost(uint32, tag = "16")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_reflections: u32,
+    #[prost(message, repeated, tag = "17")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
+}
+impl ::prost::Name for GivenLead {
+    const NAME: &'static str = "GivenLead";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenLead".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenLead".into()
+    }
+}
+/// An agent that works for a team: fields as in DefineAgentRequest. It works in the background, on what the lead asks it for.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GivenWorker {
+    /// The agent is named <team>-<name>, in at most 64 characters.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// What it is good for, for the lead, too. Up to 4096 bytes.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub description: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub prompt: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_steps: u32,
+    #[prost(uint32, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_limit: u32,
+    #[prost(string, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub interjection: ::prost::alloc::string::String,
+    #[prost(string, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub planning: ::prost::alloc::string::String,
+    #[prost(string, tag = "9")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub threads: ::prost::alloc::string::String,
+    #[prost(string, tag = "10")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub time_zone: ::prost::alloc::string::String,
+    #[prost(string, tag = "11")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub day_ends_at: ::prost::alloc::string::String,
+    #[prost(string, tag = "12")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub outside_content: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "13")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub session_pause: u32,
+    #[prost(message, optional, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub session: ::core::option::Option<GivenSession>,
+    #[prost(bool, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub guesses_goal: bool,
+    #[prost(uint32, tag = "16")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_reflections: u32,
+    #[prost(message, repeated, tag = "17")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
+}
+impl ::prost::Name for GivenWorker {
+    const NAME: &'static str = "GivenWorker";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenWorker".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenWorker".into()
+    }
+}
+/// The team was known; these profiles are in force.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateTeamResponse {
+    #[prost(string, tag = "1")]
+    pub team: ::prost::alloc::string::String,
+    /// Where the newest of its definitions stands in the log.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+    /// Its agents, the lead first.
+    #[prost(string, repeated, tag = "3")]
+    pub agents: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for CreateTeamResponse {
+    const NAME: &'static str = "CreateTeamResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.CreateTeamResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.CreateTeamResponse".into()
     }
 }
 /// A piece of an answer while the model writes it: ephemeral, never stored, and worth nothing once the decision is there.
@@ -4259,6 +5404,63 @@ impl ::prost::Name for ListAgentsResponse {
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListCommandsRequest {}
+impl ::prost::Name for ListCommandsRequest {
+    const NAME: &'static str = "ListCommandsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListCommandsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListCommandsRequest".into()
+    }
+}
+/// The commands that agents declare.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListCommandsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub commands: ::prost::alloc::vec::Vec<DeclaredCommand>,
+}
+impl ::prost::Name for ListCommandsResponse {
+    const NAME: &'static str = "ListCommandsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListCommandsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListCommandsResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeclaredCommand {
+    /// The agent that declares it.
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// The command, without the slash.
+    #[prost(string, tag = "2")]
+    pub command: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub label: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub help: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DeclaredCommand {
+    const NAME: &'static str = "DeclaredCommand";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DeclaredCommand".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DeclaredCommand".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetAgentRequest {
     #[prost(string, tag = "1")]
@@ -4287,7 +5489,7 @@ impl ::prost::Name for GetAgentRequest {
 /// The agent, with the profile in force.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetAgentResponse {
     #[prost(message, optional, tag = "1")]
     pub agent: ::core::option::Option<AgentRow>,
@@ -4309,6 +5511,118 @@ impl ::prost::Name for GetAgentResponse {
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTeamsRequest {
+    /// Those behind this one, which is next_after of the page before.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub after: ::prost::alloc::string::String,
+    /// So many at most.
+    #[prost(uint32, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub limit: u32,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for ListTeamsRequest {
+    const NAME: &'static str = "ListTeamsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListTeamsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListTeamsRequest".into()
+    }
+}
+/// The teams.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListTeamsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub teams: ::prost::alloc::vec::Vec<TeamRow>,
+    /// What costs are in.
+    #[prost(string, tag = "2")]
+    pub currency: ::prost::alloc::string::String,
+    /// What to ask for as after to go on; none where there are no more.
+    #[prost(string, optional, tag = "3")]
+    pub next_after: ::core::option::Option<::prost::alloc::string::String>,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for ListTeamsResponse {
+    const NAME: &'static str = "ListTeamsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListTeamsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListTeamsResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetTeamRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub team: ::prost::alloc::string::String,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for GetTeamRequest {
+    const NAME: &'static str = "GetTeamRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetTeamRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetTeamRequest".into()
+    }
+}
+/// The team.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetTeamResponse {
+    #[prost(message, optional, tag = "1")]
+    pub team: ::core::option::Option<TeamRow>,
+    /// What costs are in.
+    #[prost(string, tag = "2")]
+    pub currency: ::prost::alloc::string::String,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for GetTeamResponse {
+    const NAME: &'static str = "GetTeamResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetTeamResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetTeamResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListThreadsRequest {
     #[prost(string, tag = "1")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
@@ -4316,7 +5630,7 @@ pub struct ListThreadsRequest {
     #[prost(string, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,
-    /// active, archived or all; empty for active.
+    /// open stands for those in use: active, and compacted.
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub status: ::prost::alloc::string::String,
@@ -4440,6 +5754,127 @@ impl ::prost::Name for GetThreadResponse {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.GetThreadResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListThreadMessagesRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub thread_id: ::prost::alloc::string::String,
+    /// Whose thread, where more than one agent has a thread of this id.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// Those behind the message of this number, which is next_after of the page before; 0 for the beginning.
+    #[prost(uint64, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub after: u64,
+    /// The newest so many instead of the oldest, up to gateway.max_limit; 0 for the oldest.
+    #[prost(uint32, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub latest: u32,
+    /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub limit: u32,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for ListThreadMessagesRequest {
+    const NAME: &'static str = "ListThreadMessagesRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListThreadMessagesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListThreadMessagesRequest".into()
+    }
+}
+/// The messages.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListThreadMessagesResponse {
+    #[prost(message, optional, tag = "1")]
+    pub thread: ::core::option::Option<ThreadRow>,
+    /// In the order in which they came into the thread.
+    #[prost(message, repeated, tag = "2")]
+    pub messages: ::prost::alloc::vec::Vec<ThreadMessageRow>,
+    /// What to ask for as after to go on; none where there are no more.
+    #[prost(uint64, optional, tag = "3")]
+    pub next_after: ::core::option::Option<u64>,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for ListThreadMessagesResponse {
+    const NAME: &'static str = "ListThreadMessagesResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListThreadMessagesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListThreadMessagesResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetInteractionRequest {
+    /// The correlation id that sending the message was answered with.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for GetInteractionRequest {
+    const NAME: &'static str = "GetInteractionRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetInteractionRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetInteractionRequest".into()
+    }
+}
+/// The turn.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetInteractionResponse {
+    #[prost(message, optional, tag = "1")]
+    pub interaction: ::core::option::Option<InteractionRow>,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for GetInteractionResponse {
+    const NAME: &'static str = "GetInteractionResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetInteractionResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetInteractionResponse".into()
     }
 }
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -5052,6 +6487,9 @@ pub struct GetInboxResponse {
     pub offers: ::prost::alloc::vec::Vec<OfferRow>,
     #[prost(message, repeated, tag = "2")]
     pub approvals: ::prost::alloc::vec::Vec<ApprovalRow>,
+    /// What the user was told unasked: the newest 20, the newest first.
+    #[prost(message, repeated, tag = "3")]
+    pub briefings: ::prost::alloc::vec::Vec<BriefingRow>,
     /// The message of the log up to which the read model had come; all of the answer was read there.
     #[prost(uint64, tag = "15")]
     #[serde(skip_serializing)]
@@ -5065,6 +6503,69 @@ impl ::prost::Name for GetInboxResponse {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.GetInboxResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListBriefingsRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    /// Those before this message of the log, which is next_before of the page before; none for the newest.
+    #[prost(uint64, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub before: ::core::option::Option<u64>,
+    /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
+    #[prost(uint32, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub limit: u32,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for ListBriefingsRequest {
+    const NAME: &'static str = "ListBriefingsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListBriefingsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListBriefingsRequest".into()
+    }
+}
+/// The decisions, told or not.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListBriefingsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub briefings: ::prost::alloc::vec::Vec<BriefingRow>,
+    /// What to ask for as before to go on; none where nothing more is known.
+    #[prost(uint64, optional, tag = "2")]
+    pub next_before: ::core::option::Option<u64>,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for ListBriefingsResponse {
+    const NAME: &'static str = "ListBriefingsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListBriefingsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListBriefingsResponse".into()
     }
 }
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -5831,6 +7332,12 @@ pub struct BasisModel {
     /// What its tokens cost; none where the configuration does not say.
     #[prost(message, optional, tag = "8")]
     pub price: ::core::option::Option<BasisPrice>,
+    /// What it takes at once, in tokens of o200k_base; 0 where nothing is summed up for the sake of that.
+    #[prost(uint32, tag = "9")]
+    pub context_tokens: u32,
+    /// The models that are asked when it is away or refuses, in order.
+    #[prost(string, repeated, tag = "10")]
+    pub fallbacks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for BasisModel {
     const NAME: &'static str = "BasisModel";

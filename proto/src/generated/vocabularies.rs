@@ -50,6 +50,34 @@ vocabularies! {
         Archived = "archived",
         /// Of a thread of work.
         Completed = "completed",
+        /// In use, and something of it was summed up.
+        Compacted = "compacted",
+    }
+    /// How far a turn is.
+    InteractionStatus {
+        Started = "started",
+        Planning = "planning",
+        /// Something that was called runs, or waits for a human's consent.
+        Executing = "executing",
+        /// What was called has ended, and nothing was decided since.
+        Reflecting = "reflecting",
+        Completed = "completed",
+        Failed = "failed",
+    }
+    /// What a step of a turn is.
+    InteractionStepKind {
+        Plan = "plan",
+        Execute = "execute",
+        Reflect = "reflect",
+    }
+    /// Who speaks in a thread.
+    ThreadMessageRole {
+        User = "user",
+        Assistant = "assistant",
+        /// What came of a call.
+        Tool = "tool",
+        /// What was summed up.
+        System = "system",
     }
     /// What a chain was made from.
     ChainOrigin {
@@ -268,6 +296,7 @@ vocabularies! {
         Thread = "thread",
         Task = "task",
         Memory = "memory",
+        Message = "message",
     }
     /// Who answers a search.
     SearchBackend {
@@ -306,6 +335,33 @@ vocabularies! {
         /// It is being removed.
         Dropping = "dropping",
     }
+    /// What one agent asks of another.
+    RequestKind {
+        /// To work on a task.
+        Work = "work",
+        /// To leave a task that it was asked to work on.
+        Cancel = "cancel",
+        /// Of a lead, to those who work for it: to begin no task, or to go on.
+        Pause = "pause",
+        Resume = "resume",
+    }
+    /// What becomes of what an agent is about to say.
+    ReviewVerdict {
+        /// It is said.
+        Finished = "finished",
+        /// It is written anew.
+        Revise = "revise",
+        /// Something is to be done first.
+        Act = "act",
+    }
+    /// How it is with a team.
+    TeamStatus {
+        Active = "active",
+        /// Its lead and its workers begin no task.
+        Paused = "paused",
+        /// For good.
+        Archived = "archived",
+    }
 }
 
 fields! {
@@ -319,9 +375,14 @@ fields! {
     AgentProfile.threads as threads_word: Threads,
     AgentProfile.outside_content as outside_content_word: OutsideContent,
     AgentProfile.conduct as conduct_word: Conduct,
+    AgentRequest.kind as kind_word: RequestKind,
+    AgentAnswer.status as status_word: TaskStatus,
     AgentChoice.option as option_word: OfferAnswer,
     AgentApproval.verdict as verdict_word: Verdict,
     AgentCommand.command as command_word: OrderedCommand,
+    Ask.kind as kind_word: RequestKind,
+    AgentReflected.verdict as verdict_word: ReviewVerdict,
+    TeamChanged.status as status_word: TeamStatus,
     ThreadCreated.kind as kind_word: ThreadKind,
     ThreadMatched.action as action_word: ThreadMatch,
     ThreadMatched.by as by_word: MatchedBy,
@@ -335,8 +396,12 @@ fields! {
     TaskEnded.status as status_word: TaskStatus,
     TaskChanged.status as status_word: TaskStatus,
     MemoryAppended.kind as kind_word: MemoryKind,
+    TeamRow.status as status_word: TeamStatus,
     ThreadRow.kind as kind_word: ThreadKind,
     ThreadRow.status as status_word: ThreadStatus,
+    ThreadMessageRow.role as role_word: ThreadMessageRole,
+    InteractionRow.status as status_word: InteractionStatus,
+    InteractionStepRow.kind as kind_word: InteractionStepKind,
     ChainRow.origin as origin_word: ChainOrigin,
     optional ChainRow.outcome as outcome_word: ChainOutcome,
     ChainStepRow.state as state_word: StepState,
@@ -361,6 +426,14 @@ fields! {
     DefineAgentRequest.threads as threads_word: Threads,
     DefineAgentRequest.outside_content as outside_content_word: OutsideContent,
     DefineAgentRequest.conduct as conduct_word: Conduct,
+    GivenLead.interjection as interjection_word: Interjection,
+    GivenLead.planning as planning_word: Planning,
+    GivenLead.threads as threads_word: Threads,
+    GivenLead.outside_content as outside_content_word: OutsideContent,
+    GivenWorker.interjection as interjection_word: Interjection,
+    GivenWorker.planning as planning_word: Planning,
+    GivenWorker.threads as threads_word: Threads,
+    GivenWorker.outside_content as outside_content_word: OutsideContent,
     ProcessAnswer.outcome as outcome_word: ProcessAnswered,
     ProcessExited.outcome as outcome_word: ProcessOutcome,
     ListTasksRequest.kind as kind_word: TaskKind,

@@ -8,6 +8,7 @@ use kairo_core::{
     ids::Name,
     prices::Price,
     subjects::{BASIS, Service},
+    vocabulary::TEAMS,
 };
 use kairo_mind::basis;
 use kairo_proto::{
@@ -20,17 +21,18 @@ use crate::config::{Config, ModelConfig};
 /// Replicas may write at the same time; whoever comes later looks again.
 const RACES: u32 = 16;
 
-/// The basis of decisions under this configuration.
-pub fn of(config: &Config) -> DecisionBasis {
+/// The basis of decisions under this configuration, in this epoch: from before it is known that threads are summed up, none
+/// is.
+pub fn of(config: &Config, epoch: u32) -> DecisionBasis {
     let models = &config.models;
     let fast = models.fast.as_ref().unwrap_or(&models.heavy);
     let light = models.light.as_ref().unwrap_or(fast);
     let tiers = [("heavy", &models.heavy), ("fast", fast), ("light", light)];
-    let models = tiers.map(|(tier, model)| asked(tier, model)).to_vec();
+    let models = tiers.map(|(tier, model)| asked(tier, model, epoch)).to_vec();
     basis::of(&config.agent_runtime.limits(), models, env!("KAIRO_COMMIT"))
 }
 
-fn asked(tier: &str, config: &ModelConfig) -> BasisModel {
+fn asked(tier: &str, config: &ModelConfig, epoch: u32) -> BasisModel {
     BasisModel {
         tier: tier.to_owned(),
         model: config.model.clone(),
@@ -40,18 +42,29 @@ fn asked(tier: &str, config: &ModelConfig) -> BasisModel {
         max_parts: u32::try_from(config.max_parts).unwrap_or(u32::MAX),
         max_parts_bytes: config.max_parts_bytes,
         price: config.price.map(Price::recorded),
+        context_tokens: if epoch >= TEAMS { config.counted_context() } else { 0 },
+        fallbacks: config.fallbacks.iter().map(|fallback| fallback.model.clone()).collect(),
     }
 }
 
 /// Writes it, unless it stands in the log already, as soon as the server takes it.
-pub async fn write_in_time(bus: &Bus, basis: &DecisionBasis) {
+pub async fn write_in_time(bus: &Bus, config: &Config) -> DecisionBasis {
     let mut attempt = 0;
-    while let Err(error) = write(bus, basis).await {
+    loop {
+        let error = match written(bus, config).await {
+            Ok(basis) => return basis,
+            Err(error) => error,
+        };
         attempt += 1;
         tracing::warn!(%error, attempt, "what decisions rest on is not written yet, nothing is decided before");
         let pause: Duration = backoff(&bus.limits, attempt);
         tokio::time::sleep(pause).await;
     }
+}
+
+async fn written(bus: &Bus, config: &Config) -> Result<DecisionBasis, BusError> {
+    let basis = of(config, bus.epoch().await?);
+    write(bus, &basis).await.map(|()| basis)
 }
 
 async fn write(bus: &Bus, basis: &DecisionBasis) -> Result<(), BusError> {
@@ -92,12 +105,12 @@ mod tests {
 
     fn prices(models: Value) -> Vec<Option<BasisPrice>> {
         let config = Config { models: serde_json::from_value(models).unwrap(), ..Config::default() };
-        of(&config).models.into_iter().map(|model| model.price).collect()
+        of(&config, TEAMS).models.into_iter().map(|model| model.price).collect()
     }
 
     #[test]
     fn it_names_the_commit_of_the_build() {
-        let commit = of(&Config::default()).commit;
+        let commit = of(&Config::default(), TEAMS).commit;
         // Nobody knows it where there is no repository.
         assert!(commit.is_empty() || commit.len() == 40, "{commit}");
     }

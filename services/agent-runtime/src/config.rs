@@ -1,5 +1,7 @@
 //! What agent-runtime is configured with.
 
+use std::collections::BTreeMap;
+
 use kairo_core::{
     config::{Mistake, Secret, Validate, check},
     prices::Price,
@@ -9,6 +11,11 @@ use kairo_core::{
 };
 use kairo_mind::deliberation::Limits;
 use serde::{Deserialize, Serialize};
+
+/// What models with vocabularies of their own count for a token of o200k_base.
+const OTHER_VOCABULARIES: f64 = 1.2;
+/// Models that may be asked in place of one.
+const FALLBACKS: usize = 8;
 
 service_config! {
     /// Everything agent-runtime is configured with.
@@ -87,6 +94,12 @@ pub struct ModelConfig {
     pub timeout_ms: u64,
     /// Longest answer, in tokens; 0 leaves it to the endpoint. Default 0.
     pub max_output_tokens: u32,
+    /// What is kept of the reasoning of one answer, in bytes; of more it is said how much was left out. All of it is shown
+    /// live. Default 65536.
+    pub max_reasoning_bytes: usize,
+    /// Whether its answers begin within a `<think>` block that its prompt template has opened: up to `</think>` they are
+    /// reasoning. Default false.
+    pub thinks_first: bool,
     /// Calls this replica makes at once; more wait. So many again are made for what agents work on in the background. Default
     /// 256.
     pub max_in_flight: usize,
@@ -100,6 +113,15 @@ pub struct ModelConfig {
     pub max_parts: usize,
     /// Bytes of them, as they are stored; on its way a byte takes a third more. Default 20971520.
     pub max_parts_bytes: u64,
+    /// What it takes at once, its answer included, in tokens. Before a request comes to three quarters of that, what is oldest
+    /// of its thread is summed up by the light tier. 0 leaves that to nobody: what is oldest is dropped. Default 128000.
+    pub context_tokens: u32,
+    /// How many tokens it counts where o200k_base, by which requests are counted, counts one: for models with vocabularies
+    /// of their own. Default 1.2, and 1.0 for models whose names begin with gpt- or o.
+    pub token_factor: Option<f64>,
+    /// Models that are asked in its place when it is away or refuses, in order; each as a model is configured. Whose answer
+    /// it is, is said with it. Default none.
+    pub fallbacks: Vec<ModelConfig>,
     /// What a million of its tokens cost: `{ input, output }`, in units of the currency that `gateway.currency` names, with
     /// at most 6 decimal places. It is recorded with what decisions rest on. Default none: the price is not known.
     pub price: Option<Price>,
@@ -135,13 +157,28 @@ impl Default for ModelConfig {
             stream: true,
             timeout_ms: 120_000,
             max_output_tokens: 0,
+            max_reasoning_bytes: 64 * 1024,
+            thinks_first: false,
             max_in_flight: 256,
             images: true,
             audio: true,
             max_parts: 16,
             max_parts_bytes: 20 * 1024 * 1024,
+            context_tokens: 128_000,
+            token_factor: None,
+            fallbacks: Vec::new(),
             price: None,
         }
+    }
+}
+
+impl ModelConfig {
+    /// What it takes at once, as requests are counted here.
+    pub fn counted_context(&self) -> u32 {
+        let is_known = self.model.starts_with("gpt-") || self.model.starts_with('o');
+        let factor = self.token_factor.unwrap_or(if is_known { 1.0 } else { OTHER_VOCABULARIES });
+        // Rounding it down is what is wanted.
+        (f64::from(self.context_tokens) / factor) as u32
     }
 }
 
@@ -158,6 +195,8 @@ impl AgentRuntimeConfig {
             parallel_tools: self.parallel_tools,
             chain_steps: self.chain_steps,
             secret_key: self.secret_key_bytes(),
+            prices: BTreeMap::new(),
+            context_tokens: BTreeMap::new(),
             basis: String::new(),
         }
     }
@@ -204,9 +243,28 @@ impl Validate for ModelConfig {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         check(&mut mistakes, "timeout_ms", self.timeout_ms, 100..=3_600_000, "milliseconds");
+        check(&mut mistakes, "max_reasoning_bytes", self.max_reasoning_bytes, 0..=131_072, "bytes");
         check(&mut mistakes, "max_in_flight", self.max_in_flight, 1..=100_000, "calls");
         check(&mut mistakes, "max_parts", self.max_parts, 0..=1_000, "images and pieces of audio");
         check(&mut mistakes, "max_parts_bytes", self.max_parts_bytes, 0..=1_000_000_000, "bytes");
+        if self.context_tokens > 0 {
+            check(&mut mistakes, "context_tokens", self.context_tokens, 1_000..=100_000_000, "tokens");
+        }
+        if self.token_factor.is_some_and(|factor| !(0.1..=10.0).contains(&factor)) {
+            mistakes.push(Mistake::new(
+                "token_factor",
+                "expected a number from 0.1 to 10",
+                "leave it out for the default",
+            ));
+        }
+        check(&mut mistakes, "fallbacks", self.fallbacks.len(), 0..=FALLBACKS, "models");
+        for (at, fallback) in self.fallbacks.iter().enumerate() {
+            section(&mut mistakes, &format!("fallbacks[{at}]"), fallback);
+            if !fallback.fallbacks.is_empty() {
+                let advice = "list all of them under the first model";
+                mistakes.push(Mistake::new(format!("fallbacks[{at}].fallbacks"), "expected none", advice));
+            }
+        }
         if !self.base_url.starts_with("http://") && !self.base_url.starts_with("https://") {
             let advice = "give the endpoint's address, such as https://api.openai.com/v1";
             mistakes.push(Mistake::new("base_url", "expected an http or https URL", advice));

@@ -1,5 +1,5 @@
-//! What a committed decision has others do: timers go off when a task is due, and the router looks for what tasks wait
-//! for outside.
+//! What a committed decision has others do: timers go off when a task is due, the router looks for what tasks wait for
+//! outside, and other agents are asked and answered.
 //!
 //! A durable consumer of decisions, so that nothing is lost between a commit and its effect. Decisions come more than once
 //! and in any order; the place of each in the log says what stands ([`kairo_core::bus::timers`],
@@ -11,17 +11,20 @@ pub mod plan;
 use kairo_core::{
     bus::{
         Bus,
+        append::Outgoing,
         consume::{Delivery, Failure, Handler, Settled},
         timers::Timer,
     },
+    envelope::{Envelope, Origin},
     hooks::Registration,
     ids::Name,
-    record::Place,
-    subjects,
+    record::{Place, Record},
+    subjects::{self, AGENT_ANSWER, AGENT_REQUEST, Service},
 };
-use kairo_proto::Body;
+use kairo_proto::{Body, v1::AgentRequest};
 
-use plan::{Effect, Planned};
+use plan::{Effect, Planned, Told};
+use uuid::Uuid;
 
 /// The handler of [`kairo_core::subjects::Consumer::AgentRuntimeEffects`].
 pub struct Effects {
@@ -33,7 +36,7 @@ impl Effects {
         Self { bus: bus.clone() }
     }
 
-    async fn perform(&self, agent: &Name, decided: Place, effect: Effect) -> Result<(), Failure> {
+    async fn perform(&self, record: &Record, agent: &Name, decided: Place, effect: Effect) -> Result<(), Failure> {
         match effect {
             Effect::Arm { task, occurrence, at } => {
                 self.bus.arm(&Timer { agent: agent.clone(), task, occurrence, at, decided }).await?;
@@ -42,8 +45,23 @@ impl Effects {
             Effect::Register { task, trigger, state } => {
                 self.bus.register(agent, task, &Registration { trigger, state, decided }).await?;
             }
+            Effect::Ask(Told { id, agent, correlation, body }) => {
+                let (envelope, decided) = (self.caused_by(record, id, correlation), decided.sequence);
+                let body = AgentRequest { decided, ..body };
+                self.bus.publish(&Outgoing::new(&AGENT_REQUEST, &agent, envelope, body)).await?;
+            }
+            Effect::Answer(Told { id, agent, correlation, body }) => {
+                let envelope = self.caused_by(record, id, correlation);
+                self.bus.publish(&Outgoing::new(&AGENT_ANSWER, &agent, envelope, body)).await?;
+            }
         }
         Ok(())
+    }
+
+    /// What one agent tells another belongs to what the first was about.
+    fn caused_by(&self, record: &Record, id: Uuid, correlation_id: Uuid) -> Envelope {
+        let envelope = record.envelope.follow(id, Service::AgentRuntime, Origin::Internal, self.bus.now());
+        Envelope { correlation_id, thread_id: None, ..envelope }
     }
 }
 
@@ -53,8 +71,8 @@ impl Handler for Effects {
         let (Body::AgentDecision(decision), Some((_, agent))) = (&record.body, subjects::route(&record.subject)) else {
             return Err(Failure::Permanent(format!("nothing to do for a {}", record.body.type_name())));
         };
-        for Planned { position, effect } in plan::effects(decision) {
-            self.perform(&agent, Place { sequence: record.sequence, position }, effect).await?;
+        for Planned { position, effect } in plan::effects(&agent, decision) {
+            self.perform(record, &agent, Place { sequence: record.sequence, position }, effect).await?;
         }
         Ok(Settled::Done)
     }

@@ -45,15 +45,12 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
 /// The same with others to ask than the configured models.
 pub async fn run_with(config: Config, context: Context, models: Arc<dyn Answers>) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
-    let basis = basis::of(&config);
-    if shutdown.run_until_cancelled(basis::write_in_time(&bus, &basis)).await.is_none() {
-        return Ok(());
-    }
+    let Some(basis) = shutdown.run_until_cancelled(basis::write_in_time(&bus, &config)).await else { return Ok(()) };
     let catalogue = catalogue::CatalogueInForce::follow(&bus, shutdown.clone());
     let epoch = EpochInForce::follow(&bus, shutdown.clone())?;
     let shards = Arc::new(shard::Shards {
         bus: bus.clone(),
-        thinker: thinking::Thinker::new(&bus, &config, basis.digest, models, catalogue, epoch),
+        thinker: thinking::Thinker::new(&bus, &config, &basis, models, catalogue, epoch),
         loads: Semaphore::new(config.agent_runtime.loads_at_once),
         bytes: AtomicUsize::new(0),
         config: config.agent_runtime,

@@ -7,7 +7,12 @@ mod wire;
 
 use std::time::Duration;
 
-use async_openai::{Client, config::OpenAIConfig, error::OpenAIError, middleware::ReqwestService};
+use async_openai::{
+    Client,
+    config::OpenAIConfig,
+    error::{ApiError, OpenAIError},
+    middleware::ReqwestService,
+};
 use futures::{FutureExt, Stream, StreamExt, future::BoxFuture};
 use kairo_core::bus::objects::Objects;
 use kairo_mind::request::{ModelRequest, short_digest};
@@ -56,6 +61,8 @@ pub struct Models {
 struct Model {
     client: Client<OpenAIConfig>,
     config: ModelConfig,
+    /// Those that are asked in its place.
+    fallbacks: Vec<Model>,
     permits: Semaphore,
     /// So many again for what is worked on in the background, which takes none from users.
     work_permits: Semaphore,
@@ -84,6 +91,25 @@ impl Models {
             "fast" => fast,
             _ => &self.heavy,
         }
+    }
+
+    /// The answer of the tier's model or, when that is away or refuses, of the first of its fallbacks that has one.
+    async fn answered(&self, request: &ModelRequest, received: &Received, mut live: Option<Live<'_>>) -> Completion {
+        let model = self.of(request.tier);
+        let mut completion = model.complete(self, request, received, live.as_mut()).await;
+        for fallback in &model.fallbacks {
+            let Some(error) = completion.error.as_ref().filter(|error| is_anothers_turn(error)) else { break };
+            tracing::warn!(
+                model = completion.model,
+                fallback = fallback.config.model,
+                error = error.message,
+                "asks another model"
+            );
+            let latency_ms = completion.latency_ms;
+            completion = fallback.complete(self, request, received, live.as_mut()).await;
+            completion.latency_ms = completion.latency_ms.saturating_add(latency_ms);
+        }
+        completion
     }
 
     /// The images and audio of a request, with the room they take. One that is gone is told of in words.
@@ -121,7 +147,7 @@ impl Answers for Models {
         received: &'a Received,
         live: Option<Live<'a>>,
     ) -> BoxFuture<'a, Completion> {
-        self.of(request.tier).complete(self, request, received, live).boxed()
+        self.answered(request, received, live).boxed()
     }
 }
 
@@ -146,6 +172,7 @@ impl Model {
         Self {
             // By itself the client would try again where nobody sees it: every try is an event here.
             client: Client::with_config(endpoint).with_http_service(ReqwestService::default()),
+            fallbacks: config.fallbacks.iter().map(Model::new).collect(),
             config: config.clone(),
             permits: Semaphore::new(config.max_in_flight),
             work_permits: Semaphore::new(config.max_in_flight),
@@ -157,7 +184,7 @@ impl Model {
         models: &Models,
         request: &ModelRequest,
         received: &Received,
-        live: Option<Live<'_>>,
+        live: Option<&mut Live<'_>>,
     ) -> Completion {
         let permits = if request.is_work { &self.work_permits } else { &self.permits };
         let _permit = permits.acquire().await;
@@ -192,14 +219,14 @@ impl Model {
         tool_set: &ToolSet,
         shown: &[Shown],
         received: &Received,
-        mut live: Option<Live<'_>>,
+        mut live: Option<&mut Live<'_>>,
     ) -> Result<Completion, CompletionError> {
         let body = wire::request(request, &tool_set.wire, shown, &self.config);
-        let mut growing = wire::Growing::default();
+        let mut growing = wire::Growing::new(&self.config);
         if self.config.stream {
             let chunks = self.client.chat().create_stream_byot::<_, Value>(body).await;
             let chunks = chunks.map_err(|error| failure(&error))?;
-            let ended = take_all(chunks, &mut growing, received, live.as_mut()).await;
+            let ended = take_all(chunks, &mut growing, received, live.as_deref_mut()).await;
             if let Some(live) = &mut live {
                 live.flush().await;
             }
@@ -247,7 +274,12 @@ fn failure(cause: &OpenAIError) -> CompletionError {
         OpenAIError::ApiError(answer) => {
             let status = answer.status_code;
             let passing = status.is_server_error() || status.as_u16() == 429 || status.as_u16() == 408;
-            let kind = if passing { "model_unavailable" } else { "model_refused" };
+            let kind = match passing {
+                true => "model_unavailable",
+                // A limit of tokens a minute is said in like words, and passes.
+                false if is_too_much(&answer.api_error) => "context_too_long",
+                false => "model_refused",
+            };
             error(kind, format!("the endpoint answered {status}: {}", answer.api_error.message), passing)
         }
         OpenAIError::Reqwest(cause) if cause.is_timeout() => error("model_timeout", reason(cause), true),
@@ -261,6 +293,26 @@ fn failure(cause: &OpenAIError) -> CompletionError {
         OpenAIError::StreamError(cause) => error("malformed_answer", format!("the stream broke: {cause}"), true),
         other => error("model_refused", other.to_string(), false),
     }
+}
+
+/// Whether an endpoint says that the request is more than its model takes: by the code of the format or, as endpoints differ,
+/// in words.
+fn is_too_much(error: &ApiError) -> bool {
+    let words = [
+        "context length",
+        "context_length",
+        "context window",
+        "maximum context",
+        "too many tokens",
+        "prompt is too long",
+    ];
+    let said = error.message.to_lowercase();
+    error.code.as_deref() == Some("context_length_exceeded") || words.iter().any(|word| said.contains(word))
+}
+
+/// Whether another model may have an answer.
+fn is_anothers_turn(error: &CompletionError) -> bool {
+    matches!(error.kind.as_str(), "model_unavailable" | "model_refused" | "model_timeout")
 }
 
 /// The innermost cause, which says more than "error sending request".

@@ -13,11 +13,12 @@ use kairo_core::{
     subjects::{AGENT_DECISION, Service},
 };
 use kairo_mind::{
+    basis,
     deliberation::{Deliberation, Limits, Next, Question, decision_id, with_given_up, without_words},
     log::Input,
     state::AgentState,
 };
-use kairo_proto::v1::{AgentDecision, Completion};
+use kairo_proto::v1::{AgentDecision, Completion, DecisionBasis};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -62,11 +63,11 @@ pub enum Thought {
 }
 
 impl Thinker {
-    /// `basis` is the digest of what decisions rest on, as it stands in the log.
+    /// `basis` is what decisions rest on, as it stands in the log.
     pub fn new(
         bus: &Bus,
         config: &Config,
-        basis: String,
+        basis: &DecisionBasis,
         models: Arc<dyn Answers>,
         catalogue: CatalogueInForce,
         epoch: EpochInForce,
@@ -77,7 +78,7 @@ impl Thinker {
             models,
             catalogue,
             epoch,
-            limits: Limits { basis, ..own.limits() },
+            limits: Limits { secret_key: own.secret_key_bytes(), ..basis::limits(basis) },
             retry_pause: Duration::from_millis(own.retry_pause_ms),
             room: Semaphore::new(own.decisions_at_once),
             work_room: Semaphore::new(own.work_at_once),

@@ -14,12 +14,13 @@ use crate::{lapse, question::Question, watch};
 const TOLD: [&str; 3] = [v1::AgentChoice::TYPE, v1::AgentApproval::TYPE, v1::AgentCommand::TYPE];
 
 /// What an agent can do about an order by itself.
-const EFFECTS: [&str; 5] = [
+const EFFECTS: [&str; 6] = [
     v1::TaskChanged::TYPE,
     v1::TaskFired::TYPE,
     v1::ThreadArchived::TYPE,
     v1::ChainEnded::TYPE,
     v1::ChainStepEnded::TYPE,
+    v1::TeamChanged::TYPE,
 ];
 
 /// Failures by which an agent says that it cannot do what it was told; it goes on after all others.
@@ -164,6 +165,7 @@ fn effect_in_words(event: &EventJson) -> String {
     match event.type_name.as_str() {
         v1::TaskChanged::TYPE => format!("the task is {}{why}{next}", text("status")),
         v1::TaskFired::TYPE => format!("the task runs{next}"),
+        v1::TeamChanged::TYPE => format!("the team is {}{why}", text("status")),
         v1::ThreadArchived::TYPE if flag(event, "archived") => {
             format!("the thread {} is archived", text("thread_id"))
         }
@@ -342,6 +344,11 @@ mod tests {
                 "the chain ended: canceled: ann said so",
             ),
             (v1::ChainStepEnded::TYPE, json!({"outcome": "stopped"}), "the step ended: stopped"),
+            (
+                v1::TeamChanged::TYPE,
+                json!({"status": "paused", "reason": "ann said so"}),
+                "the team is paused: ann said so",
+            ),
         ] {
             let effect = decided(type_name, payload);
             let done = Some(Outcome::Done { text: words.to_owned() });

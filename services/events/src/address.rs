@@ -1,9 +1,10 @@
 //! Reading addresses: of a message the agent it names, `@agent` at its beginning, or the default agent; of anything else
 //! the agent it names. Pure.
 //!
-//! router delivers by it, and the gateway looks by it whether the agent takes messages: both must read the same.
+//! Who speaks with an agent that was named before, or says `/command`, leaves it to the router, which knows that agent
+//! ([`whom`]). The gateway looks by the address whether the agent takes messages, and there knows the default agent alone.
 
-use crate::ids::Name;
+use crate::{commands, ids::Name};
 
 /// The agent something is for or, for the sender, what was expected.
 pub type Address = Result<Name, String>;
@@ -21,6 +22,29 @@ pub fn of_message<'m>(agent: &'m str, text: &'m str, default_agent: &'m str) -> 
         None => (default_agent, text),
     };
     (of(agent), text)
+}
+
+/// Whom a message is for, as far as it says so itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom<'m> {
+    /// The agent that its sender names beside the words; what the words begin with are words.
+    Named,
+    /// `@agent`: that one, from here on.
+    Mentioned(&'m str),
+    /// `/command`: whoever declares it, from here on.
+    Command(&'m str),
+    /// Whoever the user speaks with.
+    Current,
+}
+
+/// Whom a message is for that names `agent` (empty for none) and says `text`.
+pub fn whom<'m>(agent: &'m str, text: &'m str) -> Whom<'m> {
+    match (mention(text), commands::command(text)) {
+        _ if !agent.is_empty() => Whom::Named,
+        (Some((agent, _)), _) => Whom::Mentioned(agent),
+        (None, Some(command)) => Whom::Command(command),
+        (None, None) => Whom::Current,
+    }
 }
 
 /// `@agent the rest`. An `@` that is followed by something else than a name is just text.
@@ -52,6 +76,21 @@ mod tests {
         ];
         for (agent, text, to, says) in cases {
             assert_eq!(read_text(agent, text), Ok((to.into(), says.into())), "{agent} {text}");
+        }
+    }
+
+    #[test]
+    fn a_message_says_whom_it_is_for_or_leaves_it_to_what_was_said_before() {
+        let cases = [
+            ("coach", "/search x", Whom::Named),
+            ("", "@cook what is for dinner?", Whom::Mentioned("cook")),
+            ("", "@cook", Whom::Current),
+            ("", "/search x", Whom::Command("search")),
+            ("", "/etc/passwd", Whom::Current),
+            ("", "hello", Whom::Current),
+        ];
+        for (agent, text, expected) in cases {
+            assert_eq!(whom(agent, text), expected, "{agent} {text}");
         }
     }
 

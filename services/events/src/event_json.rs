@@ -213,6 +213,10 @@ fn tag(event: &Event) -> &'static str {
         Decided::Turn(Turn::Action(_)) => "action",
         Decided::Turn(Turn::Failed(_)) => "failure",
         Decided::Turn(Turn::Joined(_)) => "joined",
+        Decided::Turn(Turn::Goal(_)) => "goal",
+        Decided::Turn(Turn::Reflected(_)) => "reflection",
+        Decided::Turn(Turn::Briefed(_)) => "briefing",
+        Decided::Turn(Turn::TeamChanged(_)) => "team",
         Decided::Thread(_) => "thread",
         Decided::Chain(Chain::ApprovalRequested(_)) => "approval",
         Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => "chain",
@@ -253,7 +257,24 @@ fn acted(action: &Action) -> Value {
             "final": say.r#final,
         }),
         Action::ToolCall(call) => tool_call(call),
+        Action::Ask(ask) => asked(ask),
     }
+}
+
+fn asked(ask: &v1::Ask) -> Value {
+    let mut payload = json!({
+        "type": "ask",
+        "text": format!("{} {} {}{}", ask.kind, ask.agent, ask.title, ask.request_id).trim_end(),
+        "agent": ask.agent,
+        "kind": ask.kind,
+        "user": ask.user,
+    });
+    let said =
+        [("request_id", &ask.request_id), ("title", &ask.title), ("task", &ask.text), ("chain_id", &ask.chain_id)];
+    for (name, said) in said.into_iter().filter(|(_, said)| !said.is_empty()) {
+        payload[name] = json!(said);
+    }
+    payload
 }
 
 fn tool_call(call: &v1::ToolCall) -> Value {

@@ -2,12 +2,12 @@
 //! chance.
 //!
 //! * [`subjects`]: the map, every subject with its emitter and its consumers; [`partition`] how they are shared out
-//! * [`permissions`]: who may do what on NATS, made from it
+//! * [`permissions`]: who may do what on NATS, made from it; [`workers`] where tool workers are spoken to
 //! * [`record`]: a message that was read, its [`envelope`] and its body; [`header_lines`] headers as text
 //! * [`event_json`]: events as people and clients see them; [`log_message`] messages as they are handed out whole
 //! * [`threads`]: ids of threads that say whose they are
 //! * [`principal`]: who entered an event
-//! * [`ids`], [`address`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
+//! * [`ids`], [`address`], [`commands`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
 //! * [`sealing`]: secrets within events; [`schema`] how large a tool's JSON Schema is; [`consent`] which calls a human must
 //!   consent to
 //! * [`vocabulary`]: which readers a message takes, and which messages may be written
@@ -17,6 +17,7 @@
 //! The bus, which brings messages and takes them, is in `kairo-core`.
 
 pub mod address;
+pub mod commands;
 pub mod consent;
 pub mod dates;
 pub mod decider;
@@ -38,3 +39,4 @@ pub mod sealing;
 pub mod subjects;
 pub mod threads;
 pub mod vocabulary;
+pub mod workers;

@@ -19,6 +19,8 @@ pub enum Kind {
     Web,
     /// An MCP server, by the name that the operator gave it.
     Mcp,
+    /// A tool worker, by the name that the operator gave it.
+    Worker,
     /// Another system that publishes events, by its name.
     System,
 }
@@ -29,6 +31,7 @@ pub fn mark(kind: Kind, whence: &str) -> String {
         Kind::Mail => "mail",
         Kind::Web => "web",
         Kind::Mcp => "mcp",
+        Kind::Worker => "worker",
         Kind::System => "system",
     };
     let line = whence.split(char::is_control).collect::<Vec<_>>().join(" ");

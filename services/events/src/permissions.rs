@@ -10,6 +10,7 @@ use crate::subjects::{
     LIVE_OUTPUT, LIVE_TOKEN, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, Route, SNAPSHOTS_BUCKET, STATUS_PING,
     STREAMS, SUPERVISORS_CONTROL, Service, Store, TABLE, TICKETS_BUCKET, TIMERS_STREAM, WITHOUT_PARTITION,
 };
+use crate::{ids::Name, workers};
 
 /// Where any replica is asked about the actions it works on, and any supervisor about its processes.
 const HOLDING: &str = "kairo.live.*.holding.*";
@@ -114,7 +115,12 @@ fn of_service(service: Service) -> Permissions {
             .publishes(["kairo.timer.set.*.*".to_owned(), api("STREAM.MSG.DELETE", TIMERS_STREAM)])
             .reads(TIMERS_STREAM)
             .reads_objects(),
-        Service::ToolRunner => own.asks([CONTROL, HOLDING]).hears([HOLDING]).answers([Service::ToolRunner]),
+        Service::ToolRunner => own
+            .asks([CONTROL, HOLDING])
+            .hears([HOLDING])
+            .answers([Service::ToolRunner])
+            .asks([workers::HELLOS, workers::VERDICTS, workers::CALLS, workers::ORDERS])
+            .hears([workers::ANNOUNCEMENTS, workers::SAYINGS]),
         Service::ProcessSupervisor => own
             // One forwards to the other what it is asked about its processes.
             .asks([CONTROL, HOLDING])
@@ -282,6 +288,30 @@ impl Permissions {
     }
 }
 
+/// What the worker of this name may do: speak to tool-runner of its own tools, and nothing else.
+pub fn of_worker(worker: &Name) -> Permissions {
+    let own = |subjects: &[&str]| {
+        let own = subjects.iter().map(|subject| subject.replacen('*', worker.as_str(), 1));
+        own.collect::<Vec<_>>()
+    };
+    Permissions::default().publishes(own(&[workers::ANNOUNCEMENTS, workers::SAYINGS])).hears(own(&[
+        workers::HELLOS,
+        workers::VERDICTS,
+        workers::CALLS,
+        workers::ORDERS,
+    ]))
+}
+
+/// What a worker may do as a part of nats-server's configuration: the permissions of its user. It answers calls, each once,
+/// wherever tool-runner waits for that: rather than on all inboxes of tool-runner, where it could speak for others.
+pub fn rendered_of_worker(worker: &Name) -> String {
+    let Permissions { publish, subscribe } = of_worker(worker);
+    let mut text = String::from("{\n");
+    render(&mut text, "publish", publish);
+    render(&mut text, "subscribe", subscribe);
+    text + "  allow_responses: { max: 1, expires: \"1m\" }\n}"
+}
+
 /// All of it as a part of nats-server's configuration: a variable for each identity, to be included where users are listed.
 pub fn rendered() -> String {
     let mut text = String::from(HEAD);
@@ -396,6 +426,26 @@ mod tests {
         }
         // Without a name in the subject the body may name any consumer.
         assert!(who_may_publish(&api("CONSUMER.CREATE", EVENTS_STREAM)).is_empty());
+    }
+
+    #[test]
+    fn a_worker_speaks_for_itself_alone_and_to_tool_runner() {
+        let billing = Name::parse("billing").unwrap();
+        let Permissions { publish, subscribe } = of_worker(&billing);
+        let may = |rules: &Rules, subject: &str| rules.allow.iter().any(|pattern| is_in(pattern, subject));
+        let action = uuid::Uuid::nil();
+        for subject in [workers::announce(&billing), workers::said(&billing, action)] {
+            assert!(may(&publish, &subject) && who_may_publish(&subject).is_empty(), "{subject}");
+        }
+        let to_it = [workers::hello(&billing), workers::call(&billing, "t"), workers::action(&billing, action)];
+        for subject in to_it {
+            assert!(may(&subscribe, &subject) && !may(&publish, &subject), "{subject}");
+            assert_eq!(who_may_publish(&subject), ["tool-runner"], "{subject}");
+        }
+        let other = Name::parse("shipping").unwrap();
+        let forbidden = [workers::announce(&other), workers::said(&other, action), "kairo.tool.a.result.1".to_owned()];
+        assert!(!forbidden.iter().any(|subject| may(&publish, subject)));
+        assert!(!may(&subscribe, &workers::call(&other, "t")));
     }
 
     #[test]

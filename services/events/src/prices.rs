@@ -45,6 +45,11 @@ impl Price {
         BasisPrice { input: self.input.0, output: self.output.0 }
     }
 
+    /// As the log said it.
+    pub fn known(recorded: &BasisPrice) -> Self {
+        Self { input: Amount(recorded.input), output: Amount(recorded.output) }
+    }
+
     pub fn cost(self, input_tokens: u64, output_tokens: u64) -> Cost {
         let cost = |tokens: u64, Amount(price)| u128::from(tokens) * u128::from(price);
         Cost(cost(input_tokens, self.input) + cost(output_tokens, self.output))
@@ -56,6 +61,22 @@ impl Cost {
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
+
+    /// In millionths of millionths of the currency's unit, as far as 64 bits go.
+    pub fn units(self) -> u64 {
+        u64::try_from(self.0).unwrap_or(u64::MAX)
+    }
+
+    /// What is so many units.
+    pub fn of_units(units: u64) -> Self {
+        Self(u128::from(units))
+    }
+}
+
+/// What may be spent, as it is written in a profile, in units of [`Cost`]; none where it says nothing.
+pub fn spendable(text: &str) -> Option<u64> {
+    let Amount(millionths) = text.parse().ok()?;
+    Some(Cost(u128::from(millionths) * 1_000_000).units())
 }
 
 /// As a decimal number, without zeros at its end. In JSON it is a text, whose numbers are read as binary fractions.

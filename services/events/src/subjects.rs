@@ -288,6 +288,9 @@ table! {
     USER_UNDELIVERED = "user"."undelivered", Events, Only(Service::Router),
         [UserMessageUndelivered], [],
         "a message no agent can receive, and why";
+    USER_SWITCHED = "user"."switched", Events, Only(Service::Router),
+        [UserSwitched], [],
+        "the agent a user speaks with from here on, where no message names another";
     USER_CHOICE = "user"."choice", Events, Only(Service::Gateway),
         [UserChoice], [Router],
         "a user's answer to something an agent put to them";
@@ -312,6 +315,12 @@ table! {
     AGENT_COMMAND = "agent"."command", Events, Only(Service::Router),
         [AgentCommand], [AgentRuntime],
         "a direct order, delivered";
+    AGENT_REQUEST = "agent"."request", Events, Only(Service::AgentRuntime),
+        [AgentRequest], [AgentRuntime],
+        "what another agent asks for";
+    AGENT_ANSWER = "agent"."answer", Events, Only(Service::AgentRuntime),
+        [AgentAnswer], [AgentRuntime],
+        "what came of what was asked of another agent";
     AGENT_DECISION = "agent"."decision", Events, Only(Service::AgentRuntime),
         [AgentDecision], [ToolRunner, AgentRuntimeEffects],
         "what the agent decided on one input: thoughts, words, tool calls, failures";

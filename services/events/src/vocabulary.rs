@@ -10,7 +10,10 @@
 
 use kairo_proto::{
     Body, READERS, Unreadable as UnreadableBody,
-    v1::{AgentDecision, AgentDefined, DecidedEvent, Task, TaskChanged, decided_event::Event},
+    v1::{
+        AgentAction, AgentCommand, AgentDecision, AgentDefined, AgentProfile, DecidedEvent, Task, TaskChanged,
+        TaskEnded, TaskScheduled, UserCommand, agent_action::Action, decided_event::Event,
+    },
     words::TaskKind,
 };
 
@@ -23,11 +26,19 @@ use crate::{
 pub const SHARED_HOOKS: u32 = 3;
 /// From this epoch on agents can work in the background.
 pub const BACKGROUND: u32 = 4;
+/// From this epoch on agents have missions and teams, and ask each other.
+pub const TEAMS: u32 = 5;
+/// From this epoch on sessions of work have bounds, and agents guess goals and review what they are about to say.
+pub const REFLECTION: u32 = 6;
+/// From this epoch on users speak with the agent that they named last.
+pub const SWITCHES: u32 = 6;
 /// From this epoch on ids of threads that users name say whose they are.
 pub const OWNED_THREADS: u32 = 3;
 /// What this build reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
 /// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
-/// are shared, and where calls with consent were asked for; version 4 agents that work in the background.
+/// are shared, and where calls with consent were asked for; version 4 agents that work in the background, version 5 those with
+/// missions and teams, version 6 bounds of their sessions, goals and reviews, and that users go on with the agent that they
+/// named.
 pub const READER: u32 = if kairo_proto::READER > OWNED_THREADS { kairo_proto::READER } else { OWNED_THREADS };
 /// What every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
@@ -56,9 +67,25 @@ pub enum NotUnderstood {
 /// The lowest version of readers that understands a message.
 pub fn of(body: &Body) -> u32 {
     if let Some(AgentDefined { profile: Some(profile) }) = AgentDefined::of(body) {
-        return if profile.conduct.is_empty() { FIRST } else { BACKGROUND };
+        return of_profile(profile);
+    }
+    let team = UserCommand::of(body).map(|it| &it.team).or_else(|| AgentCommand::of(body).map(|it| &it.team));
+    if team.is_some_and(|team| !team.is_empty()) {
+        return TEAMS;
     }
     AgentDecision::of(body).map_or_else(|| of_type(body.type_name()), of_decision)
+}
+
+/// The lowest version of readers that makes of an agent with this profile what it is.
+pub fn of_profile(profile: &AgentProfile) -> u32 {
+    let AgentProfile { mission, owner, team, lead, conduct, session, guesses_goal, max_reflections, .. } = profile;
+    let is_in_team = team.is_some() || [mission, owner, lead].into_iter().any(|it| !it.is_empty());
+    match () {
+        () if session.is_some() || *guesses_goal || *max_reflections > 0 => REFLECTION,
+        () if is_in_team => TEAMS,
+        () if !conduct.is_empty() => BACKGROUND,
+        () => FIRST,
+    }
 }
 
 /// The lowest version of readers that understands a decision.
@@ -68,7 +95,17 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
     let moves = |event: &Event| matches!(event, Event::TaskChanged(TaskChanged { first: true, .. }));
     let is_queued = |task: &Task| task.kind_word() == TaskKind::Queued;
     let queues = |event: &Event| matches!(event, Event::TaskScheduled(it) if it.task.as_ref().is_some_and(is_queued));
+    let asks = |event: &Event| matches!(event, Event::Action(AgentAction { action: Some(Action::Ask(_)) }));
+    let is_of_teams = |task: &Task| !task.asked_by.is_empty() || task.is_next_run;
+    let is_asked = |event: &Event| {
+        let is_of_teams = |it: &TaskScheduled| it.task.as_ref().is_some_and(is_of_teams);
+        matches!(event, Event::TaskScheduled(it) if is_of_teams(it))
+            || matches!(event, Event::TaskEnded(TaskEnded { answer: Some(_), .. }))
+    };
+    let rests = |event: &Event| matches!(event, Event::TaskChanged(TaskChanged { rests: true, .. }));
     let fields = match () {
+        () if events.clone().any(rests) => REFLECTION,
+        () if decision.cost > 0 || events.clone().any(|event| asks(event) || is_asked(event)) => TEAMS,
         () if decision.work_input > 0 || events.clone().any(|event| moves(event) || queues(event)) => BACKGROUND,
         () if events.clone().any(|event| shares(&event)) => SHARED_HOOKS,
         () if !decision.given_up.is_empty() => 2,

@@ -135,6 +135,8 @@ pub struct GatewayConfig {
     pub remembered_messages: usize,
     /// Agents known to exist that are kept in memory. Default 100000.
     pub known_agents: usize,
+    /// Commands of agents that are known. Of more, those of the last agents by name are not. Default 2000.
+    pub known_commands: usize,
     /// The agent that gets messages which name none, as router has it (`router.default_agent`): messages to an agent that
     /// has too many waiting are refused. Default `default`.
     pub default_agent: String,
@@ -246,6 +248,7 @@ impl Default for GatewayConfig {
             openai_max_body_bytes: 8 * 1024 * 1024,
             remembered_messages: 1_000_000,
             known_agents: 100_000,
+            known_commands: 2_000,
             default_agent: "default".to_owned(),
             status_wait_ms: 300,
             query_timeout_ms: 5_000,
@@ -296,6 +299,7 @@ impl Validate for GatewayConfig {
         check(found, "openai_max_body_bytes", self.openai_max_body_bytes, 1_024..=67_108_864, "bytes");
         check(found, "remembered_messages", self.remembered_messages, 1..=100_000_000, "messages");
         check(found, "known_agents", self.known_agents, 1..=10_000_000, "agents");
+        check(found, "known_commands", self.known_commands, 0..=100_000, "commands");
         if let Err(error) = Name::parse(&self.default_agent) {
             found.push(Mistake::new("default_agent", error.to_string(), "name an agent"));
         }

@@ -168,6 +168,7 @@ pub async fn thing<T>(
 pub enum About {
     Thing(&'static str, Kind, Uuid),
     Thread(&'static str, String),
+    Team(&'static str, String),
 }
 
 /// Refuses what is about something that is not the user's own. Whether it is somebody else's or nobody's is not told
@@ -179,6 +180,11 @@ pub async fn hold(gateway: &Gateway, user: &str, agent: &str, about: &About) -> 
         About::Thread(field, thread) => {
             let owner = query::answered(gateway, snapshot.owner_of_thread(agent, thread)).await?;
             (*field, thread.clone(), owner.as_deref() == Some(user))
+        }
+        About::Team(field, team) => {
+            let lead = query::answered(gateway, snapshot.agent(team)).await?;
+            let profile = lead.and_then(|lead| lead.profile).filter(|profile| profile.team.is_some());
+            (*field, team.clone(), team == agent && profile.is_some_and(|profile| profile.owner == user))
         }
         About::Thing(field, kind, id) => {
             let mut owners = query::answered(gateway, snapshot.owners(*kind, &[*id])).await?;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
-    bus::{congestion::Congested, consume::backoff, objects::Objects},
+    bus::{commands::DeclaredCommands, congestion::Congested, consume::backoff, objects::Objects},
     service::{Context, ServiceError},
 };
 use kairo_read_model::{ReadModel, search::Search};
@@ -41,6 +41,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let oidc = oidc.map_err(|error| ServiceError::Other(format!("gateway.oidc: no HTTP client: {error}")))?;
     let limits = Limits::new(config.gateway.rate_per_s, config.gateway.rate_burst);
     let directory = Directory::new(&context.bus, config.gateway.known_agents);
+    let commands = DeclaredCommands::follow(&context.bus, config.gateway.known_commands, context.shutdown.clone());
     let said_again = Duration::from_millis(2 * config.gateway.openai_retry_ms);
     let recent = Recent::new(&context.bus, said_again, config.gateway.remembered_messages);
     let Some(tail) = tail(&context, &config.gateway, &directory, &recent).await else { return Ok(()) };
@@ -53,6 +54,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         oidc,
         congested: congested.map_err(|error| ServiceError::Other(error.to_string()))?,
         directory,
+        commands,
         recent,
         tail,
         tokens: Tokens::new(&context.bus),

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, ops::Deref, sync::Arc};
 
-use kairo_core::bus::{Bus, congestion::Congested, objects::Objects};
+use kairo_core::bus::{Bus, commands::DeclaredCommands, congestion::Congested, objects::Objects};
 use kairo_read_model::{ReadModel, search::Search};
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +39,8 @@ pub struct Parts {
     /// What models are writing.
     pub tokens: Tokens,
     pub directory: Directory,
+    /// What users may call agents by.
+    pub commands: DeclaredCommands,
     /// Messages that were said of late.
     pub recent: Recent,
     /// Agents that take no more messages for now.

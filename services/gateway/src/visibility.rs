@@ -139,6 +139,11 @@ pub fn owner(subject: &str) -> &str {
     subject.split('.').nth(2).unwrap_or_default()
 }
 
+/// The agent that something is of.
+pub fn agent(subject: &str) -> Option<&str> {
+    matches!(noun(subject), "agent" | "task" | "email" | "tool" | "process").then(|| owner(subject))
+}
+
 /// The user who began a turn, by the subject of the event it began with.
 pub fn began(subject: &str) -> Option<&str> {
     (noun(subject) == "user").then(|| owner(subject))

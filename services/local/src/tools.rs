@@ -81,6 +81,16 @@ impl Tools {
         self.need("KAIRO_IMAP_SERVER")
     }
 
+    /// A Python that finds the worker kit of this checkout and what it needs; there after `scripts/setup --tests`.
+    pub fn worker_python(&self) -> Result<&Path, LocalError> {
+        self.need("KAIRO_WORKER_PYTHON")
+    }
+
+    /// The compiler of TypeScript, which builds the worker kit of this checkout; `None` on a machine without Node 20.
+    pub fn worker_tsc(&self) -> Option<&Path> {
+        self.need("KAIRO_WORKER_TSC").ok()
+    }
+
     fn need(&self, key: &'static str) -> Result<&Path, LocalError> {
         self.paths
             .get(key)

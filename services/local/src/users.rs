@@ -7,7 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use kairo_events::permissions::{self, Identity};
+use kairo_events::{
+    ids::Name,
+    permissions::{self, Identity},
+};
 
 use crate::{cluster::kept_secret, error::LocalError};
 
@@ -17,6 +20,8 @@ pub struct Users {
     dir: PathBuf,
     passwords: BTreeMap<Identity, String>,
     nkeys: Vec<(Identity, String)>,
+    /// Tool workers by their names, and their passwords.
+    workers: BTreeMap<Name, String>,
 }
 
 /// Where somebody logs in, and with what.
@@ -39,7 +44,7 @@ impl Users {
     pub fn in_dir(dir: impl Into<PathBuf>) -> Result<Self, LocalError> {
         let dir = dir.into();
         fs::create_dir_all(&dir).map_err(LocalError::io("cannot create", &dir))?;
-        let mut users = Self { dir, passwords: BTreeMap::new(), nkeys: Vec::new() };
+        let mut users = Self { dir, passwords: BTreeMap::new(), nkeys: Vec::new(), workers: BTreeMap::new() };
         for identity in Identity::ALL {
             users.passwords.insert(identity, kept_secret(&users.password_file(identity))?);
         }
@@ -66,6 +71,18 @@ impl Users {
         self.passwords.remove(&identity);
     }
 
+    /// Lets the tool worker of this name in; its user's name is `worker-` and that.
+    pub fn let_in_worker(&mut self, worker: &Name) -> Result<(), LocalError> {
+        let password = kept_secret(&self.dir.join(worker_user(worker)))?;
+        self.workers.insert(worker.clone(), password);
+        Ok(())
+    }
+
+    /// The user and the password of a tool worker that was let in: not to be shown.
+    pub fn worker(&self, worker: &Name) -> Option<(String, &str)> {
+        self.workers.get(worker).map(|password| (worker_user(worker), password.as_str()))
+    }
+
     /// What the configuration of the server says of them.
     pub(crate) fn authorization(&self) -> String {
         let mut text = format!("authorization {{\n{}\nusers: [\n", permissions::rendered());
@@ -76,6 +93,10 @@ impl Users {
         }
         for (identity, nkey) in &self.nkeys {
             let _ = writeln!(text, "  {{ nkey: \"{nkey}\", permissions: ${} }}", identity.variable());
+        }
+        for (worker, password) in &self.workers {
+            let (user, permissions) = (worker_user(worker), permissions::rendered_of_worker(worker));
+            let _ = writeln!(text, "  {{ user: \"{user}\", password: \"{password}\", permissions: {permissions} }}");
         }
         text + "]\n}\n"
     }
@@ -95,6 +116,10 @@ impl fmt::Debug for Users {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Users").field("dir", &self.dir).field("nkeys", &self.nkeys).finish_non_exhaustive()
     }
+}
+
+fn worker_user(worker: &Name) -> String {
+    format!("worker-{worker}")
 }
 
 /// Services may start in another folder.

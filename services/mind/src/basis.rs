@@ -1,6 +1,9 @@
 //! What decisions rest on beside the log and the tool catalogue: it is written into the log, once for each digest, so that
 //! whoever makes a decision again knows with what it was made.
 
+use std::collections::BTreeMap;
+
+use kairo_events::prices::Price;
 use kairo_proto::v1::{BasisLibrary, BasisModel, DecisionBasis};
 use prost::Message;
 use uuid::Uuid;
@@ -8,13 +11,14 @@ use uuid::Uuid;
 use super::{deliberation::Limits, intrinsics, prompts};
 
 /// Libraries whose results or errors become part of decisions or of what models are asked, as this was built with them.
-const LIBRARIES: [(&str, &str); 6] = [
+const LIBRARIES: [(&str, &str); 7] = [
     ("cel", env!("KAIRO_VERSION_OF_CEL")),
     ("croner", env!("KAIRO_VERSION_OF_CRONER")),
     ("jiff", env!("KAIRO_VERSION_OF_JIFF")),
     ("jsonschema", env!("KAIRO_VERSION_OF_JSONSCHEMA")),
     ("regex", env!("KAIRO_VERSION_OF_REGEX")),
     ("serde_json", env!("KAIRO_VERSION_OF_SERDE_JSON")),
+    ("tiktoken-rs", env!("KAIRO_VERSION_OF_TIKTOKEN_RS")),
 ];
 
 /// The basis of decisions that are made with these limits and models, by a build of this commit.
@@ -48,8 +52,21 @@ pub fn limits(basis: &DecisionBasis) -> Limits {
         parallel_tools: basis.parallel_tools as usize,
         chain_steps: basis.chain_steps as usize,
         secret_key: None,
+        prices: prices(&basis.models),
+        context_tokens: context_tokens(&basis.models),
         basis: basis.digest.clone(),
     }
+}
+
+/// What the models of each tier cost.
+pub fn prices(models: &[BasisModel]) -> BTreeMap<String, Price> {
+    let price = |model: &BasisModel| Some((model.tier.clone(), Price::known(model.price.as_ref()?)));
+    models.iter().filter_map(price).collect()
+}
+
+/// What the models of each tier take at once.
+pub fn context_tokens(models: &[BasisModel]) -> BTreeMap<String, usize> {
+    models.iter().map(|model| (model.tier.clone(), model.context_tokens as usize)).collect()
 }
 
 fn intrinsics_digest() -> String {

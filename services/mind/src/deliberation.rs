@@ -6,64 +6,60 @@
 //!
 //! * [`matching`]: which thread a message belongs to
 //! * [`thinking`]: the heavy model's answers, and what they mean; [`turn_request`] what it is asked
+//! * [`compacting`]: summing up what is too long
 //! * [`planning`]: from a plan to a chain
+//! * [`reflecting`]: what a message is after, and whether what is about to be said answers it
 //! * [`stepping`]: the steps of a chain; [`deciding`] completes them
 //! * [`firing`]: tasks whose time came, and hooks; [`working`] those in the queue
+//! * [`teaming`]: agents that ask agents
 //! * [`saying`]: adding events to the decision
 //! * [`bounds`]: what may be open at once
 
+mod asked;
 mod bounds;
+mod compacting;
 mod deciding;
 mod firing;
+mod limits;
 mod matching;
 mod planning;
+mod reflecting;
 mod saying;
 mod stepping;
+mod teaming;
 mod thinking;
 mod turn_request;
+mod words_left_out;
 mod working;
 
-use std::{borrow::Cow, collections::VecDeque, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use kairo_events::{ids, record::Record, vocabulary};
-use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall};
+use kairo_proto::v1::{AgentDecision, Completion};
 use kairo_proto::words::{ChainOutcome, StepState as Ended, TaskStatus};
 use serde_json::Value;
 use uuid::Uuid;
 
-use self::{deciding::Deciding, planning::Planning, stepping::Completing};
+use self::asked::{Asked, Failure, Purpose};
+pub use self::{
+    limits::Limits,
+    words_left_out::{is_without_words, with_given_up, without_words},
+};
 use super::{
     log::Input,
     request::{Catalogue, Message, ModelRequest, Tool},
     state::{AgentState, Cause, Order, Turn},
+    team::Amount,
 };
 
+/// What a model says that is asked too much at once: it is asked once more with less.
+const TOO_MUCH: &str = "context_too_long";
 /// What is said in place of an answer that is too large to be written.
 const TOO_LONG: &str = "I could not finish this: my answer was too long. Please ask for a smaller piece.";
-
-/// Limits of deciding.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// Answers of the heavy model in one turn when the profile does not say.
-    pub max_steps: u32,
-    /// Tries of one model call, the first included.
-    pub tries: u32,
-    /// Tools called at once.
-    pub parallel_tools: usize,
-    /// Steps a chain may have.
-    pub chain_steps: usize,
-    /// Key under which secrets are sealed.
-    pub secret_key: Option<[u8; 32]>,
-    /// Digest of the [basis](super::basis) that says all of this, and more.
-    pub basis: String,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        let (max_steps, tries, parallel_tools, chain_steps) = (12, 3, 8, 64);
-        Self { max_steps, tries, parallel_tools, chain_steps, secret_key: None, basis: String::new() }
-    }
-}
 
 /// What a deliberation needs next.
 #[derive(Debug)]
@@ -98,77 +94,12 @@ pub struct Deliberation<'a> {
     asked: Vec<Asked>,
     /// Chains begun.
     chains: u32,
-}
-
-/// A question whose answer is awaited.
-#[derive(Clone, Debug)]
-struct Asked {
-    turn: Uuid,
-    /// The chain that the turn was in.
-    chain: Option<Uuid>,
-    purpose: Purpose,
-    question: Question,
-}
-
-/// What an answer is for.
-#[derive(Clone, Debug)]
-enum Purpose {
-    /// Where the message belongs.
-    Match,
-    /// What to do; the step of the chain that asks, if one does.
-    Think {
-        step: Option<usize>,
-    },
-    Plan(Planning),
-    /// What a step lacks.
-    Decide(Deciding),
-    /// Whether the condition of a hook holds.
-    Judge(firing::Judging),
-    /// What an intrinsic asked.
-    Complete(Completing),
-    /// What the thread is about by now.
-    Summarize {
-        thread_id: String,
-    },
-    /// What is to be learned from a thread of work, which is then over.
-    Learn {
-        thread_id: String,
-    },
-}
-
-/// Why an answer cannot be used.
-struct Failure {
-    /// As in `AgentFailed.kind`.
-    kind: String,
-    message: String,
-    /// Whether the same question may have a better answer.
-    mendable: bool,
-}
-
-/// The same decision where even the words of models are too much: what was paid for them is kept.
-pub fn without_words(decision: AgentDecision) -> AgentDecision {
-    let wordless = |completion: Completion| Completion {
-        text: String::new(),
-        reasoning: String::new(),
-        tool_calls: Vec::new(),
-        ..completion
-    };
-    AgentDecision { completions: decision.completions.into_iter().map(wordless).collect(), ..decision }
-}
-
-/// The decision with the calls that were given up since the one before it, in an epoch that knows of them.
-pub fn with_given_up(decision: AgentDecision, given_up: Vec<GivenUpCall>, epoch: u32) -> AgentDecision {
-    let with = AgentDecision { given_up, ..decision };
-    match vocabulary::of_decision(&with) {
-        reader if reader <= epoch => AgentDecision { reader, ..with },
-        _ => AgentDecision { given_up: Vec::new(), ..with },
-    }
-}
-
-/// Whether a completion lost its words.
-pub fn is_without_words(completion: &Completion) -> bool {
-    let Completion { text, reasoning, tool_calls, output_tokens, error, .. } = completion;
-    *output_tokens > 0 && error.is_none() && text.is_empty() && reasoning.is_empty() && tool_calls.is_empty()
+    /// What the agent has spent and told nobody of, before this decision.
+    spent_before: Amount,
+    /// Threads that were to be summed up.
+    compacted: BTreeSet<String>,
+    /// Turns of which it was guessed what they are after.
+    guessed: BTreeSet<Uuid>,
 }
 
 /// The id of the decision on an input.
@@ -227,6 +158,9 @@ impl<'a> Deliberation<'a> {
             work: VecDeque::new(),
             asked: Vec::new(),
             chains: 0,
+            spent_before: state.team.spent,
+            compacted: BTreeSet::new(),
+            guessed: BTreeSet::new(),
         })
     }
 
@@ -253,6 +187,7 @@ impl<'a> Deliberation<'a> {
         }
         instead.pass_over_triggered();
         instead.decision.completions = completions;
+        instead.account();
         Some(instead.decision)
     }
 
@@ -283,6 +218,7 @@ impl<'a> Deliberation<'a> {
             }
         }
         if self.asked.is_empty() {
+            self.account();
             let decision = std::mem::take(&mut self.decision);
             return (self, Next::Commit(decision));
         }
@@ -325,7 +261,9 @@ impl<'a> Deliberation<'a> {
             return self.work.push_back(asked.turn);
         }
         let attempt = asked.question.attempt;
-        let again = attempt < self.limits.tries && (failure.mendable || may_be_told_in_words(&asked, &failure));
+        let is_shorter = failure.kind == TOO_MUCH && attempt == 1;
+        let mendable = failure.mendable || is_shorter || may_be_told_in_words(&asked, &failure);
+        let again = attempt < self.limits.tries && mendable;
         self.fail(asked.turn, &failure.kind, &failure.message, attempt, again);
         match again {
             true => self.ask_again(asked, &completion, &failure),
@@ -350,10 +288,13 @@ impl<'a> Deliberation<'a> {
             Purpose::Match => self.matched(asked.turn, &completion.text),
             Purpose::Think { step } => self.thought_out(asked, *step, completion),
             Purpose::Plan(planning) => self.planned(asked.turn, planning, &completion.text),
+            Purpose::Goal => self.guessed(asked.turn, &completion.text),
+            Purpose::Reflect { draft } => self.reviewed(asked.turn, draft, &completion.text),
             Purpose::Decide(deciding) => self.decided(asked.turn, deciding, &completion.text),
             Purpose::Judge(judging) => self.judged(asked.turn, judging, &completion.text),
             Purpose::Complete(completing) => self.completed(asked.turn, completing, &completion.text),
             Purpose::Summarize { thread_id } => self.summarized(asked.turn, thread_id, &completion.text),
+            Purpose::Compact(of) => self.summed_up(asked.turn, *of, &completion.text, &completion.model),
             Purpose::Learn { thread_id } => self.learned(asked.turn, thread_id, &completion.text),
         }
     }
@@ -383,8 +324,18 @@ impl<'a> Deliberation<'a> {
                 self.end_step(asked.turn, completing.step, &Ended::Failed, Value::Null, message);
                 self.work.push_back(asked.turn);
             }
+            Purpose::Compact(of) => self.go_on_without_summary(asked.turn, of),
+            Purpose::Goal => {
+                self.settle();
+                self.think(asked.turn, None);
+            }
+            // What nobody could review is said.
+            Purpose::Reflect { draft } => {
+                self.settle();
+                self.conclude(asked.turn, &draft, &TaskStatus::Completed);
+            }
             Purpose::Judge(judging) => self.unclear(asked.turn, judging),
-            Purpose::Learn { thread_id } => self.complete_thread(asked.turn, &thread_id),
+            Purpose::Learn { thread_id } => self.learned_nothing(asked.turn, &thread_id, message),
             Purpose::Summarize { .. } => {}
         }
     }
@@ -393,6 +344,9 @@ impl<'a> Deliberation<'a> {
     fn ask_again(&mut self, mut asked: Asked, completion: &Completion, failure: &Failure) {
         if may_be_told_in_words(&asked, failure) {
             Arc::make_mut(&mut asked.question.request).put_in_words("you cannot be shown it");
+        }
+        if failure.kind == TOO_MUCH {
+            Arc::make_mut(&mut asked.question.request).shorten();
         }
         if completion.error.is_none() {
             let messages = &mut Arc::make_mut(&mut asked.question.request).messages;
@@ -409,7 +363,11 @@ impl<'a> Deliberation<'a> {
         let request = ModelRequest { is_work, ..request };
         // Whoever watches sees the answer to the input, not those of tasks that run at the same time.
         let answers = || self.mind.due(self.input.sequence).is_some_and(|(id, _)| *id == turn);
-        let speaks = matches!(purpose, Purpose::Think { .. }) && !request.analysis && !is_work && answers();
+        let speaks = matches!(purpose, Purpose::Think { .. })
+            && !request.analysis
+            && !is_work
+            && answers()
+            && !self.is_reviewed(turn);
         let question = Question { request: Arc::new(request), attempt: 1, speaks };
         let chain = self.chain_of(turn);
         self.asked.push(Asked { turn, chain, purpose, question });
@@ -480,11 +438,4 @@ impl<'a> Deliberation<'a> {
 /// Whether the model may have refused images or audio, which words can stand for.
 fn may_be_told_in_words(asked: &Asked, failure: &Failure) -> bool {
     failure.kind == "model_refused" && asked.question.request.parts().next().is_some()
-}
-
-impl Failure {
-    /// An answer that is not what was asked for.
-    fn malformed(message: impl Into<String>) -> Self {
-        Self { kind: "malformed_answer".to_owned(), message: message.into(), mendable: true }
-    }
 }

@@ -298,6 +298,9 @@ fn order_within(ordered: &AgentCommand) -> Option<(Order, String)> {
         {
             (order(&format!("task.{command}"), "task_id", task_id), String::new())
         }
+        OrderedCommand::Pause | OrderedCommand::Resume | OrderedCommand::Archive if !ordered.team.is_empty() => {
+            (order(&format!("team.{command}"), "team", &ordered.team), String::new())
+        }
         OrderedCommand::Archive | OrderedCommand::Unarchive if !thread_id.is_empty() => {
             (order(&format!("thread.{command}"), "thread_id", thread_id), thread_id.clone())
         }

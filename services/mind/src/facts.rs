@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::{
     chain::{Chain, StepRun},
     in_flight::{InFlight, Process, Progress, Started},
+    prompts,
     state::AgentState,
     tasks::{Task, What},
     thread::cut_to,
@@ -60,6 +61,15 @@ pub fn queue(state: &AgentState, user: &str) -> Option<String> {
     let tasks = queued.take(SHOWN).chain(ended.take(ENDED_SHOWN));
     let lines: Vec<String> = tasks.map(|task| of_task(task).to_string()).collect();
     (!lines.is_empty()).then(|| format!("{QUEUE_TITLE}\n{}", lines.join("\n")))
+}
+
+/// What it works for, and who works for it, as its profile says; `None` where it says neither.
+pub fn mission(state: &AgentState) -> Option<String> {
+    let profile = state.profile.as_ref().filter(|profile| profile.is_lead())?;
+    let mission = format!("{} {}", prompts::LEAD, profile.mission);
+    let Some(team) = &profile.team else { return Some(mission) };
+    let workers = team.workers.iter().map(|(agent, described)| format!("- {agent}: {described}"));
+    Some(format!("{mission}\n\n{}\n{}", prompts::TEAM, workers.collect::<Vec<_>>().join("\n")))
 }
 
 fn of_task(task: &Task) -> Value {

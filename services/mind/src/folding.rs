@@ -1,5 +1,7 @@
 //! Taking in what decisions say of threads, chains, tasks and memory, and how chains' steps end.
 
+use std::collections::BTreeSet;
+
 use kairo_events::record::Record;
 use kairo_proto::words::{ChainOutcome, StepState as Ended, ThreadKind};
 use kairo_proto::{
@@ -76,6 +78,12 @@ impl AgentState {
                 }
                 if let Some(thread) = self.threads.get_mut(&event.thread_id) {
                     thread.announced = true;
+                }
+            }
+            about::Thread::Compacted(compacted) => {
+                let open: BTreeSet<Uuid> = self.turns.keys().copied().collect();
+                if let Some(thread) = self.threads.get_mut(&compacted.thread_id) {
+                    thread.compact(compacted.entries, &compacted.summary, &open);
                 }
             }
             about::Thread::Completed(completed) => self.thread_completed(&completed.thread_id),

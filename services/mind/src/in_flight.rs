@@ -40,6 +40,9 @@ pub struct InFlight {
     pub cancel_requested: bool,
     /// Hooks on whose behalf it runs, which may be longer than the turn that began it.
     pub lineage: Vec<Uuid>,
+    /// The agent that does it, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
 }
 
 /// A process that exists.
@@ -126,6 +129,7 @@ impl InFlight {
             progress: None,
             cancel_requested: false,
             lineage: Vec::new(),
+            asked: None,
         }
     }
 }

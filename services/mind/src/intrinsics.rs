@@ -4,13 +4,15 @@
 
 pub mod chains;
 pub mod memory;
+pub mod requests;
 pub mod steps;
 pub mod tasks;
+pub mod team;
 pub mod threads;
 pub mod user;
 
 use jiff::Timestamp;
-use kairo_proto::v1::decided_event::Event;
+use kairo_proto::v1::{Ask, decided_event::Event};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -44,6 +46,8 @@ pub enum Begun {
     Done(Done),
     /// It goes on with the model's answer, in `finish`.
     Ask(ModelRequest),
+    /// It is over when another agent has answered.
+    Request(Box<Ask>),
 }
 
 /// What an intrinsic did.
@@ -70,7 +74,7 @@ pub struct Intrinsic {
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Intrinsic> {
     static ALL: std::sync::LazyLock<Vec<Intrinsic>> = std::sync::LazyLock::new(|| {
-        [chains::all(), memory::all(), steps::all(), tasks::all(), threads::all(), user::all()]
+        [chains::all(), memory::all(), steps::all(), tasks::all(), team::all(), threads::all(), user::all()]
             .into_iter()
             .flatten()
             .collect()
@@ -80,13 +84,23 @@ pub fn all() -> impl Iterator<Item = &'static Intrinsic> {
 
 /// Those that only people order, and that no model is told of.
 fn ordered() -> impl Iterator<Item = &'static Intrinsic> {
-    static ORDERED: std::sync::LazyLock<Vec<Intrinsic>> = std::sync::LazyLock::new(tasks::ordered);
+    static ORDERED: std::sync::LazyLock<Vec<Intrinsic>> = std::sync::LazyLock::new(|| {
+        [requests::ordered(), tasks::ordered(), team::ordered()].into_iter().flatten().collect()
+    });
     ORDERED.iter()
 }
 
 /// The one of this name.
 pub fn named(name: &str) -> Option<&'static Intrinsic> {
     all().chain(ordered()).find(|intrinsic| intrinsic.tool.name == name)
+}
+
+/// One that no model is told of, whose parameters the mind itself writes.
+fn of_orders(name: &str, description: &str, begin: Begin) -> Intrinsic {
+    let (name, description, schema) = (name.to_owned(), description.to_owned(), "{}".to_owned());
+    let (needs_approval, needs_approval_with, acts_outside) = (false, Vec::new(), false);
+    let tool = Tool { name, description, schema, needs_approval, needs_approval_with, acts_outside };
+    Intrinsic { tool, begin, finish: asks_nobody }
 }
 
 /// For intrinsics that ask no model.

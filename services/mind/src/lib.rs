@@ -5,8 +5,10 @@
 //! * [`state`]: what an agent knows, folded from the log; [`thread`] its conversations, [`in_flight`] what it has
 //!   going, `events` how that changes
 //! * [`deliberation`]: from one input to one decision, by way of model calls
-//! * `working`: what is worked on beside the conversations
+//! * `working`: what is worked on beside the conversations, `session` what that may take; `requests` what agents ask of each other; [`team`] those that work
+//!   for one
 //! * [`request`]: what a model is asked; [`facts`] what it is told to be in progress
+//! * [`tokens`]: how much that is
 //! * [`answer`]: what a model's answer means
 //! * [`basis`]: what decisions rest on beside the log; [`replay`] makes those of a log again
 
@@ -24,20 +26,26 @@ pub mod intrinsics;
 pub mod log;
 pub mod memories;
 pub mod outside;
+pub mod profile;
 pub mod prompts;
+mod reflection;
 pub mod replay;
 pub mod request;
+mod requests;
 pub mod schedule;
 pub mod schema;
 pub mod secrets;
 mod seen;
+mod session;
 mod shared;
 pub mod state;
 mod target;
 pub mod tasks;
+pub mod team;
 #[cfg(test)]
 mod tests;
 pub mod thread;
+pub mod tokens;
 mod wanted;
 pub mod words;
 mod working;

@@ -3,7 +3,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
 };
 
 use jiff::civil::Date;
@@ -70,7 +70,7 @@ impl Memories {
         if matches!(appended.kind_word(), MemoryKind::Insight | MemoryKind::Fact) {
             self.learned.retain(|known| known.memory_id != memory.memory_id);
             self.learned.push_back(memory.clone());
-            bound(&mut self.learned);
+            bound_fairly(&mut self.learned);
         }
         self.recent.push_back(memory);
         self.forget();
@@ -120,6 +120,20 @@ fn bound(memories: &mut VecDeque<Recent>) {
     while memories.len() > RECENT || bytes > RECENT_BYTES {
         let Some(oldest) = memories.pop_front() else { break };
         bytes -= oldest.bytes();
+    }
+}
+
+/// The oldest of whoever has most makes room, so that nobody's work displaces what was learned for another.
+fn bound_fairly(memories: &mut VecDeque<Recent>) {
+    let bytes = |memories: &VecDeque<Recent>| memories.iter().map(Recent::bytes).sum::<usize>();
+    while memories.len() > RECENT || bytes(memories) > RECENT_BYTES {
+        let mut of_user: BTreeMap<&str, usize> = BTreeMap::new();
+        memories.iter().for_each(|known| *of_user.entry(&known.user).or_default() += known.bytes());
+        let most = of_user.into_iter().max_by_key(|(_, bytes)| *bytes).map(|(user, _)| user.to_owned());
+        let oldest = memories.iter().position(|known| Some(&known.user) == most.as_ref());
+        if oldest.and_then(|oldest| memories.remove(oldest)).is_none() {
+            break;
+        }
     }
 }
 

@@ -74,5 +74,63 @@ what holds only for this task, and what is known already, which is given too. Wh
 repeat it as it is. Answer with a JSON list and nothing else: [{\"kind\": \"insight|fact\", \"subject\": \"what it is about\", \
 \"content\": \"what to remember, in a sentence or two\"}]. An empty list if nothing is worth it.";
 
+/// What follows, for an agent whose owner is told what is worth telling.
+pub const BRIEF: &str = "You are agent.learn and agent.brief. A session of work is over. First, find out what is worth knowing the next time: what worked and what did not, patterns, techniques (insight), and what was found out about the world or the user (fact). Leave out what holds only for this task, and what is known already, which is given too. What stands as [secret ...] is kept elsewhere: repeat it as it is. Then decide whether the owner should be told, who does not read along: of significant discoveries, of what they can act on, of what went wrong and concerns them. What the owner asked for themselves they were told already. Most sessions are not worth telling. Answer with one JSON object and nothing else: {\"memories\": [{\"kind\": \"insight|fact\", \"subject\": \"what it is about\", \"content\": \"what to remember, in a sentence or two\"}], \"briefing\": {\"worth\": true or false, \"reason\": \"why, or why not\", \"summary\": \"if worth telling: a sentence or two\", \"text\": \"if worth telling: the whole briefing, in the owner's language\"}}.";
+
+/// The light model that sums up what is too long to be shown again.
+pub const COMPACT: &str = "You are thread.compact. What you are given is too long to be shown again to whoever goes on from it. \
+Sum it up for them: what was asked for, what was found out (with the numbers, names and addresses that may still matter), what \
+was decided and why, what failed, and what is still open. What stands as [secret ...] is kept elsewhere: repeat it as it is. \
+Write the summary and nothing else.";
+
+/// The fast model that guesses what a message is after.
+pub const GOAL: &str = "You are agent.goal. Say in one sentence, in the user's language, what the user wants to have achieved with \
+their last message, seeing what was said before. Write the sentence and nothing else.";
+
+/// What later steps are told of it.
+pub const GUESSED: &str = "What the user seems to want to have achieved:";
+
+/// The fast model that reviews what the agent is about to say.
+pub const REFLECT: &str = "You are agent.reflect. You review what an assistant is about to answer to the user's last message. Look \
+whether it answers what was asked, rests on what the results say, and leaves nothing out. Most drafts are finished; matters of taste \
+are none of yours. Answer with one JSON object and nothing else:\n\
+{\"verdict\": \"finished\"} if it can be said as it is,\n\
+{\"verdict\": \"revise\", \"reason\": \"what to change\"} if it is to be written anew,\n\
+{\"verdict\": \"act\", \"reason\": \"what to do first\"} if something has to be found out or done first.";
+
+/// What stands before a draft that is reviewed.
+pub const DRAFT: &str = "The draft:";
+
+/// What an agent asks itself when its time has come.
+pub const MISSION: &str = "What should you work on for your mission now? Look at what you know and what was done before, choose what helps most, and do it; queue with task.queue what should be done after it. If nothing needs doing, say so and stop.";
+
+/// What an agent with a mission is told of itself.
+pub const LEAD: &str = "What you work for, also when nobody asks:";
+
+/// What an agent that leads others is told of them.
+pub const TEAM: &str =
+    "These agents work for you; team.delegate has them do what they are good at, several at once where that helps:";
+
 /// All of them: what they say is part of what decisions rest on.
-pub const ALL: [&str; 11] = [MATCH, THINK, ANALYSE, LAST, CHAIN, DECIDE, JUDGE, SUMMARIZE, ACKNOWLEDGE, WORK, LEARN];
+pub const ALL: [&str; 20] = [
+    MATCH,
+    THINK,
+    ANALYSE,
+    LAST,
+    CHAIN,
+    DECIDE,
+    JUDGE,
+    SUMMARIZE,
+    ACKNOWLEDGE,
+    WORK,
+    LEARN,
+    BRIEF,
+    COMPACT,
+    GOAL,
+    GUESSED,
+    REFLECT,
+    DRAFT,
+    MISSION,
+    LEAD,
+    TEAM,
+];

@@ -135,6 +135,19 @@ impl ModelRequest {
         }
     }
 
+    /// Leaves out the older half of what was said, but for the system's first words and the user's last ones.
+    pub fn shorten(&mut self) {
+        let first = usize::from(matches!(self.messages.first(), Some(Message::System { .. })));
+        let rest = self.messages.split_off(first.min(self.messages.len()));
+        let last_said = rest.iter().rposition(|message| matches!(message, Message::User { .. }));
+        let half = rest.len() / 2;
+        // A result is nothing without its call.
+        let is_result = |message: &&Message| matches!(message, Message::Tool { .. });
+        let half = half + rest.iter().skip(half).take_while(is_result).count();
+        let kept = rest.into_iter().enumerate().filter(|(at, _)| *at >= half || Some(*at) == last_said);
+        self.messages.extend(kept.map(|(_, message)| message));
+    }
+
     /// Digests of its parts, but for what is sent; `tools` is that of its tools as JSON.
     pub fn digests(&self, tools: u64) -> RequestDigests {
         let is_system = |message: &&Message| matches!(message, Message::System { .. });

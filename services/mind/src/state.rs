@@ -10,20 +10,21 @@ use kairo_proto::words;
 use kairo_proto::{
     About,
     about::{self, Agent},
-    v1::{AgentDecision, AgentProfile, DecidedEvent, ToolCall, ToolResult, agent_action::Action, decided_event::Event},
+    v1::{AgentDecision, DecidedEvent, ToolCall, ToolResult, agent_action::Action, decided_event::Event},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use super::profile::{Interjection, Profile};
 use super::{
     chain::{Chain, Move},
     in_flight::{Doubt, Doubts, InFlight, Processes},
-    intrinsics,
     memories::Memories,
     outside::Provenance,
     seen::Seen,
     shared::Shared,
     tasks::Tasks,
+    team::Standing,
     thread::{Call, Entry, Thread, cut},
     words::Words,
     working::Work,
@@ -34,10 +35,8 @@ const THREADS: usize = 1_000;
 /// Text all threads keep for the model, in bytes, so that a snapshot fits one message; the thread idle longest makes
 /// room.
 const MIND_BYTES: usize = 512 * 1024;
-/// Seconds until a queued task that failed is tried again, when the profile does not say.
-const SESSION_PAUSE: u32 = 60;
 /// Entries of a thread when the profile does not say.
-const HISTORY: usize = 200;
+pub(super) const HISTORY: usize = 200;
 
 /// An agent's state at one point of its log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,46 +58,9 @@ pub struct AgentState {
     pub(super) seen: Shared<Seen>,
     #[serde(default, skip_serializing_if = "Work::is_nothing")]
     pub work: Work,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Profile {
-    /// Where in the log it was defined.
-    pub sequence: u64,
-    pub prompt: String,
-    pub tools: Vec<String>,
-    pub max_steps: u32,
-    pub history_limit: usize,
-    pub interjection: Interjection,
-    /// Whether it plans and has chains compiled, instead of calling tools itself.
-    pub plans: bool,
-    /// Whether its messages are matched to threads, one for each subject.
-    pub topics: bool,
-    /// IANA name; UTC where it says none.
-    pub time_zone: String,
-    /// HH:MM; empty for never.
-    pub day_ends_at: String,
-    /// Whether it acts on what it read without asking, whoever wrote that.
-    #[serde(default)]
-    pub trusts_outside: bool,
-    /// Whether it acknowledges what takes work, and works on it beside the conversation.
-    #[serde(default)]
-    pub background: bool,
-    /// Seconds until a queued task that failed is tried again.
-    #[serde(default)]
-    pub session_pause: u32,
-}
-
-/// What becomes of a message that comes while the agent is deciding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Interjection {
-    /// It is decided on when its turn comes.
-    #[default]
-    Order,
-    /// All that came are decided on together, next.
-    Join,
-    /// The decision under way is begun again, with what came.
-    Restart,
+    /// How it is with its team.
+    #[serde(default, skip_serializing_if = "Standing::is_nothing")]
+    pub team: Standing,
 }
 
 /// Something that wants an answer, on its way to it.
@@ -125,6 +87,12 @@ pub struct Turn {
     pub chain: Option<Chain>,
     /// Hooks on whose behalf it runs: they are not triggered by what it does.
     pub lineage: Vec<Uuid>,
+    /// What it seems to be after; none where nobody guessed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<String>,
+    /// Reviews of what it was about to say.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub reflections: u32,
     /// Content from outside that it has seen.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub outside: Provenance,
@@ -184,6 +152,8 @@ impl Turn {
             offer: None,
             chain: None,
             lineage: Vec::new(),
+            goal: None,
+            reflections: 0,
             outside: Provenance::default(),
         }
     }
@@ -200,13 +170,15 @@ impl AgentState {
         match record.body.about() {
             About::Agent(Agent::Defined(defined)) => {
                 if let Some(profile) = &defined.profile {
-                    self.profile = Some(Profile::new(record.sequence, profile));
+                    self.define(record, profile);
                 }
             }
             About::Agent(Agent::Message(message)) => self.hear(record, message),
             About::Agent(Agent::Choice(choice)) => self.choose(record, choice),
             About::Agent(Agent::Approval(approval)) => self.approve(record, approval),
             About::Agent(Agent::Command(command)) => self.obey(record, command),
+            About::Agent(Agent::Request(request)) => self.requested(record, request),
+            About::Agent(Agent::Answer(answer)) => self.answered(record, answer),
             About::Outside(outside) => self.occur(record, outside),
             About::Tool(tool) => self.acted(record, tool),
             About::Process(process) => self.ran(record, process),
@@ -220,6 +192,9 @@ impl AgentState {
         let started = || decision.events.iter().find(|it| matches!(it.event, Some(Event::TaskStarted(_))));
         let due = self.due(decision.decided_on()).map(|(id, _)| *id);
         let decided = due.or_else(|| started().and_then(turn_of));
+        // First, since what a decision tells of its own spending is in it.
+        self.spend_on(record.envelope.time, decision);
+        self.work.session.spend_on(decision);
         for event in &decision.events {
             self.happen(record, decision, event);
         }
@@ -344,13 +319,22 @@ impl AgentState {
                     }
                 }
                 Some(Action::ToolCall(call)) => self.call(record, cursor, event, turn_id, call),
+                Some(Action::Ask(ask)) => self.ask(record, cursor, event, turn_id, ask),
                 None => {}
             },
+            about::Turn::Goal(goal) => self.goal_guessed(turn_id, goal),
+            about::Turn::Reflected(reflected) => self.reflected(record, event, turn_id, reflected),
+            about::Turn::Briefed(briefed) => self.has_conversation(&event.thread_id, &briefed.user),
+            about::Turn::TeamChanged(changed) => {
+                let owner = self.profile.as_ref().map(|profile| profile.owner.clone()).unwrap_or_default();
+                self.has_conversation(&event.thread_id, &owner);
+                self.team_changed(changed);
+            }
             about::Turn::Thought(_) | about::Turn::Failed(_) => {}
         }
     }
 
-    fn call(&mut self, record: &Record, after: u64, event: &DecidedEvent, turn_id: Uuid, call: &ToolCall) {
+    pub(super) fn call(&mut self, record: &Record, after: u64, event: &DecidedEvent, turn_id: Uuid, call: &ToolCall) {
         let Ok(action) = Uuid::parse_str(&event.event_id) else { return };
         let since = record.envelope.time;
         let mut flight = InFlight::decided(turn_id, &event.thread_id, &call.tool, &call.arguments, since, after);
@@ -392,41 +376,8 @@ impl AgentState {
     }
 }
 
-impl Profile {
-    pub(super) fn new(sequence: u64, profile: &AgentProfile) -> Self {
-        let history = usize::try_from(profile.history_limit).unwrap_or(HISTORY);
-        Self {
-            sequence,
-            prompt: profile.prompt.clone(),
-            tools: profile.tools.clone(),
-            max_steps: profile.max_steps,
-            history_limit: if history == 0 { HISTORY } else { history },
-            interjection: match profile.interjection_word() {
-                words::Interjection::Join => Interjection::Join,
-                words::Interjection::Restart => Interjection::Restart,
-                words::Interjection::Order | words::Interjection::Unknown(_) => Interjection::Order,
-            },
-            plans: profile.planning_word() == words::Planning::Chain,
-            topics: profile.threads_word() == words::Threads::Topics,
-            trusts_outside: profile.outside_content_word() == words::OutsideContent::Trusted,
-            session_pause: if profile.session_pause == 0 { SESSION_PAUSE } else { profile.session_pause },
-            background: profile.conduct_word() == words::Conduct::Background,
-            time_zone: if profile.time_zone.is_empty() { "UTC".to_owned() } else { profile.time_zone.clone() },
-            day_ends_at: profile.day_ends_at.clone(),
-        }
-    }
-
-    /// Whether the agent may use the tool: it is named, or a prefix with `*` covers it, or nothing is named at all.
-    pub fn offers(&self, tool: &str) -> bool {
-        if intrinsics::tasks::is_of_queue(tool) && !self.background {
-            return false;
-        }
-        let covers = |pattern: &String| match pattern.strip_suffix('*') {
-            Some(prefix) => tool.starts_with(prefix),
-            None => pattern == tool,
-        };
-        self.tools.is_empty() || self.tools.iter().any(covers)
-    }
+pub(super) fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Which turn a decided event belongs to.

@@ -30,6 +30,10 @@ use super::{outside::Provenance, schedule::Schedule};
 pub const MOST_OPEN: usize = 1_000;
 /// Hooks among them: each is looked at whenever something happens.
 pub const MOST_HOOKS: usize = 100;
+/// Open tasks of one user, and room among all that is kept for users who have fewer.
+pub const FEW: usize = 20;
+const KEPT_FOR_FEW: usize = 200;
+const BYTES_KEPT_FOR_FEW: usize = 64 * 1024;
 /// Text that all open tasks may take, in bytes, so that a snapshot fits one message.
 pub const MOST_BYTES: usize = 256 * 1024;
 /// Largest action of a task, in bytes of JSON.
@@ -52,6 +56,9 @@ pub struct Tasks {
     pub ended: VecDeque<Task>,
     /// What happened at the input being decided on that tasks wait for.
     pub triggered: Vec<Trigger>,
+    /// Users whose queued tasks were begun since the queue was last empty, the one served last at the end.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(super) served: VecDeque<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,7 +124,24 @@ pub enum What {
         again: Option<(Timestamp, u64)>,
         /// What came of it, as far as it is kept for those who ask.
         result: String,
+        /// The agent that asked for it, where another one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<AskedBy>,
+        /// The last time that was set for it: no time has the number of an earlier one.
+        #[serde(default)]
+        times: u64,
+        /// It asks what to do for the mission.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_next_run: bool,
     },
+}
+
+/// Who asked for a task, by which action, and on behalf of which agents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AskedBy {
+    pub agent: String,
+    pub request_id: String,
+    pub path: Vec<String>,
 }
 
 impl Tasks {
@@ -154,14 +178,16 @@ impl Tasks {
             return;
         }
         let Some(task) = self.open.get_mut(&id) else { return };
+        let was_in_progress = task.status == Status::InProgress;
         task.status = status;
         task.shared = changed.shared.unwrap_or(task.shared);
         if changed.first {
             return self.put_first(id);
         }
-        if let What::Queue { failed, again, .. } = &mut task.what {
+        if let What::Queue { failed, again, times, .. } = &mut task.what {
+            *times = (*times).max(changed.occurrence);
             *again = changed.next_at.parse().ok().map(|at| (at, changed.occurrence));
-            *failed = failed.saturating_add(u32::from(again.is_some()));
+            *failed = failed.saturating_add(u32::from(was_in_progress && again.is_some() && !changed.rests));
             return self.settle(id);
         }
         if let (What::Time { next, .. }, Ok(at)) = (&mut task.what, changed.next_at.parse()) {
@@ -226,10 +252,16 @@ impl Tasks {
         let hooks = self.open.values().filter(|task| matches!(task.what, What::Hook { .. })).count();
         let bytes: usize = self.open.values().map(Task::bytes).sum();
         let its = task.action.len() + task.title.len() + task.condition.len() + task.text.len();
+        let of_user = self.open.values().filter(|known| known.user == task.user).count();
+        let is_full = self.open.len() >= MOST_OPEN - if of_user < FEW { 0 } else { KEPT_FOR_FEW };
+        let most_bytes = MOST_BYTES - if of_user < FEW { 0 } else { BYTES_KEPT_FOR_FEW };
         let most = match () {
-            () if self.open.len() >= MOST_OPEN => format!("{MOST_OPEN} open tasks"),
+            () if is_full && of_user >= FEW => {
+                format!("{} open tasks, and the last of them are for who has few", MOST_OPEN - KEPT_FOR_FEW)
+            }
+            () if is_full => format!("{MOST_OPEN} open tasks"),
             () if task.kind_word() == TaskKind::Hook && hooks >= MOST_HOOKS => format!("{MOST_HOOKS} hooks"),
-            () if bytes + its > MOST_BYTES => format!("{} KB of tasks", MOST_BYTES / 1024),
+            () if bytes + its > most_bytes => format!("{} KB of tasks", MOST_BYTES / 1024),
             () => return Ok(()),
         };
         Err(format!("an agent may have at most {most}; cancel some with task.cancel first"))
@@ -245,7 +277,7 @@ impl Task {
 
     /// Whether it is the agent's own, such as the end of its day, and nobody's to change.
     pub fn is_of_system(&self) -> bool {
-        self.source == TaskSource::System.as_str()
+        self.source == TaskSource::System.as_str() && matches!(self.what, What::Time { .. })
     }
 
     /// Keeps no more of it than that there was one.

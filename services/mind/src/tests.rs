@@ -3,13 +3,17 @@
 mod background;
 mod bounds;
 mod chains;
+mod compacting;
 mod in_progress;
 mod interjection;
 mod orders;
 mod outside;
 mod overtaken;
 mod parts;
+mod reflection;
+mod sessions;
 mod tasks;
+mod team;
 
 use std::sync::Arc;
 
@@ -41,9 +45,13 @@ const LOG: Uuid = Uuid::from_u128(7);
 
 /// An agent over a log in memory, whose model answers what the test says.
 struct Agent {
+    name: String,
     log: Vec<Record>,
     mind: Log,
     asked: Vec<Arc<ModelRequest>>,
+    /// How much later it is than the length of the log says, in seconds.
+    later: i64,
+    limits: Limits,
 }
 
 fn limits() -> Limits {
@@ -93,8 +101,19 @@ impl Agent {
     }
 
     fn with(profile: AgentProfile) -> Self {
-        let mut agent = Self { log: Vec::new(), mind: Log::default(), asked: Vec::new() };
-        let profile = AgentProfile { agent: "a".into(), prompt: "Be brief.".into(), ..profile };
+        Self::named("a", profile)
+    }
+
+    fn named(name: &str, profile: AgentProfile) -> Self {
+        let mut agent = Self {
+            name: name.into(),
+            log: Vec::new(),
+            mind: Log::default(),
+            asked: Vec::new(),
+            later: 0,
+            limits: limits(),
+        };
+        let profile = AgentProfile { agent: name.into(), prompt: "Be brief.".into(), ..profile };
         agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile) });
         agent
     }
@@ -102,13 +121,13 @@ impl Agent {
     /// Writes a record, as some service would.
     fn write(&mut self, route: &Route, cause: Option<&Envelope>, body: impl Into<Body>) -> Record {
         let sequence = self.log.len() as u64 + 1;
-        let time = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(i64::try_from(sequence).unwrap());
+        let time = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(self.later + i64::try_from(sequence).unwrap());
         let id = ids::named("test", &[&sequence.to_string()]);
         let envelope = match cause {
             Some(cause) => cause.follow(id, Service::Router, Origin::System, time),
             None => Envelope::entering(id, Service::Gateway, Origin::User, time),
         };
-        let subject = route.of(&Name::parse("a").unwrap());
+        let subject = route.of(&Name::parse(&self.name).unwrap());
         let record = Record { sequence, subject, envelope, body: body.into() };
         self.log.push(record.clone());
         self.mind.push(record.clone()).unwrap();
@@ -162,7 +181,7 @@ impl Agent {
     /// Decides on the next input, the model answering as it likes.
     fn decides_with(&mut self, mut answer: impl FnMut(&ModelRequest) -> Completion) -> Option<Record> {
         let input = self.next_input()?;
-        let (limits, catalogue) = (limits(), catalogue());
+        let (limits, catalogue) = (self.limits.clone(), catalogue());
         let (mut thought, mut next) = Deliberation::begin(&self.mind.state, &input, &catalogue, &limits).unwrap();
         let decision = loop {
             match next {
@@ -332,8 +351,9 @@ fn the_last_step_of_a_turn_offers_no_tools() {
     }
     agent.decides(&[says("enough")]).unwrap();
     let offered: Vec<usize> = agent.asked.iter().map(|request| request.tools.len()).collect();
-    let of_queue = crate::intrinsics::tasks::is_of_queue;
-    let own = crate::intrinsics::all().filter(|intrinsic| !of_queue(&intrinsic.tool.name));
+    let of_others =
+        |tool: &str| crate::intrinsics::tasks::is_of_queue(tool) || crate::intrinsics::team::is_of_leads(tool);
+    let own = crate::intrinsics::all().filter(|intrinsic| !of_others(&intrinsic.tool.name));
     let all = catalogue().tools.len() + own.count();
     assert_eq!(offered, [all, all, all, 0]);
 }

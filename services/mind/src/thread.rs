@@ -1,6 +1,9 @@
 //! A thread as a model is shown it: bounded, the oldest dropped first.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -41,6 +44,11 @@ pub struct Thread {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub work: bool,
 }
+
+/// What a summary of what was oldest begins with.
+const SUMMARIZED: &str = "What came before, summed up:";
+/// Threads that keep fewer entries are not summed up for the sake of those that are dropped.
+const SUMMED_UP: usize = 50;
 
 /// Events a thread remembers until it is written to memory.
 const FRESH: usize = 100;
@@ -162,6 +170,40 @@ impl Thread {
         })
     }
 
+    /// Whether it is about to drop what is oldest.
+    pub fn is_nearly_full(&self, limit: usize) -> bool {
+        let nearly = |is: usize, most: usize| is * 4 > most * 3;
+        nearly(self.bytes, THREAD_BYTES) || limit >= SUMMED_UP && nearly(self.entries.len(), limit)
+    }
+
+    /// So many of the oldest entries that what stays takes about a quarter of the room, but for what is open; `None` where that
+    /// would be hardly any.
+    pub(super) fn oldest(&self, open: &BTreeSet<Uuid>) -> Option<usize> {
+        let (all, most) = (self.entries().map(Entry::bytes).sum::<usize>(), self.entries.len().saturating_sub(1));
+        let (mut kept, mut number) = (0, 0);
+        for entry in self.entries().rev() {
+            kept += entry.bytes();
+            if kept * 4 > all || (number + 1) * 4 > self.entries.len() {
+                break;
+            }
+            number += 1;
+        }
+        let oldest = (self.entries.len() - number).min(most);
+        let closed = self.entries().take(oldest).filter(|entry| !entry.is_open(open)).count();
+        (closed > 1).then_some(oldest)
+    }
+
+    /// Puts a summary in the place of so many of the oldest entries, but for what is open.
+    pub(super) fn compact(&mut self, entries: u32, summary: &str, open: &BTreeSet<Uuid>) {
+        let end = usize::try_from(entries).unwrap_or(usize::MAX).min(self.entries.len());
+        let mut oldest: Vec<_> = self.entries.drain(..end).collect();
+        oldest.retain(|entry| entry.is_open(open));
+        oldest.into_iter().rev().for_each(|entry| self.entries.push_front(entry));
+        let text = cut(&format!("{SUMMARIZED}\n{summary}"));
+        self.entries.push_front(Entry::Notice { turn: Uuid::nil(), text }.into());
+        self.trim(usize::MAX);
+    }
+
     /// Drops the oldest entries above the limits, always keeping the newest.
     fn trim(&mut self, limit: usize) {
         let mut bytes: usize = self.entries().map(Entry::bytes).sum();
@@ -180,6 +222,15 @@ impl Entry {
             | Entry::Said { turn, .. }
             | Entry::Called { turn, .. }
             | Entry::Notice { turn, .. } => *turn,
+        }
+    }
+
+    /// Whether it is the message of a turn that is not over, or a call that still runs.
+    pub(super) fn is_open(&self, turns: &BTreeSet<Uuid>) -> bool {
+        match self {
+            Entry::User { turn, .. } => turns.contains(turn),
+            Entry::Called { calls, .. } => calls.iter().any(|call| call.result.is_none()),
+            Entry::Said { .. } | Entry::Notice { .. } => false,
         }
     }
 

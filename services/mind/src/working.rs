@@ -18,7 +18,9 @@ use uuid::Uuid;
 use super::{
     chain::StepState,
     memories,
+    session::Session,
     state::{AgentState, Cause, Turn},
+    team::Amount,
     thread::{Entry, cut},
 };
 
@@ -36,6 +38,12 @@ pub struct Work {
     pub next: Option<(Next, u64)>,
     /// The threads of the session, by user.
     pub threads: BTreeMap<String, String>,
+    /// What the session took.
+    #[serde(default, skip_serializing_if = "Session::is_nothing")]
+    pub session: Session,
+    /// The task with whose time work goes on, where a session came to one of its bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rests: Option<Uuid>,
 }
 
 /// What the work lane begins by itself.
@@ -50,7 +58,7 @@ pub enum Next {
 impl Work {
     /// Whether nothing is worked on, and nothing is about to be.
     pub fn is_nothing(&self) -> bool {
-        self.next.is_none() && self.threads.is_empty()
+        self.next.is_none() && self.threads.is_empty() && self.rests.is_none()
     }
 
     /// Where the decision stands after which something is to begin.
@@ -105,7 +113,9 @@ impl AgentState {
                 running.map_or_else(|| self.is_work_action(action), |it| self.is_work_thread(&it.thread_id))
             }
             About::Agent(Agent::Approval(approval)) => self.is_work_consent(&approval.action_id),
+            About::Agent(Agent::Answer(answer)) => self.is_work_action(&answer.request_id),
             About::Agent(Agent::Defined(_) | Agent::Message(_) | Agent::Choice(_) | Agent::Command(_)) => false,
+            About::Agent(Agent::Request(_)) => false,
             About::User(_) | About::Decided(_) | About::Outside(_) | About::System(_) | About::Live(_) => false,
         }
     }
@@ -145,7 +155,9 @@ impl AgentState {
         let next = match &before {
             Some((Next::Lessons(_), _)) => lessons(),
             Some((Next::Task(_), _)) | None => {
-                self.tasks.next_queued().map(|task| Next::Task(task.id)).or_else(lessons)
+                let queued = || self.tasks.next_queued().map(|task| Next::Task(task.id));
+                let may_begin = self.may_begin() && self.work.rests.is_none();
+                may_begin.then(queued).flatten().or_else(lessons)
             }
         };
         self.work.next = next.map(|next| match before {
@@ -158,6 +170,7 @@ impl AgentState {
         let Some(task) = Uuid::parse_str(&started.task_id).ok().and_then(|id| self.tasks.start(id)) else { return };
         let (id, user, text, outside) = (task.id, task.user.clone(), task.text().to_owned(), task.outside.marks());
         let lineage = task.lineage();
+        self.work.session.begin(record.envelope.time);
         let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or(record.envelope.correlation_id);
         let turn = Turn::new(Cause::Work(id), correlation, &started.thread_id, &user);
         self.turns.insert(turn_id, Turn { lineage, ..turn });
@@ -183,16 +196,37 @@ impl AgentState {
     }
 
     pub(super) fn task_changed(&mut self, record: &Record, changed: &TaskChanged) {
-        if self.tasks.is_put_back(changed) {
+        let is_put_back = self.tasks.is_put_back(changed);
+        if is_put_back {
             self.stop_working(record, &changed.task_id, &changed.reason);
         }
+        self.rest_for(&changed.task_id, changed.rests);
         self.tasks.change(changed);
+        // It had all of the session to itself, and that was too little.
+        if is_put_back && changed.rests && self.work.session.is_of_one_task() {
+            self.tasks.fail(&changed.task_id);
+        }
+    }
+
+    /// Work goes on at the time of this task or, if that was so, whenever something is to be done.
+    fn rest_for(&mut self, task: &str, rests: bool) {
+        let Ok(id) = Uuid::parse_str(task) else { return };
+        match rests {
+            true => self.work.rests = Some(id),
+            false if self.work.rests == Some(id) => self.work.rests = None,
+            false => {}
+        }
     }
 
     pub(super) fn task_ended(&mut self, record: &Record, ended: &TaskEnded) {
         let text = if ended.result.is_empty() { &ended.reason } else { &ended.result };
         self.stop_working(record, &ended.task_id, text);
+        self.rest_for(&ended.task_id, false);
         self.tasks.end(ended);
+        let is_member = || self.profile.as_ref().is_some_and(|profile| !profile.lead.is_empty());
+        if let Some(answer) = ended.answer.as_ref().filter(|_| is_member()) {
+            self.team.spent = self.team.spent.minus(Amount::of(answer.spent.as_ref()));
+        }
     }
 
     /// What came of it is known in its thread of work, and where it was asked for.
@@ -228,6 +262,9 @@ impl AgentState {
     pub(super) fn thread_completed(&mut self, thread_id: &str) {
         self.threads.remove(thread_id);
         self.work.threads.retain(|_, thread| thread != thread_id);
+        if self.work.threads.is_empty() {
+            self.work.session = Session::default();
+        }
     }
 }
 

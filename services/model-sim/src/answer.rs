@@ -1,6 +1,6 @@
 //! What the simulator answers, independent of how it goes over the wire.
 
-use crate::scenario::{Fault, Pace};
+use crate::scenario::{Fault, Pace, ReasoningForm};
 
 /// What to send back, rendered.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,7 +21,11 @@ pub enum Reply {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Message {
     pub text: Option<String>,
+    /// Unless it stands in the text.
     pub reasoning: Option<String>,
+    pub reasoning_form: ReasoningForm,
+    /// Where chunks of the text end in a stream, in characters from its beginning.
+    pub chunk_ends: Option<Vec<usize>>,
     pub tool_calls: Vec<ToolCall>,
     pub finish_reason: String,
     pub prompt_tokens: u32,

@@ -8,7 +8,7 @@ use minijinja::{Value as TemplateValue, context};
 use crate::answer::{Answer, ErrorReply, Message, Reply, ToolCall};
 use crate::conversation::{Conversation, ToolResult};
 use crate::scenario::{
-    AnswerPlan, Arguments, Content, ErrorPlan, MessagePlan, ResultStatus, Rule, Scenario, ToolCallPlan,
+    AnswerPlan, Arguments, Content, ErrorPlan, MessagePlan, ReasoningForm, ResultStatus, Rule, Scenario, ToolCallPlan,
     dotted_tool_name,
 };
 
@@ -99,13 +99,29 @@ fn render_message(
             .iter()
             .map(|call| render_call(scenario, call, context))
             .collect::<Result<_, _>>()?,
+        reasoning_form: plan.reasoning_form,
+        chunk_ends: plan.chunk_ends.clone(),
         ..Message::default()
     };
+    think_aloud(&mut message);
     let usual_reason = if message.tool_calls.is_empty() { "stop" } else { "tool_calls" };
     message.finish_reason = plan.finish_reason.as_deref().unwrap_or(usual_reason).to_owned();
     (message.prompt_tokens, message.completion_tokens) =
         plan.usage.unwrap_or_else(|| estimated_usage(conversation, &message));
     Ok(message)
+}
+
+/// Puts reasoning into the text, where that is its form.
+fn think_aloud(message: &mut Message) {
+    let tag = match message.reasoning_form {
+        ReasoningForm::ReasoningContent | ReasoningForm::Reasoning | ReasoningForm::Both => return,
+        ReasoningForm::Think => "think",
+        ReasoningForm::Thinking => "thinking",
+    };
+    if let Some(reasoning) = message.reasoning.take() {
+        let text = message.text.take().unwrap_or_default();
+        message.text = Some(format!("<{tag}>{reasoning}</{tag}>\n\n{text}"));
+    }
 }
 
 fn render_call(scenario: &Scenario, plan: &ToolCallPlan, context: &TemplateValue) -> Result<ToolCall, String> {

@@ -6,7 +6,7 @@ mod format;
 
 use regex::Regex;
 
-pub use format::{Fault, ResultStatus, TimesPer};
+pub use format::{Fault, ReasoningForm, ResultStatus, TimesPer};
 
 use crate::templates::{Argument, Templates, Text};
 
@@ -90,6 +90,9 @@ pub struct MessagePlan {
     /// Said as JSON, in place of a text.
     pub json: Option<Argument>,
     pub reasoning: Option<Text>,
+    pub reasoning_form: ReasoningForm,
+    /// Where chunks of the text end in a stream, in characters from its beginning; where `chunk_chars` say if absent.
+    pub chunk_ends: Option<Vec<usize>>,
     pub tool_calls: Vec<ToolCallPlan>,
     pub finish_reason: Option<String>,
     /// Prompt and completion tokens; estimated if absent.

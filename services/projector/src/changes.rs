@@ -7,6 +7,7 @@ mod chains;
 mod consent;
 mod memories;
 mod tasks;
+mod teams;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ pub use chains::{Chain, ChainEnd, Step, StepAsked, StepBegun, StepEnd};
 pub use consent::{Approval, Choice, Offer, Settled, Withdrawal};
 pub use memories::Memory;
 pub use tasks::{Firing, Task, TaskState};
+pub use teams::{Briefing, TeamState};
 pub use usage::ModelCall;
 
 /// Changes of all tables. Maps hold what may be told twice within a batch.
@@ -32,12 +34,18 @@ pub struct Changes {
     pub unknown: BTreeMap<Key, Unknown>,
     /// Newest wins.
     pub agents: BTreeMap<Key, Agent>,
+    /// By agent; newest wins.
+    pub teams: BTreeMap<Key, TeamState>,
+    /// By the event that says so.
+    pub briefings: BTreeMap<Uuid, Briefing>,
     pub threads: BTreeMap<(Key, Key), Thread>,
     /// The last event in each thread, by agent and thread; newest wins.
     pub touched: BTreeMap<(Key, Key), Touch>,
     /// What threads are about, by agent and thread; newest wins, as in the next.
     pub described: BTreeMap<(Key, Key), Description>,
     pub thread_states: BTreeMap<(Key, Key), ThreadState>,
+    /// By the sequence of the last message that tells of it.
+    pub compacted: BTreeMap<(Key, Key), i64>,
     /// By event, as in the next two.
     pub messages: BTreeMap<Uuid, Message>,
     pub deliveries: BTreeMap<Uuid, Delivery>,
@@ -151,6 +159,8 @@ pub struct Description {
 pub struct ThreadState {
     pub sequence: i64,
     pub status: ThreadStatus,
+    /// When it was last over; none where that stays as it was.
+    pub completed_at: Option<Time>,
 }
 
 /// Who speaks in a conversation.

@@ -10,6 +10,7 @@ mod memories;
 mod offers;
 mod processes;
 mod tasks;
+mod teams;
 mod threads;
 mod usage;
 
@@ -69,6 +70,7 @@ fn addressee(body: &Body) -> Option<&str> {
     Some(match said {
         User::Message(message) => &message.agent,
         User::Undelivered(message) => &message.agent,
+        User::Switched(switched) => &switched.agent,
         User::Choice(choice) => &choice.agent,
         User::Approval(approval) => &approval.agent,
         User::Command(command) => &command.agent,
@@ -128,6 +130,7 @@ fn progress(at: Time, fraction: Option<f64>, message: &str) -> Progress {
 pub fn project(record: &Record, changes: &mut Changes) {
     let fact = Fact::of(record);
     agents::project(&fact, changes);
+    teams::project(&fact, changes);
     threads::project(&fact, changes);
     conversations::project(&fact, changes);
     actions::project(&fact, changes);

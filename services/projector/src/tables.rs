@@ -15,6 +15,7 @@ mod memories;
 mod messages;
 mod processes;
 mod tasks;
+mod teams;
 mod threads;
 mod usage;
 
@@ -33,10 +34,13 @@ pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     events::insert(connection, &changes.events).await?;
     events::count(connection, &changes.unknown).await?;
     agents::define(connection, &changes.agents).await?;
+    teams::change(connection, &changes.teams).await?;
+    teams::brief(connection, &changes.briefings).await?;
     threads::create(connection, &changes.threads).await?;
     threads::touch(connection, &changes.touched).await?;
     threads::describe(connection, &changes.described).await?;
     threads::change(connection, &changes.thread_states).await?;
+    threads::compact(connection, &changes.compacted).await?;
     messages::tell(connection, changes).await?;
     actions::decide(connection, changes).await?;
     actions::begin(connection, changes).await?;

@@ -18,9 +18,11 @@ CREATE INDEX memories_by_word ON memories USING gin (words);
 CREATE INDEX memories_by_name ON memories USING gin (named gin_trgm_ops);
 CREATE INDEX threads_of_user ON threads (user_id, last_sequence);
 CREATE INDEX threads_by_id ON threads (thread_id);
+CREATE INDEX threads_completed ON threads (agent, completed_at) WHERE kind = 'work' AND completed_at IS NOT NULL;
 CREATE INDEX threads_by_last_event ON threads (last_sequence);
--- Users' messages in a thread; what an agent says stands in events.
-CREATE INDEX messages_of_thread ON messages (agent, thread_id, sequence) WHERE role = 'user' AND sequence IS NOT NULL;
+-- What is said to nobody, in threads of work, stands in events alone.
+CREATE INDEX messages_of_thread ON messages (agent, thread_id, sequence) WHERE thread_id IS NOT NULL AND sequence IS NOT NULL;
+CREATE INDEX actions_of_thread ON actions (agent, thread_id, sequence) WHERE thread_id IS NOT NULL;
 CREATE INDEX chains_of_thread ON chains (agent, thread_id, sequence);
 CREATE INDEX chains_of_task ON chains (task_id, sequence) WHERE task_id IS NOT NULL;
 CREATE INDEX tasks_by_age ON tasks (sequence, position);
@@ -28,6 +30,11 @@ CREATE INDEX tasks_of_agent ON tasks (agent, sequence, position);
 CREATE INDEX tasks_of_user ON tasks (user_id, sequence, position) WHERE user_id IS NOT NULL;
 CREATE INDEX tasks_in_queue ON tasks (agent, sequence, position)
     WHERE kind = 'queued' AND status IN ('pending', 'in_progress', 'paused');
+CREATE INDEX tasks_at_work ON tasks (agent, changed_sequence) WHERE kind = 'queued' AND status = 'in_progress';
+CREATE INDEX briefings_by_age ON briefings (sequence);
+CREATE INDEX briefings_of_agent ON briefings (agent, sequence);
+CREATE INDEX briefings_of_user ON briefings (user_id, sequence);
+CREATE INDEX briefings_told ON briefings (user_id, sequence) WHERE told;
 CREATE INDEX firings_of_task ON task_firings (task_id, sequence, position);
 CREATE INDEX approvals_waiting ON approvals (user_id, sequence, position) WHERE status = 'waiting';
 CREATE INDEX offers_open ON offers (user_id, sequence, position) WHERE choice IS NULL AND settled_at IS NULL;
@@ -50,3 +57,8 @@ CREATE INDEX tasks_by_likeness ON tasks USING gin ((left(title, 1000) || ' ' || 
 CREATE INDEX tasks_by_change ON tasks (changed_sequence);
 CREATE INDEX memories_by_likeness ON memories USING gin ((left(named, 1000) || ' ' || left(content, 10000)) gin_trgm_ops);
 CREATE INDEX memories_by_sequence ON memories (sequence);
+CREATE INDEX messages_by_word ON messages USING gin (words);
+CREATE INDEX messages_by_likeness ON messages USING gin (left(text, 10000) gin_trgm_ops);
+CREATE INDEX messages_by_change ON messages (changed);
+-- Threads that are shown by the beginning of their first message.
+CREATE INDEX threads_untitled ON threads (agent, thread_id) WHERE title = '';

@@ -48,7 +48,8 @@ CREATE TABLE threads (
     thread_id     text NOT NULL,
     user_id       text NOT NULL,
     kind          text NOT NULL,
-    status        text NOT NULL,
+    -- Whether it is in use, put away or over.
+    standing      text NOT NULL,
     title         text NOT NULL,
     created_at    timestamptz NOT NULL,
     updated_at    timestamptz NOT NULL,
@@ -58,13 +59,47 @@ CREATE TABLE threads (
     described_at  bigint NOT NULL DEFAULT 0,
     -- Of the event that archived it or took it out again.
     placed_at     bigint NOT NULL DEFAULT 0,
+    -- When it was last over: of a thread of work.
+    completed_at  timestamptz,
+    -- Of the event that last summed up what was oldest of it.
+    compacted_at  bigint,
+    status        text NOT NULL GENERATED ALWAYS AS (
+        CASE WHEN standing = 'active' AND compacted_at IS NOT NULL THEN 'compacted' ELSE standing END
+    ) STORED,
     -- Words within names such as those of tools and addresses are words of their own.
     words         tsvector NOT NULL GENERATED ALWAYS AS (
         setweight(to_tsvector('simple', translate(left(title, 10000), '@./:_-', '      ')), 'A')
         || setweight(to_tsvector('simple', translate(left(summary, 65536), '@./:_-', '      ')), 'B')
     ) STORED,
     PRIMARY KEY (agent, thread_id),
-    CONSTRAINT threads_status CHECK (status IN ('active', 'archived', 'completed'))
+    CONSTRAINT threads_standing CHECK (standing IN ('active', 'archived', 'completed'))
+);
+
+-- How it is with the team that an agent leads or works in, by the last event of the agent that says so; active without one.
+-- Which team that is says the agent's profile.
+CREATE TABLE teams (
+    agent            text PRIMARY KEY,
+    status           text NOT NULL,
+    reason           text NOT NULL,
+    -- Whether it goes on by itself on the next day.
+    over_budget      boolean NOT NULL,
+    changed_at       timestamptz NOT NULL,
+    changed_sequence bigint NOT NULL
+);
+
+-- Whether what an agent worked on for its mission was told its owner.
+CREATE TABLE briefings (
+    event_id       uuid PRIMARY KEY,
+    sequence       bigint NOT NULL,
+    agent          text NOT NULL,
+    user_id        text NOT NULL,
+    -- The conversation in which it was told, and the thread of work that it is about.
+    thread_id      text,
+    work_thread_id text,
+    told           boolean NOT NULL,
+    reason         text NOT NULL,
+    summary        text NOT NULL,
+    briefed_at     timestamptz NOT NULL
 );
 
 -- Conversations: what users sent, what agents said, and what went wrong on the way. What the event of a user's message
@@ -97,7 +132,13 @@ CREATE TABLE messages (
     placed_thread    text,
     placed           bigint,
     agent            text GENERATED ALWAYS AS (coalesce(delivered_to, addressed_to)) STORED,
-    thread_id        text GENERATED ALWAYS AS (coalesce(named_thread, delivered_thread, placed_thread)) STORED
+    -- What a user calls a thread is made into its id when the message is delivered.
+    thread_id        text GENERATED ALWAYS AS (coalesce(delivered_thread, placed_thread, named_thread)) STORED,
+    -- What happened to it last, or is told of it last.
+    changed          bigint GENERATED ALWAYS AS (greatest(sequence, delivered, placed)) STORED,
+    words            tsvector NOT NULL GENERATED ALWAYS AS (
+        to_tsvector('simple', translate(left(text, 65536), '@./:_-', '      '))
+    ) STORED
 );
 
 -- Tool calls. One without an end is in flight.
@@ -298,6 +339,8 @@ CREATE TABLE tasks (
     result           text,
     work_thread_id   text,
     put_first        bigint,
+    -- Whether it asks what to do for the agent's mission.
+    is_next_run      boolean NOT NULL GENERATED ALWAYS AS (coalesce(definition ->> 'is_next_run' = 'true', false)) STORED,
     -- What the steps, the trigger and the words of a queued task say, without the names of fields.
     steps            text NOT NULL GENERATED ALWAYS AS (
         left(coalesce(trigger, ''), 1000) || ' ' || left(coalesce(condition, ''), 1000) || ' '

@@ -18,9 +18,9 @@ pub struct Projection {
 }
 
 /// The tables in Postgres.
-pub const READ_MODEL: Projection = Projection { name: "read-model", version: 10 };
+pub const READ_MODEL: Projection = Projection { name: "read-model", version: 12 };
 /// The documents of the search engine.
-pub const SEARCH: Projection = Projection { name: "search", version: 1 };
+pub const SEARCH: Projection = Projection { name: "search", version: 2 };
 /// All of them.
 pub const PROJECTIONS: [Projection; 2] = [READ_MODEL, SEARCH];
 
@@ -29,12 +29,14 @@ pub const TABLES_SQL: &str = include_str!("../model/tables.sql");
 /// The indexes of a generation.
 pub const INDEXES_SQL: &str = include_str!("../model/indexes.sql");
 /// Every table of a generation.
-pub const TABLES: [&str; 16] = [
+pub const TABLES: [&str; 18] = [
     "log",
     "events",
     "unknown_types",
     "agents",
     "threads",
+    "teams",
+    "briefings",
     "messages",
     "actions",
     "processes",

@@ -33,17 +33,21 @@ pub use generations::{
 };
 pub use queries::{
     approvals::ApprovalsQuery,
+    briefings::BriefingsQuery,
     conversation::ConversationQuery,
     conversations::ConversationsQuery,
     events::EventsQuery,
     history::ThreadHistory,
     inbox::Inbox,
+    interaction::{TurnEvents, interaction},
     memories::MemoriesQuery,
     message::SentMessage,
     owners::{Happened, Kind, Owners},
     recent::{ActionState, ActionsQuery, ProcessesQuery},
     tasks::{TaskState, TasksQuery},
-    threads::ThreadsQuery,
+    teams::{SpentOn, TeamStanding},
+    thread_messages::ThreadMessagesQuery,
+    threads::{ThreadState, ThreadsQuery},
     usage::{ModelUsage, UsageBy, UsageKey, UsageQuery},
 };
 pub use snapshot::Snapshot;

@@ -6,12 +6,14 @@
 
 pub mod agents;
 pub mod approvals;
+pub mod briefings;
 pub mod chains;
 pub mod conversation;
 pub mod conversations;
 pub mod events;
 pub mod history;
 pub mod inbox;
+pub mod interaction;
 pub mod memories;
 pub mod message;
 pub mod objects;
@@ -19,6 +21,8 @@ pub mod owners;
 pub mod processes;
 pub mod recent;
 pub mod tasks;
+pub mod teams;
+pub mod thread_messages;
 pub mod threads;
 pub mod usage;
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use kairo_core::{
     event_json::{self, EventJson, Meta},
     header_lines::read_headers,
-    record::Raw,
+    record::{Raw, Record},
 };
 use kairo_proto::words::{EventSource, Modality};
 use serde_json::json;
@@ -57,6 +57,11 @@ pub fn events(rows: Vec<Row>) -> Vec<EventJson> {
 }
 
 fn read(row: &Row) -> Vec<EventJson> {
+    record(row).map(|record| event_json::events(&record)).unwrap_or_default()
+}
+
+/// The message that an event stands in; none of one that this version cannot read.
+pub fn record(row: &Row) -> Option<Record> {
     let raw = Raw {
         sequence: row.sequence,
         subject: row.subject.clone(),
@@ -65,7 +70,7 @@ fn read(row: &Row) -> Vec<EventJson> {
         payload: Bytes::copy_from_slice(&row.payload),
         stored: row.stored.0,
     };
-    raw.read(usize::MAX).map(|record| event_json::events(&record)).unwrap_or_default()
+    raw.read(usize::MAX).ok()
 }
 
 /// An event of a type that only a newer version knows.

@@ -1,4 +1,4 @@
-//! Searching threads, tasks and memories.
+//! Searching threads, tasks, memories and messages.
 //!
 //! Meilisearch answers where it is configured and there, else Postgres does: the same question, the same answer but for
 //! the order among what fits about as well. projector keeps the documents of the search engine ([`document`]) up to
@@ -42,7 +42,7 @@ pub struct SearchQuery {
     pub agent: Option<String>,
     /// What is this user's, and memories for all.
     pub user: Option<String>,
-    /// The kind of thread, task or memory.
+    /// The kind of thread, task or memory; of a message, who said it.
     pub kind_of: Option<String>,
     pub status: Option<String>,
     /// About these days, or changed on them (in UTC), both included.

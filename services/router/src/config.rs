@@ -22,6 +22,11 @@ pub struct RouterConfig {
     pub default_agent: String,
     /// Agents known to exist that are kept in memory. Default 100000.
     pub known_agents: usize,
+    /// Users whose agent, the one they speak with, is kept in memory by each partition; of others the log is asked. Default
+    /// 100000.
+    pub known_users: usize,
+    /// Commands of agents that are known. Of more, those of the last agents by name are not. Default 2000.
+    pub known_commands: usize,
     /// Messages of one user to one agent that may wait to be handed on. Of more the gateway is told, which then refuses
     /// further ones with 429 until half of them are handed on. Default 1000.
     pub pending_messages: usize,
@@ -29,7 +34,13 @@ pub struct RouterConfig {
 
 impl Default for RouterConfig {
     fn default() -> Self {
-        Self { default_agent: "default".to_owned(), known_agents: 100_000, pending_messages: 1_000 }
+        Self {
+            default_agent: "default".to_owned(),
+            known_agents: 100_000,
+            known_users: 100_000,
+            known_commands: 2_000,
+            pending_messages: 1_000,
+        }
     }
 }
 
@@ -37,6 +48,8 @@ impl Validate for RouterConfig {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         check(&mut mistakes, "known_agents", self.known_agents, 1..=10_000_000, "agents");
+        check(&mut mistakes, "known_users", self.known_users, 1..=10_000_000, "users");
+        check(&mut mistakes, "known_commands", self.known_commands, 0..=100_000, "commands");
         check(&mut mistakes, "pending_messages", self.pending_messages, 1..=1_000_000, "messages");
         if let Err(error) = Name::parse(&self.default_agent) {
             mistakes.push(Mistake::new("default_agent", error.to_string(), "name an agent"));

@@ -72,10 +72,11 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
                 chain_id: said.chain_id.clone(),
                 task_id: said.task_id.clone(),
                 thread_id: said.thread_id.clone(),
+                team: said.team.clone(),
             };
             input(&AGENT_COMMAND, told.command_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
         }
-        User::Undelivered(_) => return None,
+        User::Undelivered(_) | User::Switched(_) => return None,
     })
 }
 

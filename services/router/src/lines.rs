@@ -79,11 +79,12 @@ impl Lines {
     }
 
     /// Puts a message at the end of its line. What is to be handed on now, if anything: this one where it is the only one.
-    pub fn push(&mut self, line: Line, said: Said) -> Option<Waiting> {
+    pub fn push(&mut self, line: Line, said: impl Into<Arc<Said>>) -> Option<Waiting> {
+        let said = said.into();
         let waits = self.lines.entry(line).or_default();
         self.sequences.insert(said.raw.sequence);
         let has_room = waits.is_empty() || self.held_bytes + said.raw.payload.len() <= HELD_BYTES;
-        let waiting = if has_room { Waiting::Here(Arc::new(said)) } else { Waiting::There(said.raw.sequence) };
+        let waiting = if has_room { Waiting::Here(said) } else { Waiting::There(said.raw.sequence) };
         self.held_bytes += waiting.bytes();
         waits.push_back(waiting.clone());
         (waits.len() == 1).then_some(waiting)

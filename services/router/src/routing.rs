@@ -2,14 +2,19 @@
 
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, BusError, append::Outgoing, epoch::EpochInForce},
+    address::{self, Whom},
+    bus::{Bus, BusError, append::Outgoing, commands::DeclaredCommands, epoch::EpochInForce},
     envelope::{Envelope, Origin},
     ids::{self, Name},
     record::Record,
+    service::ServiceError,
     subjects::{Service, USER_UNDELIVERED},
     vocabulary::OWNED_THREADS,
 };
-use kairo_proto::v1::UserMessageUndelivered;
+use kairo_proto::{
+    Body,
+    v1::{AgentMessage, UserMessage, UserMessageUndelivered},
+};
 
 use crate::{
     config::RouterConfig,
@@ -28,32 +33,42 @@ pub enum Routed {
 }
 
 pub struct Router {
-    bus: Bus,
-    default_agent: String,
-    directory: Directory,
-    epoch: EpochInForce,
+    pub(crate) bus: Bus,
+    pub(crate) default_agent: Name,
+    pub(crate) directory: Directory,
+    pub(crate) commands: DeclaredCommands,
+    pub(crate) epoch: EpochInForce,
 }
 
 impl Router {
-    pub fn new(bus: &Bus, config: &RouterConfig, epoch: EpochInForce) -> Self {
-        Self {
+    pub fn new(
+        bus: &Bus,
+        config: &RouterConfig,
+        commands: DeclaredCommands,
+        epoch: EpochInForce,
+    ) -> Result<Self, ServiceError> {
+        let default_agent = Name::parse(&config.default_agent);
+        Ok(Self {
             bus: bus.clone(),
-            default_agent: config.default_agent.clone(),
+            default_agent: default_agent
+                .map_err(|error| ServiceError::Other(format!("router.default_agent: {error}")))?,
             directory: Directory::new(bus, config.known_agents),
+            commands,
             epoch,
-        }
+        })
     }
 
-    /// The agent that what a user said is for; none if that cannot be read.
-    pub fn address(&self, record: &Record) -> Option<Name> {
-        inputs::read(&record.body, record.envelope.id, &self.default_agent)?.to.ok()
+    /// The agent that what a user said is for; none if that cannot be read. What names none is for `current`.
+    pub fn address(&self, record: &Record, current: &Name) -> Option<Name> {
+        inputs::read(&record.body, record.envelope.id, current.as_str())?.to.ok()
     }
 
-    /// Tells the agent it is for what a user said, or the user why no agent can be told.
-    pub async fn route(&self, record: &Record) -> Routed {
-        let Some(input) = inputs::read(&record.body, record.envelope.id, &self.default_agent) else {
+    /// Tells the agent it is for what a user said, or the user why no agent can be told. What names none is for `current`.
+    pub async fn route(&self, record: &Record, current: &Name) -> Routed {
+        let Some(mut input) = inputs::read(&record.body, record.envelope.id, current.as_str()) else {
             return Routed::Refused(format!("nothing to do for a {}", record.body.type_name()));
         };
+        self.tell_of_commands(record, current, &mut input);
         let now = self.bus.now();
         let outgoing = match &input.to {
             Err(reason) => undelivered(record, &input, reason, now),
@@ -81,6 +96,27 @@ impl Router {
             Err(error) => Routed::Later(error),
         }
     }
+
+    /// Who is sent a command that nobody declares is told which there are.
+    fn tell_of_commands(&self, record: &Record, current: &Name, input: &mut Input) {
+        let Some(UserMessage { agent, text, .. }) = UserMessage::of(&record.body) else { return };
+        let Whom::Command(command) = address::whom(agent, text) else { return };
+        let known = self.commands.known();
+        if known.agent_of(command, current).is_none()
+            && let Some(told) = known.told_of(command)
+            && let Body::AgentMessage(AgentMessage { text, .. }) = &mut input.told
+        {
+            add_line(text, &told);
+        }
+    }
+}
+
+/// Puts a line below what is said.
+fn add_line(text: &mut String, line: &str) {
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    text.push_str(line);
 }
 
 fn delivered(record: &Record, agent: &Name, input: &Input, now: Timestamp) -> Outgoing {

@@ -4,11 +4,13 @@
 use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
+    address::Whom,
     bus::{
         Bus,
         congestion::{self, pressure::Pressure},
         consume::{self, backoff},
     },
+    ids::Name,
     ownership::{
         checkpoint::Checkpoints,
         lease::Lease,
@@ -28,6 +30,8 @@ use tokio::{
 use tracing::Instrument;
 
 use crate::{
+    addressing::{self, Unaddressed},
+    current::Current,
     lines::{Line, Lines, Said, Waiting},
     routing::{Routed, Router},
 };
@@ -39,6 +43,8 @@ const LOOK: Duration = Duration::from_millis(250);
 pub struct Shards {
     pub bus: Bus,
     pub router: Router,
+    /// Users whose agent each partition keeps in memory.
+    pub known_users: usize,
     /// Messages of a user to an agent that may wait.
     pub pending_messages: usize,
 }
@@ -68,6 +74,12 @@ impl Work for Shards {
 }
 
 enum Told {
+    /// It is found out whom the first message of a user is for, and whom the user speaks with from there on.
+    Addressed {
+        user: Name,
+        current: Box<Current>,
+        to: Option<Name>,
+    },
     /// The first message of a line was dealt with.
     Done(Line),
     Saved(Box<Checkpoints>, bool),
@@ -77,6 +89,7 @@ enum Told {
 struct Shard {
     shards: Arc<Shards>,
     tenure: Tenure,
+    unaddressed: Unaddressed,
     lines: Lines,
     /// Messages that take a newer reader: the first, before which the checkpoint stays, and how many.
     left: Option<(u64, u64)>,
@@ -96,9 +109,11 @@ struct Shard {
 impl Shard {
     fn new(shards: Arc<Shards>, tenure: &Tenure, checkpoints: Checkpoints, told: mpsc::UnboundedSender<Told>) -> Self {
         let pressure = Pressure::new(shards.pending_messages);
+        let unaddressed = Unaddressed::new(shards.known_users);
         Self {
             shards,
             tenure: tenure.clone(),
+            unaddressed,
             lines: Lines::default(),
             left: None,
             pressure,
@@ -119,7 +134,7 @@ impl Shard {
     }
 
     fn has_room(&self) -> bool {
-        self.lines.has_room() && !self.releasing
+        self.lines.has_room() && self.unaddressed.has_room() && !self.releasing
     }
 
     fn read(&mut self, tailed: Tailed) {
@@ -137,7 +152,7 @@ impl Shard {
             return;
         }
         self.read = raw.sequence;
-        let Shards { bus, router, .. } = &*self.shards;
+        let Shards { bus, .. } = &*self.shards;
         let route = subjects::route(&raw.subject);
         if route.as_ref().is_some_and(|(route, _)| !route.consumers.contains(&Consumer::Router)) {
             return;
@@ -151,8 +166,59 @@ impl Shard {
             Err(NotUnderstood::Newer(newer)) => return self.leave(&raw, &newer),
         };
         let Some((_, user)) = route else { return };
-        let line = (user, read.as_ref().ok().and_then(|record| router.address(record)));
-        if let Some(first) = self.lines.push(line.clone(), Said { raw, read }) {
+        let said = Said { raw, read };
+        match self.line_of(&user, &said) {
+            Some(line) => self.line_up(line, said),
+            None => {
+                if let Some((first, known)) = self.unaddressed.push(&user, said) {
+                    self.address(user, first, known);
+                }
+            }
+        }
+    }
+
+    /// The line that a message goes on in; none where that is still to be found out.
+    fn line_of(&mut self, user: &Name, said: &Said) -> Option<Line> {
+        if self.unaddressed.is_waiting(user) {
+            return None;
+        }
+        let router = &self.shards.router;
+        let to = match said.read.as_ref().map(|record| (record, addressing::whom(record))) {
+            Err(_) => None,
+            Ok((record, Whom::Named)) => router.address(record, &router.default_agent),
+            Ok((record, Whom::Current)) => {
+                let current = self.unaddressed.current(user, said.raw.sequence)?;
+                router.address(record, &current)
+            }
+            Ok((_, Whom::Mentioned(_) | Whom::Command(_))) => return None,
+        };
+        Some((user.clone(), to))
+    }
+
+    /// Finds out whom the first message of a user is for.
+    fn address(&mut self, user: Name, first: Arc<Said>, known: Option<Current>) {
+        let (shards, lease, told) = (self.shards.clone(), self.tenure.lease.clone(), self.told.clone());
+        self.spawn(async move {
+            let (current, to) = addressing::address(&shards.router, &lease, &user, &first, known).await;
+            let _ = told.send(Told::Addressed { user, current: Box::new(current), to });
+        });
+    }
+
+    /// Puts a message that was addressed in its line, and goes on with the next one of its user.
+    fn go_on(&mut self, user: Name, current: Current, to: Option<Name>) {
+        let (first, next) = self.unaddressed.pop(&user);
+        if let Some(said) = first {
+            self.line_up((user.clone(), to), said);
+        }
+        match next {
+            Some(next) => self.address(user, next, Some(current)),
+            None => self.unaddressed.remember(user, current),
+        }
+    }
+
+    /// Puts a message in its line.
+    fn line_up(&mut self, line: Line, said: impl Into<Arc<Said>>) {
+        if let Some(first) = self.lines.push(line.clone(), said) {
             return self.hand_on(line, first);
         }
         // Told at once: the boundary takes messages faster than they are handed on.
@@ -174,11 +240,13 @@ impl Shard {
     fn hand_on(&mut self, line: Line, first: Waiting) {
         let (shards, lease, told) = (self.shards.clone(), self.tenure.lease.clone(), self.told.clone());
         self.spawn(async move {
+            // What names no agent is in the line to the one that it is for.
+            let to = line.1.as_ref().unwrap_or(&shards.router.default_agent);
             match first {
-                Waiting::Here(said) => deal_with(&shards, &lease, &said).await,
+                Waiting::Here(said) => deal_with(&shards, &lease, &said, to).await,
                 Waiting::There(sequence) => {
                     if let Some(said) = read_in_time(&shards.bus, sequence).await {
-                        deal_with(&shards, &lease, &said).await;
+                        deal_with(&shards, &lease, &said, to).await;
                     }
                 }
             }
@@ -193,6 +261,7 @@ impl Shard {
                     self.hand_on(line, next);
                 }
             }
+            Told::Addressed { user, current, to } => self.go_on(user, *current, to),
             Told::Saved(checkpoints, last) => {
                 self.checkpoints = Some(*checkpoints);
                 self.all_saved = last;
@@ -207,7 +276,9 @@ impl Shard {
             self.save();
         }
         self.tell_of_pressure();
-        let waiting = self.lines.len() as u64 + self.left.map_or(0, |(_, count)| count) + u64::from(self.behind);
+        let waiting = (self.lines.len() + self.unaddressed.len()) as u64
+            + self.left.map_or(0, |(_, count)| count)
+            + u64::from(self.behind);
         self.shards.bus.standing.set(self.tenure.partition, PartitionStanding { read: self.read, waiting });
     }
 
@@ -223,7 +294,7 @@ impl Shard {
 
     /// Writes down how far everything was dealt with.
     fn save(&mut self) {
-        let open = [self.lines.first(), self.left.map(|(first, _)| first)];
+        let open = [self.lines.first(), self.unaddressed.first(), self.left.map(|(first, _)| first)];
         let through = open.into_iter().flatten().map(|first| first - 1).fold(self.read, u64::min);
         let last = self.releasing && self.lines.is_empty();
         let Some(mut checkpoints) = self.checkpoints.take() else { return };
@@ -246,6 +317,7 @@ impl Shard {
     /// From here on nothing is begun; what is on its way may arrive.
     fn release(&mut self) {
         self.releasing = true;
+        self.unaddressed.cut();
         self.lines.cut();
         self.save();
     }
@@ -273,23 +345,23 @@ async fn read_in_time(bus: &Bus, sequence: u64) -> Option<Said> {
 }
 
 /// Hands a message on, or sets it aside; it waits for as long as the server is away.
-async fn deal_with(shards: &Shards, lease: &Lease, Said { raw, read }: &Said) {
-    let Shards { bus, router, .. } = shards;
+async fn deal_with(shards: &Shards, lease: &Lease, Said { raw, read }: &Said, to: &Name) {
     match read {
         Ok(record) => {
             let span = consume::span(Consumer::Router, record);
-            hand_on(router, bus, lease, raw, record).instrument(span).await;
+            hand_on(shards, lease, raw, record, to).instrument(span).await;
         }
-        Err(reason) => bus.unreadable_in_time(Consumer::Router.name(), raw, &reason.to_string()).await,
+        Err(reason) => shards.bus.unreadable_in_time(Consumer::Router.name(), raw, &reason.to_string()).await,
     }
 }
 
-async fn hand_on(router: &Router, bus: &Bus, lease: &Lease, raw: &Raw, record: &Record) {
+async fn hand_on(shards: &Shards, lease: &Lease, raw: &Raw, record: &Record, to: &Name) {
+    let Shards { bus, router, .. } = shards;
     let mut attempt = 0;
     loop {
         // A replica that may have lost its users would say something late that another has said in order.
         lease.young().await;
-        match router.route(record).await {
+        match router.route(record, to).await {
             Routed::Done => return,
             Routed::Refused(reason) => return bus.dead_letter_in_time(Consumer::Router.name(), raw, &reason).await,
             Routed::Later(error) => tracing::warn!(%error, attempt, sequence = raw.sequence, "not handed on yet"),

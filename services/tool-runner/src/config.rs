@@ -18,7 +18,9 @@ pub use crate::builtin::web_search::WebSearchConfig;
 pub use crate::builtin::workspace::WorkspaceConfig;
 use crate::catalogue::CatalogueLimits;
 use crate::consent::{Consent, is_pattern};
+pub use crate::custom::CustomToolsConfig;
 use crate::tool_name;
+pub use crate::workers::config::WorkerLifecycleConfig;
 
 service_config! {
     /// Everything tool-runner is configured with.
@@ -69,6 +71,10 @@ pub struct ToolsConfig {
     pub mcp_lifecycle: McpLifecycleConfig,
     /// The MCP servers. Default none.
     pub mcp: Vec<McpServerConfig>,
+    /// The operator's own tools, without MCP.
+    pub tools: CustomToolsConfig,
+    /// How workers of `tools.workers` are spoken to.
+    pub worker_lifecycle: WorkerLifecycleConfig,
 }
 
 impl Default for ToolsConfig {
@@ -90,6 +96,8 @@ impl Default for ToolsConfig {
             mail: MailConfig::default(),
             mcp_lifecycle: McpLifecycleConfig::default(),
             mcp: Vec::new(),
+            tools: CustomToolsConfig::default(),
+            worker_lifecycle: WorkerLifecycleConfig::default(),
         }
     }
 }
@@ -284,6 +292,8 @@ impl ToolsConfig {
                 mistakes.push(format!("{key}.name: {:?} is taken already", server.name));
             }
         }
+        mistakes.extend(self.tools.mistakes(&self.mcp).into_iter().map(|m| format!("tools.{m}")));
+        mistakes.extend(self.worker_lifecycle.mistakes().into_iter().map(|m| format!("worker_lifecycle.{m}")));
         mistakes
     }
 

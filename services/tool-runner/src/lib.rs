@@ -1,7 +1,8 @@
 //! tool-runner: carries out what decisions ask for, once, and says how it ended.
 //!
 //! A decision comes in ([`runner`]); the pure part ([`plan`]) says for each action whether it may begin; it is entered
-//! in the ledger, done ([`toolbox`]: the built-in tools of [`builtin`] and those of MCP servers, [`mcp`]), and its end
+//! in the ledger, done ([`toolbox`]: the built-in tools of [`builtin`], those of MCP servers, [`mcp`],
+//! requests to web APIs, [`web_api`], and those of workers, [`workers`]), and its end
 //! is written ([`results`]). Process tools are handed over to the process supervisor, whose word on how they ended
 //! becomes the result ([`processes`]). Some tools are about other calls and about processes: [`control`]. How far a call
 //! says it is, [`progress`] tells. Mail that comes in becomes an event ([`arrivals`]), also that of a mailbox on an IMAP
@@ -17,6 +18,7 @@ pub mod config;
 pub mod consent;
 mod consented;
 mod control;
+pub mod custom;
 mod imap;
 mod log;
 pub mod mcp;
@@ -31,6 +33,9 @@ mod runner;
 pub mod tool;
 pub mod tool_name;
 pub mod toolbox;
+mod web;
+pub mod web_api;
+pub mod workers;
 
 use std::sync::Arc;
 
@@ -72,6 +77,10 @@ pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Too
         shutdown.clone(),
     );
     let catalogue = Arc::new(catalogue);
+    let workers = waiting_for_nats(&bus, &shutdown, async || {
+        workers::Attendance::begin(&bus, tools, toolbox.clone(), catalogue.clone()).await
+    });
+    let Some(workers) = workers.await? else { return Ok(()) };
     if waiting_for_nats(&bus, &shutdown, async || catalogue.publish().await).await?.is_none() {
         return Ok(());
     }
@@ -85,6 +94,7 @@ pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Too
         catalogue.keep_published(shutdown.clone()),
         arrivals::watch(&bus, tools, &shutdown),
         imap::fetch(tools, &shutdown),
+        workers.keep(shutdown.clone()),
     );
     drop(catalogue);
     if let Some(toolbox) = Arc::into_inner(toolbox) {

@@ -1,13 +1,13 @@
-//! Definitions of tools that MCP servers gave, as they were when agents were first offered them.
+//! Definitions of tools that MCP servers and workers gave, as they were when agents were first offered them.
 //!
-//! A server that later says something else of a tool, to have agents do something else, is not believed: the tool is
+//! One that later says something else of a tool, to have agents do something else, is not believed: the tool is
 //! withheld until the operator accepts what it says now. The catalogue in the log remembers.
 
 use std::collections::BTreeMap;
 
 use kairo_proto::v1::{ToolCatalogue, ToolPin};
 
-use crate::tool::ToolSpec;
+use crate::tool::{Definer, ToolSpec};
 
 /// Definitions that are remembered. Tools beyond that are withheld.
 const MOST: usize = 4_096;
@@ -33,14 +33,21 @@ impl Pins {
         match self.0.get(&spec.name) {
             Some(pinned) if *pinned == definition.digest => return Ok(()),
             Some(_) if !definition.is_accepted => {
+                let (who, there) = match definition.definer {
+                    Definer::McpServer => ("MCP server", "that server in tool_runner.mcp"),
+                    Definer::Worker => ("worker", "that worker in tool_runner.tools.workers"),
+                };
                 return Err(format!(
-                    "{} is not offered: its MCP server describes it otherwise than before; to offer it as it is now, list \
-                     {} under accept of that server in tool_runner.mcp",
+                    "{} is not offered: its {who} describes it otherwise than before; to offer it as it is now, list \
+                     {} under accept of {there}",
                     spec.name, definition.digest
                 ));
             }
             None if self.0.len() >= MOST => {
-                return Err(format!("{} is not offered: {MOST} tools of MCP servers are known already", spec.name));
+                return Err(format!(
+                    "{} is not offered: {MOST} tools of MCP servers and workers are known already",
+                    spec.name
+                ));
             }
             Some(_) | None => {}
         }
@@ -69,7 +76,7 @@ mod tests {
             needs_approval: false,
             needs_approval_with: Vec::new(),
             acts_outside: true,
-            definition: Some(Definition { digest: digest.to_owned(), is_accepted }),
+            definition: Some(Definition { digest: digest.to_owned(), is_accepted, definer: Definer::McpServer }),
         }
     }
 

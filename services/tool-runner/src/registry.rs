@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::catalogue::{Catalogue, CatalogueLimits};
+use crate::catalogue::{Catalogue, CatalogueLimits, Rejection};
 use crate::tool::{Tool, ToolError};
 
 /// The tools by their owner, and the catalogue made of them.
@@ -40,15 +40,15 @@ impl Registry {
         registry
     }
 
-    /// Replaces all tools of an owner.
-    pub(crate) fn replace(&self, owner: &str, mut replacement: Vec<Arc<dyn Tool>>) {
+    /// Replaces all tools of an owner, and says which of all tools are left out.
+    pub(crate) fn replace(&self, owner: &str, mut replacement: Vec<Arc<dyn Tool>>) -> Vec<Rejection> {
         // In the order of their names, so that a limit cuts the same ones off on every replica.
         replacement.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
         let mut tools = self.lock();
         tools.by_owner.insert(owner.to_owned(), replacement);
         let all = || tools.by_owner.values().flatten();
         let (catalogue, rejections) = Catalogue::build(all().map(|tool| tool.spec().clone()), self.limits);
-        for rejection in rejections {
+        for rejection in &rejections {
             tracing::warn!(tool = rejection.name, reason = rejection.reason, "tool left out");
         }
         let mut by_name = BTreeMap::new();
@@ -62,6 +62,7 @@ impl Registry {
             *current = Arc::new(catalogue);
             changed
         });
+        rejections
     }
 
     /// The tool that is called, once its arguments fit.

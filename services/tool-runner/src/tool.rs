@@ -54,7 +54,7 @@ pub struct ToolSpec {
     /// Whether it does something that others see, such as sending or running something: a human must consent to it in a
     /// turn that has seen content from outside.
     pub acts_outside: bool,
-    /// What an MCP server said it is; none for tools that come with this service.
+    /// What an MCP server or a worker said it is; none for tools that come with this service.
     pub definition: Option<Definition>,
 }
 
@@ -65,6 +65,14 @@ pub struct Definition {
     pub digest: String,
     /// Whether the operator said that it may be offered as it is now.
     pub is_accepted: bool,
+    pub definer: Definer,
+}
+
+/// Who defines tools that do not come with this service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Definer {
+    McpServer,
+    Worker,
 }
 
 /// What a call knows besides its arguments.

@@ -9,6 +9,12 @@ pub const MAX_SERVER_NAME: usize = 32;
 /// First segments that belong to Kairo's own tools.
 pub const RESERVED_NAMESPACES: [&str; 6] = ["tools", "http", "process", "agent", "action", "memory"];
 
+/// First segments of the names of Kairo's own tools, those of agents' minds among them: no custom tool begins with one.
+pub const BUILT_IN_NAMESPACES: [&str; 16] = [
+    "action", "agent", "calendar", "chain", "document", "email", "http", "memory", "process", "step", "task", "team",
+    "thread", "tools", "user", "web",
+];
+
 /// Hexadecimal digits of the digest that keeps mangled names apart.
 const DIGEST_CHARS: usize = 8;
 

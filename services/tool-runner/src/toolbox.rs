@@ -12,14 +12,18 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now, web_search::WebSearch, workspace};
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Rejection};
 use crate::config::ToolsConfig;
 use crate::mcp::{self, McpServer};
 use crate::registry::Registry;
 use crate::tool::{CallContext, CallResult, Tool, ToolError};
+use crate::web_api;
 
 /// Longest message of an error, in characters: it becomes part of an event.
 const MAX_MESSAGE_CHARS: usize = 4096;
+
+/// Owner of the tools that are requests to web APIs: sorts behind the built-in ones and before every server.
+const WEB_APIS: &str = "+web";
 
 /// Why no tools could be offered.
 #[derive(Debug, thiserror::Error)]
@@ -85,13 +89,14 @@ impl Toolbox {
         }
         let builtin = builtin_tools(config)?.into_iter().chain(further).collect();
         let registry = Arc::new(Registry::new(builtin, config.catalogue_limits()));
+        registry.replace(WEB_APIS, web_api::tools(config)?);
         let stop = CancellationToken::new();
         let servers: Vec<McpServer> = config
             .mcp
             .iter()
             .map(|server| {
                 let (registry, name) = (Arc::clone(&registry), server.name.clone());
-                let on_tools = Box::new(move |tools| registry.replace(&name, tools));
+                let on_tools = Box::new(move |tools| drop(registry.replace(&name, tools)));
                 mcp::start(server.clone(), config, stop.clone(), on_tools)
             })
             .collect();
@@ -107,6 +112,11 @@ impl Toolbox {
         };
         join_all(toolbox.servers.iter().map(McpServer::first_start)).await;
         Ok(toolbox)
+    }
+
+    /// Replaces all tools of an owner, and says which of all tools are left out.
+    pub fn offer(&self, owner: &str, tools: Vec<Arc<dyn Tool>>) -> Vec<Rejection> {
+        self.registry.replace(owner, tools)
     }
 
     /// The tools on offer now.

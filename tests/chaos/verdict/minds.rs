@@ -6,6 +6,7 @@ use kairo_proto::{
     Decided,
     about::{self, Chain, Thread},
     v1::{DecidedEvent, Task, decided_event::Event},
+    words::TaskKind,
 };
 
 use super::{Evidence, Verdict};
@@ -33,7 +34,7 @@ impl Evidence<'_> {
         self.judge_consents(verdict);
     }
 
-    fn decided(&self) -> impl Iterator<Item = (&DecidedEvent, &Event)> {
+    pub(super) fn decided(&self) -> impl Iterator<Item = (&DecidedEvent, &Event)> {
         let decisions = self.own().filter_map(|entry| decision(&entry.record));
         decisions.flat_map(|decision| &decision.events).filter_map(|event| Some((event, event.event.as_ref()?)))
     }
@@ -82,7 +83,7 @@ impl Evidence<'_> {
                 Decided::Task(about::Task::Changed(changed)) => {
                     tasks.entry(changed.task_id.clone()).or_default().canceled |= changed.status == "canceled";
                 }
-                // What is queued is told of by the audit.
+                // What is queued is judged with the work.
                 Decided::Task(about::Task::Started(_) | about::Task::Ended(_)) => {}
                 Decided::Chain(Chain::Started(chain)) => {
                     if begun.contains(chain.chain_id.as_str()) {
@@ -94,7 +95,7 @@ impl Evidence<'_> {
             }
         }
         for (id, told) in tasks {
-            let Some(task) = &told.task else { continue };
+            let Some(task) = told.task.as_ref().filter(|task| task.kind_word() != TaskKind::Queued) else { continue };
             let named = format!("{} ({} {}, {id})", task.title, task.kind, task.trigger);
             verdict.task_times += told.fired.len();
             let distinct: BTreeSet<u64> = told.fired.iter().copied().collect();
@@ -122,7 +123,8 @@ impl Evidence<'_> {
                     asked.insert(suggested.message_id.as_str());
                 }
                 Thread::Matched(matched) => *answered.entry(&matched.message_id).or_default() += 1,
-                Thread::Created(_) | Thread::Summarized(_) | Thread::Archived(_) | Thread::Completed(_) => {}
+                Thread::Created(_) | Thread::Summarized(_) | Thread::Archived(_) => {}
+                Thread::Completed(_) | Thread::Compacted(_) => {}
             }
         }
         let open = asked.iter().filter(|id| !answered.contains_key(*id)).map(|id| (*id).to_owned());

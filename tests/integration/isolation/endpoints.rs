@@ -67,6 +67,7 @@ fn attempt(access: &Access, joe: &Things) -> Attempt {
     match (access.method, access.path) {
         ("GET", "/v1/events/stream") => TriedIn("a_user_sees_what_concerns_them_and_nothing_else"),
         ("GET", "/v1/ws") => TriedIn("a_user_sees_what_concerns_them_and_nothing_else"),
+        ("GET", "/v1/teams" | "/v1/teams/{team}") => TriedIn("a_user_sees_and_orders_their_own_teams_only"),
         ("POST", "/v1/chat/completions") => TriedIn("a_chat_is_of_the_user_of_the_key_and_needs_both_scopes"),
         ("POST", "/v1/messages") => Write(vec![as_joe(json!({ "text": "as joe" }))]),
         ("POST", "/v1/choices") => {
@@ -80,7 +81,12 @@ fn attempt(access: &Access, joe: &Things) -> Attempt {
         }
         ("POST", "/v1/commands") => Write(orders.into_iter().flat_map(|it| [as_joe(it.clone()), as_ann(it)]).collect()),
         ("GET", "/v1/threads/{thread_id}") => Read(vec![format!("/v1/threads/{thread}?agent={AGENT}")]),
+        ("GET", "/v1/threads/{thread_id}/messages") => {
+            let queries = ["", "&latest=1"].map(|query| format!("/v1/threads/{thread}/messages?agent={AGENT}{query}"));
+            Read(queries.to_vec())
+        }
         ("GET", "/v1/tasks/{task_id}") => Read(vec![format!("/v1/tasks/{task}")]),
+        ("GET", "/v1/interactions/{turn_id}") => Read(vec![format!("/v1/interactions/{correlation}")]),
         ("GET", "/v1/chains/{chain_id}") => Read(vec![format!("/v1/chains/{chain}")]),
         ("GET", "/v1/memories/{agent}/{memory_id}") => Read(vec![format!("/v1/memories/{AGENT}/{memory}")]),
         ("GET", "/v1/approvals/{action_id}") => Read(vec![format!("/v1/approvals/{approval}")]),

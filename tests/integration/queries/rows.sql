@@ -9,8 +9,20 @@ FROM generate_series(1, 40000) AS i;
 
 INSERT INTO agents (agent, profile, sequence, defined_at) SELECT 'a' || i, '{}', i, now() FROM generate_series(0, 5000) AS i;
 
-INSERT INTO threads (agent, thread_id, user_id, kind, status, title, created_at, updated_at, last_sequence)
+INSERT INTO threads (agent, thread_id, user_id, kind, standing, title, created_at, updated_at, last_sequence)
 SELECT 'a' || i % 200, 't' || i, 'u' || i % 500, 'topic', 'active', 'words', now(), now(), i
+FROM generate_series(0, 20000) AS i;
+
+INSERT INTO threads (agent, thread_id, user_id, kind, standing, title, created_at, updated_at, last_sequence, completed_at)
+SELECT 'a' || i % 200, 'w' || i, 'u' || i % 500, 'work', 'completed', 'words', now(), now(), i,
+       'epoch'::timestamptz + i * interval '1 s'
+FROM generate_series(0, 20000) AS i;
+
+INSERT INTO teams (agent, status, reason, over_budget, changed_at, changed_sequence)
+SELECT 'a' || i, 'paused', '', false, now(), i FROM generate_series(0, 5000) AS i;
+
+INSERT INTO briefings (event_id, sequence, agent, user_id, told, reason, summary, briefed_at)
+SELECT md5(i::text)::uuid, i, 'a' || i % 200, 'u' || i % 500, i % 10 = 7, 'words', '', now()
 FROM generate_series(0, 20000) AS i;
 
 INSERT INTO messages (event_id, sequence, ts, correlation_id, role, user_id, message_id, text, addressed_to, named_thread)
@@ -50,7 +62,7 @@ INSERT INTO tasks (task_id, sequence, position, agent, user_id, correlation_id, 
                    changed_sequence, changed_at, status)
 SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, gen_random_uuid(),
        CASE WHEN i % 7 = 0 THEN 'queued' ELSE 'scheduled' END, 'words', '[]', '{"source": "user"}', now(), i, now(),
-       CASE WHEN i % 70 = 0 THEN 'pending' WHEN i % 7 = 0 THEN 'completed' ELSE 'active' END
+       CASE WHEN i % 700 = 0 THEN 'in_progress' WHEN i % 70 = 0 THEN 'pending' WHEN i % 7 = 0 THEN 'completed' ELSE 'active' END
 FROM generate_series(1, 20000) AS i;
 
 INSERT INTO task_firings (event_id, sequence, position, task_id, fired_at, late)

@@ -9,8 +9,27 @@ use super::{is_generated, is_test, root, rust_files};
 /// Words of vocabularies that are names of other things as well: nouns of subjects, fields of JSON, roles of models' own
 /// messages, folders of mail.
 const OTHERS_TOO: &[&str] = &[
-    "agent", "archived", "chain", "continue", "decision", "failure", "joined", "memory", "model", "new", "only",
-    "postgres", "state", "system", "task", "text", "thread", "tool", "user",
+    "agent",
+    "archived",
+    "assistant",
+    "chain",
+    "continue",
+    "decision",
+    "failure",
+    "joined",
+    "memory",
+    "message",
+    "model",
+    "new",
+    "only",
+    "postgres",
+    "state",
+    "system",
+    "task",
+    "text",
+    "thread",
+    "tool",
+    "user",
 ];
 
 /// A text that is compared, is a pattern or what a pattern comes to, or becomes the value of a field.

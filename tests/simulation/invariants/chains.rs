@@ -97,7 +97,8 @@ impl<'r> Reader<'r> {
                     let groups = started.steps.iter().map(|step| step.group).collect();
                     let chain = Chain { groups, ..Default::default() };
                     if self.chains.insert(started.chain_id.clone(), chain).is_some() {
-                        self.wrong.push(format!("the chain {} began twice", started.chain_id));
+                        self.wrong
+                            .push(format!("the chain {} began twice, on {}", started.chain_id, decision.input_id));
                     }
                 }
                 about::Chain::Ended(ended) => match self.chains.get_mut(&ended.chain_id) {

@@ -3,16 +3,22 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kairo_core::{hooks::State, ids::Name};
-use kairo_proto::words::{TaskKind, TaskStatus};
+use kairo_core::{
+    hooks::State,
+    ids::{self, Name},
+};
+use kairo_proto::words::{RequestKind, TaskKind, TaskStatus};
 use kairo_proto::{
     Decided, about,
-    v1::{AgentDecision, Task, TaskChanged, TaskFired, decided_event::Event},
+    v1::{
+        AgentAnswer, AgentDecision, AgentRequest, Ask, DecidedEvent, Task, TaskAnswer, TaskChanged, TaskEnded,
+        TaskFired, decided_event::Event,
+    },
 };
 use uuid::Uuid;
 
 /// Something to be done because of a decision.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// At this time the task is due.
     Arm { task: Uuid, occurrence: u64, at: Timestamp },
@@ -21,10 +27,23 @@ pub enum Effect {
     /// How it is with a task that waits for something outside, or may: `trigger` is `<source>.<verb>`, empty where the
     /// event does not say.
     Register { task: Uuid, trigger: String, state: State },
+    /// Another agent is asked for something.
+    Ask(Told<AgentRequest>),
+    /// Another agent is told what came of what it asked for.
+    Answer(Told<AgentAnswer>),
+}
+
+/// Something that another agent is told, once: whoever tells it again uses the same id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told<T> {
+    pub id: Uuid,
+    pub agent: Name,
+    pub correlation: Uuid,
+    pub body: T,
 }
 
 /// An effect, and which event of the decision has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
     pub position: usize,
     pub effect: Effect,
@@ -39,11 +58,15 @@ enum Kind {
     Inside,
 }
 
-/// The effects of a decision, in its order. An event that makes no sense has none.
-pub fn effects(decision: &AgentDecision) -> Vec<Planned> {
+/// The effects of an agent's decision, in its order. An event that makes no sense has none.
+pub fn effects(agent: &Name, decision: &AgentDecision) -> Vec<Planned> {
     let mut plan = Plan::default();
     for (position, event) in decision.events.iter().enumerate() {
         plan.position = position;
+        if let Some(ask) = event.ask() {
+            plan.effects.extend(asked(agent, event, ask).map(|effect| Planned { position, effect }));
+            continue;
+        }
         let Some(Decided::Task(task)) = event.event.as_ref().map(Event::about) else { continue };
         match task {
             about::Task::Scheduled(scheduled) => {
@@ -53,8 +76,11 @@ pub fn effects(decision: &AgentDecision) -> Vec<Planned> {
             }
             about::Task::Fired(fired) => plan.fired(fired),
             about::Task::Changed(changed) => plan.changed(changed),
+            about::Task::Ended(ended) => {
+                plan.effects.extend(answered(agent, event, ended).map(|effect| Planned { position, effect }));
+            }
             // A queued task waits for nothing but its turn.
-            about::Task::Started(_) | about::Task::Ended(_) => {}
+            about::Task::Started(_) => {}
         }
     }
     plan.effects
@@ -71,7 +97,13 @@ impl Plan {
     fn scheduled(&mut self, task: &Task) {
         let Ok(id) = Uuid::parse_str(&task.task_id) else { return };
         if task.kind_word() == TaskKind::Queued {
-            self.kinds.insert(id, Kind::Inside);
+            // Unless it has a time before which it does not even wait for that.
+            if task.next_at.is_empty() {
+                self.kinds.insert(id, Kind::Inside);
+                return;
+            }
+            self.kinds.insert(id, Kind::Time);
+            self.arm(id, task.occurrence, &task.next_at);
             return;
         }
         if task.kind_word() != TaskKind::Hook {
@@ -124,6 +156,34 @@ impl Plan {
     }
 }
 
+fn asked(from: &Name, event: &DecidedEvent, ask: &Ask) -> Option<Effect> {
+    let Ask { kind, user, title, text, path, outside, .. } = ask.clone();
+    let action = Uuid::parse_str(&event.event_id).ok()?;
+    // What is withdrawn is named by the action that asked for it.
+    let request_id = match ask.kind_word() {
+        RequestKind::Cancel => ask.request_id.clone(),
+        _ => event.event_id.clone(),
+    };
+    let from = from.to_string();
+    // Where the decision stands, whoever publishes it knows.
+    let body = AgentRequest { request_id, from, kind, user, title, text, path, outside, decided: 0 };
+    Some(Effect::Ask(told(ids::derived(action, "request"), &ask.agent, event, body)?))
+}
+
+fn answered(from: &Name, event: &DecidedEvent, ended: &TaskEnded) -> Option<Effect> {
+    let TaskEnded { status, result, reason, answer, .. } = ended.clone();
+    let TaskAnswer { agent, request_id, spent, outside } = answer?;
+    let id = ids::derived(Uuid::parse_str(&request_id).ok()?, "answer");
+    let from = from.to_string();
+    let body = AgentAnswer { request_id, from, status, result, reason, outside, spent };
+    Some(Effect::Answer(told(id, &agent, event, body)?))
+}
+
+fn told<T>(id: Uuid, agent: &str, event: &DecidedEvent, body: T) -> Option<Told<T>> {
+    let correlation = Uuid::parse_str(&event.correlation_id).ok()?;
+    Some(Told { id, agent: Name::parse(agent).ok()?, correlation, body })
+}
+
 fn state(status: &TaskStatus) -> Option<State> {
     match status {
         TaskStatus::Pending | TaskStatus::Active => Some(State::Active),
@@ -152,7 +212,8 @@ mod tests {
 
     fn of(events: Vec<Event>) -> Vec<Effect> {
         let events = events.into_iter().map(|event| DecidedEvent { event: Some(event), ..Default::default() });
-        let planned = effects(&AgentDecision { events: events.collect(), ..Default::default() });
+        let planned =
+            effects(&Name::parse("lead").unwrap(), &AgentDecision { events: events.collect(), ..Default::default() });
         planned.into_iter().map(|planned| planned.effect).collect()
     }
 
@@ -240,7 +301,8 @@ mod tests {
     fn each_effect_says_which_event_has_it() {
         let events = [hook("pre:x"), timed(1), changed("canceled", "", 0)];
         let events = events.map(|event| DecidedEvent { event: Some(event), ..Default::default() });
-        let planned = effects(&AgentDecision { events: events.to_vec(), ..Default::default() });
+        let lead = Name::parse("lead").unwrap();
+        let planned = effects(&lead, &AgentDecision { events: events.to_vec(), ..Default::default() });
         assert_eq!(planned.iter().map(|planned| planned.position).collect::<Vec<_>>(), [1, 2]);
     }
 }

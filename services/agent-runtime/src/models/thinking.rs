@@ -1,7 +1,16 @@
-//! Telling reasoning from words while they arrive: some models write `<think>…</think>` before their answer. Pure.
+//! Telling reasoning from words while they arrive: some models write `<think>…</think>` into their answer. Pure.
+//!
+//! A block that begins a line is reasoning at once, and to the end if it is never closed. One that begins within a line may
+//! be a mere mention: nothing is shown until its end comes, and if that never does, it is words. In code nothing is a block.
 
-const OPEN: &str = "<think>";
-const CLOSE: &str = "</think>";
+/// How blocks of reasoning begin and end.
+const TAGS: [Tag; 2] = [Tag { open: "<think>", close: "</think>" }, Tag { open: "<thinking>", close: "</thinking>" }];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Tag {
+    open: &'static str,
+    close: &'static str,
+}
 
 /// What a piece of an answer added, for whoever watches.
 #[derive(Debug, Default, PartialEq)]
@@ -11,72 +20,214 @@ pub struct Added {
 }
 
 /// Splits an answer that arrives in pieces, wherever they are cut.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Splitter {
-    phase: Phase,
-    /// What may yet become a tag.
+    /// The block that is open, and whether it is certain that it is one.
+    thinking: Option<(Tag, bool)>,
+    code: Code,
+    /// Nothing but blanks stand before it in its line.
+    begins_line: bool,
+    /// The last character that was said.
+    last: Option<char>,
+    /// The last character that was thought, and whether a block has ended since.
+    last_thought: Option<char>,
+    between: bool,
+    /// Whether blanks are left out: those around reasoning.
+    skips_blanks: bool,
+    /// What may yet become a tag, or the beginning or end of code.
     held: String,
 }
 
-#[derive(Debug, Default)]
-enum Phase {
+/// The code that words are within.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Code {
     #[default]
-    Beginning,
-    Thinking,
-    /// Between the reasoning and the first word.
-    Between,
-    Saying,
+    None,
+    /// Until so many backticks, or the end of the line.
+    Inline(usize),
+    /// Until a line of so many backticks or tildes; the line that opens it may turn out to be inline code.
+    Fenced { mark: char, length: usize, opening: bool },
+}
+
+/// What comes next in an answer.
+enum Next {
+    /// So many bytes are words.
+    Say(usize),
+    /// So many bytes are left out.
+    Skip(usize),
+    Open(Tag),
+    /// That cannot be told yet.
+    Wait,
 }
 
 impl Splitter {
+    /// `thinks_first`: the answer begins within a block that the prompt has opened.
+    pub fn new(thinks_first: bool) -> Self {
+        let [tag, ..] = TAGS;
+        Self {
+            thinking: thinks_first.then_some((tag, true)),
+            code: Code::None,
+            begins_line: true,
+            last: None,
+            last_thought: None,
+            between: false,
+            skips_blanks: false,
+            held: String::new(),
+        }
+    }
+
     /// Takes in the next piece.
     pub fn take(&mut self, piece: &str) -> Added {
         self.held.push_str(piece);
-        let mut added = Added::default();
-        if let Phase::Beginning = self.phase {
-            let begun = self.held.trim_start();
-            if let Some(rest) = begun.strip_prefix(OPEN) {
-                (self.held, self.phase) = (rest.to_owned(), Phase::Thinking);
-            } else if !OPEN.starts_with(begun) {
-                self.phase = Phase::Saying;
-            }
-        }
-        if let Phase::Thinking = self.phase {
-            match self.held.split_once(CLOSE) {
-                Some((thought, rest)) => {
-                    added.reasoning = thought.to_owned();
-                    (self.held, self.phase) = (rest.to_owned(), Phase::Between);
-                }
-                None => {
-                    let held = self.held.split_off(self.held.len() - tail(&self.held));
-                    added.reasoning = std::mem::replace(&mut self.held, held);
-                }
-            }
-        }
-        if let Phase::Between = self.phase {
-            self.held = self.held.trim_start().to_owned();
-            if !self.held.is_empty() {
-                self.phase = Phase::Saying;
-            }
-        }
-        if let Phase::Saying = self.phase {
-            added.text = std::mem::take(&mut self.held);
+        self.split(false)
+    }
+
+    /// What was held back, when no more comes.
+    pub fn finish(mut self) -> Added {
+        let mut added = self.split(true);
+        match self.thinking {
+            Some((_, true)) => added.reasoning.push_str(&self.held),
+            Some((tag, false)) => added.text.extend([tag.open, &self.held]),
+            None => added.text.push_str(&self.held),
         }
         added
     }
 
-    /// What was held back, when no more comes.
-    pub fn finish(self) -> Added {
-        match self.phase {
-            Phase::Thinking => Added { reasoning: self.held, ..Default::default() },
-            Phase::Beginning | Phase::Between | Phase::Saying => Added { text: self.held, ..Default::default() },
+    fn split(&mut self, over: bool) -> Added {
+        let (mut added, held) = (Added::default(), std::mem::take(&mut self.held));
+        let mut rest = held.as_str();
+        while !rest.is_empty() {
+            let before = rest;
+            rest = match self.thinking {
+                Some((tag, certain)) => self.think(tag, certain, rest, &mut added.reasoning),
+                None => self.say(rest, over, &mut added.text),
+            };
+            if rest.len() == before.len() {
+                break;
+            }
         }
+        self.held = rest.to_owned();
+        added
+    }
+
+    /// Takes reasoning from the beginning of the rest, and returns what remains.
+    fn think<'r>(&mut self, tag: Tag, certain: bool, rest: &'r str, reasoning: &mut String) -> &'r str {
+        if let Some((thought, behind)) = rest.split_once(tag.close) {
+            self.push_thought(thought, reasoning);
+            (self.thinking, self.between) = (None, true);
+            self.begins_line = certain;
+            self.skips_blanks = self.last.is_none_or(char::is_whitespace);
+            return behind;
+        }
+        let shown = if certain { rest.len() - tail(rest, tag.close) } else { 0 };
+        let (thought, behind) = rest.split_at_checked(shown).unwrap_or(("", rest));
+        self.push_thought(thought, reasoning);
+        behind
+    }
+
+    /// Each block begins a line.
+    fn push_thought(&mut self, thought: &str, reasoning: &mut String) {
+        let Some(last) = thought.chars().next_back() else { return };
+        if std::mem::take(&mut self.between) && self.last_thought.is_some_and(|last| last != '\n') {
+            reasoning.push('\n');
+        }
+        reasoning.push_str(thought);
+        self.last_thought = Some(last);
+    }
+
+    /// Takes words from the beginning of the rest, and returns what remains.
+    fn say<'r>(&mut self, rest: &'r str, over: bool, text: &mut String) -> &'r str {
+        let (said, length) = match self.next(rest, over) {
+            Next::Wait => return rest,
+            Next::Open(tag) => {
+                self.thinking = Some((tag, self.begins_line));
+                (false, tag.open.len())
+            }
+            Next::Say(length) => (true, length),
+            Next::Skip(length) => (false, length),
+        };
+        let (words, behind) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        if said {
+            self.skips_blanks = false;
+            self.last = words.chars().next_back();
+            text.push_str(words);
+        } else if words.contains('\n') {
+            self.begins_line = true;
+        }
+        behind
+    }
+
+    fn next(&mut self, rest: &str, over: bool) -> Next {
+        let blanks = rest.len() - rest.trim_start().len();
+        if self.skips_blanks && blanks > 0 {
+            return Next::Skip(blanks);
+        }
+        // Blanks before the first word are words, unless it is reasoning that follows.
+        if self.last.is_none() && blanks > 0 {
+            return match tag_of(rest.trim_start(), over) {
+                Some(Next::Open(_)) => Next::Skip(blanks),
+                Some(next) => next,
+                None if blanks == rest.len() && !over => Next::Wait,
+                None => self.plain(rest),
+            };
+        }
+        match rest.chars().next() {
+            Some(mark @ ('`' | '~')) => self.mark(mark, rest, over),
+            Some('<') if self.code == Code::None => tag_of(rest, over).unwrap_or_else(|| self.plain(rest)),
+            _ => self.plain(rest),
+        }
+    }
+
+    /// Words up to the next character that may mean something else.
+    fn plain(&mut self, rest: &str) -> Next {
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        let behind = rest.get(first..).unwrap_or_default();
+        let newline = rest.starts_with('\n');
+        let length = if newline { 1 } else { first + behind.find(['`', '~', '<', '\n']).unwrap_or(behind.len()) };
+        let words = rest.get(..length).unwrap_or(rest);
+        self.begins_line = newline || self.begins_line && words.trim().is_empty();
+        if newline {
+            self.code = match self.code {
+                Code::Fenced { mark, length, .. } => Code::Fenced { mark, length, opening: false },
+                Code::None | Code::Inline(_) => Code::None,
+            };
+        }
+        Next::Say(length)
+    }
+
+    /// A run of backticks or tildes, which may begin or end code.
+    fn mark(&mut self, mark: char, rest: &str, over: bool) -> Next {
+        let run = rest.chars().take_while(|next| *next == mark).count();
+        let Some(behind) = rest.get(run..).and_then(|behind| behind.chars().next().or(over.then_some('\n'))) else {
+            return Next::Wait;
+        };
+        self.code = match self.code {
+            Code::Fenced { mark: of, length, opening } if of == mark && run >= length => {
+                let ends = opening || self.begins_line && behind.is_whitespace();
+                if ends { Code::None } else { self.code }
+            }
+            Code::None if self.begins_line && run >= 3 => Code::Fenced { mark, length: run, opening: true },
+            Code::None if mark == '`' => Code::Inline(run),
+            Code::Inline(length) if mark == '`' && length == run => Code::None,
+            code => code,
+        };
+        self.begins_line = false;
+        Next::Say(run)
     }
 }
 
+/// What a text begins with, if that is a tag or may become one.
+fn tag_of(text: &str, over: bool) -> Option<Next> {
+    if let Some(tag) = TAGS.iter().find(|tag| text.starts_with(tag.open)) {
+        return Some(Next::Open(*tag));
+    }
+    let may_become = !over && !text.is_empty() && TAGS.iter().any(|tag| tag.open.starts_with(text));
+    may_become.then_some(Next::Wait)
+}
+
 /// Length of the end of a text that may be the beginning of the closing tag.
-fn tail(text: &str) -> usize {
-    (1..CLOSE.len()).rev().find(|length| text.ends_with(CLOSE.get(..*length).unwrap_or(CLOSE))).unwrap_or(0)
+fn tail(text: &str, close: &str) -> usize {
+    (1..close.len()).rev().find(|length| text.ends_with(close.get(..*length).unwrap_or(close))).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -84,8 +235,7 @@ mod tests {
     use super::*;
 
     /// Splits a text that arrives in pieces of so many characters.
-    fn split(text: &str, size: usize) -> (String, String) {
-        let mut splitter = Splitter::default();
+    fn split_from(mut splitter: Splitter, text: &str, size: usize) -> (String, String) {
         let characters: Vec<char> = text.chars().collect();
         let pieces = characters.chunks(size).map(|piece| piece.iter().collect::<String>());
         let mut all: Vec<Added> = pieces.map(|piece| splitter.take(&piece)).collect();
@@ -98,32 +248,80 @@ mod tests {
         (reasoning, said)
     }
 
-    #[test]
-    fn reasoning_is_told_from_words_wherever_the_pieces_are_cut() {
-        let cases = [
-            ("Hello", "", "Hello"),
-            ("", "", ""),
-            ("<think>hm</think>\n\nHello", "hm", "Hello"),
-            (" \n<think>a < b </thin k> größer</think>Hello <think>", "a < b </thin k> größer", "Hello <think>"),
-            ("<think>cut off</th", "cut off</th", ""),
-            ("<thinker>", "", "<thinker>"),
-            ("<th", "", "<th"),
-            ("<think></think>", "", ""),
-        ];
+    fn assert_split(cases: &[(&str, &str, &str)]) {
         for (text, reasoning, said) in cases {
             for size in 1..=text.len().max(1) {
-                assert_eq!(split(text, size), (reasoning.to_owned(), said.to_owned()), "{text:?} by {size}");
+                let split = split_from(Splitter::new(false), text, size);
+                assert_eq!(split, ((*reasoning).to_owned(), (*said).to_owned()), "{text:?} by {size}");
             }
         }
     }
 
     #[test]
+    fn reasoning_is_told_from_words_wherever_the_pieces_are_cut() {
+        assert_split(&[
+            ("Hello", "", "Hello"),
+            ("", "", ""),
+            (" ", "", " "),
+            (" \n Hello", "", " \n Hello"),
+            ("<think>hm</think>\n\nHello", "hm", "Hello"),
+            ("<thinking>hm</think></thinking>Hello", "hm</think>", "Hello"),
+            (" \n<think>a < b </thin k> größer</think>Hello <think>", "a < b </thin k> größer", "Hello <think>"),
+            ("<think>cut off</th", "cut off</th", ""),
+            ("<thinker>", "", "<thinker>"),
+            ("<th", "", "<th"),
+            ("<think></think>", "", ""),
+            ("a < b <b>c</b>", "", "a < b <b>c</b>"),
+        ]);
+    }
+
+    #[test]
+    fn there_may_be_several_blocks_and_they_may_stand_within_the_words() {
+        assert_split(&[
+            ("<think>a\n</think>\n<think>b</think>\nHello", "a\nb", "Hello"),
+            ("One.\n\n<think>hm</think>\n\nTwo.", "hm", "One.\n\nTwo."),
+            ("One.\n<think>and no end", "and no end", "One.\n"),
+            ("One <think>hm</think> two", "hm", "One two"),
+            ("One<think>hm</think> two", "hm", "One two"),
+            ("The tag <think> opens it.\nAnd so on.", "", "The tag <think> opens it.\nAnd so on."),
+        ]);
+    }
+
+    #[test]
+    fn in_code_nothing_is_reasoning() {
+        let fenced = "So:\n```xml\n<think>hm</think>\n```\nDone.";
+        let tildes = "~~~~\n<think>a\n~~~\n```\n<think>b\n~~~~\n";
+        let one_line = "```<think>``` it is\n";
+        assert_split(&[
+            ("`<think>` opens it, `</think>` ends it.", "", "`<think>` opens it, `</think>` ends it."),
+            ("``a ` <think>`` b", "", "``a ` <think>`` b"),
+            (fenced, "", fenced),
+            (&format!("{fenced}\n<think>hm</think>"), "hm", &format!("{fenced}\n")),
+            (&format!("{tildes}<think>hm</think>Yes"), "hm", &format!("{tildes}Yes")),
+            (&format!("{one_line}<think>hm</think>Yes"), "hm", &format!("{one_line}Yes")),
+            // A backtick that nothing answers ends with its line.
+            ("It`s so.\n<think>hm</think>Yes", "hm", "It`s so.\nYes"),
+            ("```\n<think>never closed", "", "```\n<think>never closed"),
+        ]);
+    }
+
+    #[test]
+    fn an_answer_may_begin_within_a_block_that_the_prompt_has_opened() {
+        for size in 1..30 {
+            let split = split_from(Splitter::new(true), "hm\n</think>\n\nHello `</think>`", size);
+            assert_eq!(split, ("hm\n".to_owned(), "Hello `</think>`".to_owned()), "by {size}");
+        }
+    }
+
+    #[test]
     fn words_are_not_held_back_longer_than_needed() {
-        let mut splitter = Splitter::default();
+        let mut splitter = Splitter::new(false);
         assert_eq!(splitter.take("<th"), Added::default());
         assert_eq!(splitter.take("ink>so <"), Added { reasoning: "so ".into(), ..Default::default() });
         assert_eq!(splitter.take("b"), Added { reasoning: "<b".into(), ..Default::default() });
         assert_eq!(splitter.take("</think>\n"), Added::default());
         assert_eq!(splitter.take("Yes"), Added { text: "Yes".into(), ..Default::default() });
+        assert_eq!(splitter.take(" <"), Added { text: " ".into(), ..Default::default() });
+        assert_eq!(splitter.take("3"), Added { text: "<3".into(), ..Default::default() });
     }
 }

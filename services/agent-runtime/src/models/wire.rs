@@ -194,18 +194,53 @@ fn from_wire(name: &str, offered: &[Tool]) -> String {
     meant.map_or(name, |tool| tool.name.as_str()).to_owned()
 }
 
+/// What a piece of an answer brings: words, which may hold blocks of reasoning, and reasoning that is told apart from them:
+/// in a field of its own, of which some endpoints send two that say the same, or as parts of the content.
+fn told_apart(said: &Value) -> (Cow<'_, str>, Cow<'_, str>) {
+    let fields = ["reasoning_content", "reasoning"].map(|name| said[name].as_str().unwrap_or_default());
+    let field = fields.into_iter().find(|field| !field.is_empty()).unwrap_or_default();
+    match &said["content"] {
+        Value::Array(parts) => {
+            let of = |kind: &str| parts.iter().filter(|part| part["type"] == kind).collect::<Vec<_>>();
+            let words = of("text").iter().filter_map(|part| part["text"].as_str()).collect::<String>();
+            let thought = of("thinking").into_iter().flat_map(|part| match &part["thinking"] {
+                Value::Array(pieces) => pieces.iter().filter_map(|piece| piece["text"].as_str()).collect::<Vec<_>>(),
+                thought => thought.as_str().into_iter().collect(),
+            });
+            (words.into(), std::iter::once(field).chain(thought).collect::<String>().into())
+        }
+        content => (content.as_str().unwrap_or_default().into(), field.into()),
+    }
+}
+
 /// A completion as it grows, from chunks or from one whole answer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Growing {
     splitter: Splitter,
     text: String,
     reasoning: String,
+    max_reasoning_bytes: usize,
+    /// Bytes of it that were too many.
+    reasoning_left_out: usize,
     calls: Vec<(u64, CompletionToolCall)>,
     finish_reason: String,
     so_far: SoFar,
 }
 
 impl Growing {
+    pub fn new(config: &ModelConfig) -> Self {
+        Self {
+            splitter: Splitter::new(config.thinks_first),
+            text: String::new(),
+            reasoning: String::new(),
+            max_reasoning_bytes: config.max_reasoning_bytes,
+            reasoning_left_out: 0,
+            calls: Vec::new(),
+            finish_reason: String::new(),
+            so_far: SoFar::default(),
+        }
+    }
+
     /// Takes in a chunk of a stream or a whole answer: they differ in `delta` and `message` only.
     pub fn take(&mut self, chunk: &Value) -> Added {
         if let Some(model) = chunk["model"].as_str() {
@@ -221,25 +256,43 @@ impl Growing {
             self.finish_reason = reason.to_owned();
         }
         let said = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
-        let field = |name: &str| said[name].as_str().unwrap_or_default();
         self.count(said);
-        let Added { text, reasoning } = self.splitter.take(field("content"));
-        let reasoning = [field("reasoning_content"), field("reasoning"), &reasoning].concat();
+        let (words, apart) = told_apart(said);
+        let Added { mut text, reasoning } = self.splitter.take(&words);
+        let mut reasoning = apart.into_owned() + &reasoning;
+        if self.is_finished() {
+            // What was held back is shown, too.
+            let held = std::mem::replace(&mut self.splitter, Splitter::new(false)).finish();
+            text.push_str(&held.text);
+            reasoning.push_str(&held.reasoning);
+        }
         self.text.push_str(&text);
-        self.reasoning.push_str(&reasoning);
+        self.keep_reasoning(&reasoning);
         for (position, call) in said["tool_calls"].as_array().into_iter().flatten().enumerate() {
             self.take_call(call["index"].as_u64().unwrap_or(position as u64), call);
         }
         Added { text, reasoning }
     }
 
+    /// Keeps reasoning up to its bound.
+    fn keep_reasoning(&mut self, more: &str) {
+        let room = self.max_reasoning_bytes.saturating_sub(self.reasoning.len());
+        let kept = more.get(..more.floor_char_boundary(room)).unwrap_or_default();
+        self.reasoning.push_str(kept);
+        self.reasoning_left_out += more.len() - kept.len();
+        if kept.len() < more.len() {
+            // What comes behind a gap is left out, too.
+            self.max_reasoning_bytes = self.reasoning.len();
+        }
+    }
+
     /// Counts what a piece brings of words, reasoning and calls.
     fn count(&mut self, said: &Value) {
         let bytes = |value: &Value| value.as_str().map_or(0, str::len);
-        let words = ["content", "reasoning_content", "reasoning"].into_iter().map(|name| bytes(&said[name]));
+        let (words, reasoning) = told_apart(said);
         let calls = said["tool_calls"].as_array().into_iter().flatten().map(|call| &call["function"]);
         let calls = calls.map(|call| bytes(&call["name"]) + bytes(&call["arguments"]));
-        let brought = words.chain(calls).sum::<usize>() as u64;
+        let brought = (words.len() + reasoning.len() + calls.sum::<usize>()) as u64;
         self.so_far.bytes += brought;
         self.so_far.pieces += u32::from(brought > 0);
     }
@@ -276,11 +329,16 @@ impl Growing {
     /// The whole, when no more comes; `offered` are the tools that the model could call.
     pub fn finish(mut self, offered: &[Tool]) -> Completion {
         self.calls.sort_by_key(|(index, _)| *index);
-        let held = self.splitter.finish();
+        let held = std::mem::replace(&mut self.splitter, Splitter::new(false)).finish();
+        self.keep_reasoning(&held.reasoning);
+        let mut reasoning = self.reasoning.trim().to_owned();
+        if self.reasoning_left_out > 0 {
+            reasoning.push_str(&format!("… ({} bytes left out)", self.reasoning_left_out));
+        }
         Completion {
             model: self.so_far.model,
             text: self.text + &held.text,
-            reasoning: (self.reasoning + &held.reasoning).trim().to_owned(),
+            reasoning,
             tool_calls: self
                 .calls
                 .into_iter()
@@ -396,7 +454,7 @@ mod tests {
     }
 
     fn grow(chunks: &[Value]) -> Completion {
-        let mut growing = Growing::default();
+        let mut growing = Growing::new(&ModelConfig { max_reasoning_bytes: 16, ..Default::default() });
         for chunk in chunks {
             growing.take(chunk);
         }
@@ -429,7 +487,7 @@ mod tests {
 
     #[test]
     fn what_has_arrived_is_counted_piece_by_piece() {
-        let mut growing = Growing::default();
+        let mut growing = Growing::new(&ModelConfig::default());
         let delta = |delta: Value| json!({ "model": "m", "choices": [{ "delta": delta }] });
         let call = json!({ "tool_calls": [{ "index": 0, "function": { "name": "a__b", "arguments": "{}" } }] });
         for piece in [json!({ "role": "assistant" }), json!({ "content": "né" }), json!({ "reasoning": "hm" }), call] {
@@ -446,8 +504,23 @@ mod tests {
         let whole = |message: Value| grow(&[json!({ "choices": [{ "message": message }] })]);
         let tagged = whole(json!({ "content": "<think>hm</think>\nHello" }));
         let field = whole(json!({ "content": "Hello", "reasoning_content": "hm" }));
-        for completion in [tagged, field] {
+        let other_field = whole(json!({ "content": "Hello", "reasoning": "hm" }));
+        let both = whole(json!({ "content": "Hello", "reasoning_content": "hm", "reasoning": "hm" }));
+        let parts = whole(json!({ "content": [
+            { "type": "thinking", "thinking": [{ "type": "text", "text": "h" }, { "type": "text", "text": "m" }] },
+            { "type": "text", "text": "Hello" },
+        ] }));
+        for completion in [tagged, field, other_field, both, parts] {
             assert_eq!((completion.reasoning.as_str(), completion.text.as_str()), ("hm", "Hello"));
         }
+    }
+
+    #[test]
+    fn reasoning_is_kept_up_to_its_bound() {
+        let delta = |text: &str| json!({ "choices": [{ "delta": { "reasoning_content": text } }] });
+        let completion = grow(&[delta("fifteen bytes. "), delta("größer"), delta("!")]);
+        assert_eq!(completion.reasoning, "fifteen bytes. g… (8 bytes left out)");
+        let exact = grow(&[delta("sixteen bytes. "), delta("!")]);
+        assert_eq!(exact.reasoning, "sixteen bytes. !");
     }
 }

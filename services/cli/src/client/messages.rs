@@ -88,6 +88,9 @@ pub struct NewCommand {
     pub task_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
+    /// The one that the agent leads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
 }
 
 /// A verdict or an order is in the log.
@@ -130,6 +133,56 @@ pub struct Profile {
     /// In seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_pause: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mission: Option<String>,
+    /// A user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// In seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_run_after: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<ProfileCommand>,
+}
+
+/// A command that an agent declares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProfileCommand {
+    /// Without the slash.
+    pub value: String,
+    pub label: String,
+    pub help: String,
+}
+
+/// A team as it is made; what is `None` is as the gateway has it by default.
+#[derive(Clone, Debug, Serialize)]
+pub struct NewTeam {
+    pub team: String,
+    pub owner: String,
+    pub mission: String,
+    pub lead: NewLead,
+    pub workers: Vec<NewWorker>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<u64>,
+    /// A decimal number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_day: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct NewLead {
+    pub prompt: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+    /// In seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_run_after: Option<u32>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct NewWorker {
+    pub name: String,
+    pub prompt: String,
 }
 
 /// Which events are wanted; all that is given must fit.

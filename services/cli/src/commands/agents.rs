@@ -8,22 +8,34 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use kairo_core::ids::Name;
-use kairo_proto::v1::{AgentRow, ListAgentsResponse};
+use jiff::{Timestamp, tz::TimeZone};
+use kairo_core::{commands::is_value, ids::Name};
+use kairo_proto::v1::{AgentProfile, AgentRow, GetAgentResponse, ListAgentsResponse};
 use serde_json::Value;
 
 use super::{Session, name};
-use crate::{Error, client::Profile, event_lines::printable, table::table, terminal};
+use crate::{
+    Error,
+    client::{Profile, ProfileCommand},
+    event_lines::printable,
+    rows,
+    steps::one_line,
+    table::table,
+    terminal,
+};
 
 const EXAMPLES: &str = "\
 Examples:
   kairo agents
   kairo agents define --agent poet --prompt 'You answer in verse.' --tool 'tools.*'
   kairo agents define --agent ops --prompt-file ops.md --description 'looks after the machines'
+  kairo agents show aide
   kairo agents define --agent aide --prompt-file aide.md --planning chain --threads topics \\
-      --time-zone Europe/Berlin --day-ends-at 22:00";
+      --time-zone Europe/Berlin --day-ends-at 22:00
+  kairo agents define --agent scout --prompt-file scout.md --conduct background --owner ann \\
+      --mission 'Tell ann when a competitor changes its prices.' --next-run-after 21600";
 
-/// List the agents, or define one
+/// List the agents, show one, or define one
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -35,6 +47,12 @@ pub(super) struct Arguments {
 enum Command {
     /// Every agent; this is also what no subcommand does
     List,
+    /// Show an agent: what it is for, what it has to do, and when it runs next
+    Show {
+        /// The agent
+        #[arg(value_parser = name, value_name = "NAME")]
+        agent: Name,
+    },
     /// Create an agent, or change what it is made from
     Define(Box<Define>),
 }
@@ -82,11 +100,36 @@ struct Define {
     /// Seconds until a queued task that failed is tried again; without it, 60
     #[arg(long, value_name = "SECONDS")]
     session_pause: Option<u32>,
+    /// What it works for on its own account; takes --conduct background and --owner
+    #[arg(long, value_name = "TEXT", requires = "owner")]
+    mission: Option<String>,
+    /// The user whose mission it is, who is told what is worth telling
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    owner: Option<Name>,
+    /// Seconds from the end of its work until it asks itself what to do for its mission; without it, 3600
+    #[arg(long, value_name = "SECONDS")]
+    next_run_after: Option<u32>,
+    /// What users may call it by, with what it is called in lists and what it does; can be repeated
+    #[arg(long = "command", value_name = "VALUE:LABEL[:HELP]", value_parser = command)]
+    commands: Vec<ProfileCommand>,
+}
+
+fn command(text: &str) -> Result<ProfileCommand, String> {
+    let mut parts = text.splitn(3, ':').map(str::trim);
+    let (value, label) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    if !is_value(value) || label.is_empty() {
+        return Err(
+            "expected VALUE:LABEL or VALUE:LABEL:HELP, such as 'search:Search:finds things on the web'".to_owned()
+        );
+    }
+    let help = parts.next().unwrap_or_default();
+    Ok(ProfileCommand { value: value.to_owned(), label: label.to_owned(), help: help.to_owned() })
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     match arguments.command {
         None | Some(Command::List) => list(session).await?,
+        Some(Command::Show { agent }) => show(&agent, session).await?,
         Some(Command::Define(arguments)) => define(*arguments, session).await?,
     }
     Ok(ExitCode::SUCCESS)
@@ -94,13 +137,51 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 
 async fn list(session: &Session) -> Result<(), Error> {
     let Some(ListAgentsResponse { agents, .. }) = session.ask("v1/agents", &[]).await? else { return Ok(()) };
-    let rows = agents.into_iter().map(|AgentRow { agent, profile, .. }| {
-        let profile = profile.unwrap_or_default();
-        let tools = if profile.tools.is_empty() { "all".to_owned() } else { profile.tools.join(" ") };
-        [agent, tools, printable(&profile.description)]
-    });
-    table(["agent", "tools", "description"], rows).into_iter().try_for_each(terminal::line)?;
+    lines(agents, &TimeZone::system()).into_iter().try_for_each(terminal::row)?;
     Ok(())
+}
+
+fn lines(agents: Vec<AgentRow>, zone: &TimeZone) -> Vec<String> {
+    let rows = agents.into_iter().map(|row| {
+        let profile = row.profile.unwrap_or_default();
+        let tools = if profile.tools.is_empty() { "all".to_owned() } else { profile.tools.join(" ") };
+        let queued = row.queued.map(|queued| queued.to_string()).unwrap_or_default();
+        [row.agent, queued, rows::at(row.next_run_at, zone), tools, printable(&profile.description)]
+    });
+    table(["agent", "queued", "next run", "tools", "description"], rows)
+}
+
+async fn show(agent: &Name, session: &Session) -> Result<(), Error> {
+    let Some(GetAgentResponse { agent, .. }) = session.ask(&format!("v1/agents/{agent}"), &[]).await? else {
+        return Ok(());
+    };
+    let page = agent.as_ref().map(|agent| page(agent, Timestamp::now(), &TimeZone::system()));
+    session.needed("agent", page)?.into_iter().try_for_each(terminal::row)?;
+    Ok(())
+}
+
+/// What an agent is for, and how far it is with what it has to do.
+fn page(row: &AgentRow, now: Timestamp, zone: &TimeZone) -> Vec<String> {
+    let none = AgentProfile::default();
+    let profile = row.profile.as_ref().unwrap_or(&none);
+    let mut lines = vec![row.agent.clone()];
+    lines.extend(Some(one_line(&profile.description)).filter(|text| !text.is_empty()));
+    lines.push(format!("defined {}", rows::at(row.defined_at, zone)));
+    if !profile.mission.is_empty() {
+        lines.push(format!("mission of {}: {}", profile.owner, one_line(&profile.mission)));
+    }
+    if profile.team.is_some() {
+        lines.push(format!("leads a team: kairo teams show {}", row.agent));
+    }
+    if !profile.lead.is_empty() {
+        lines.push(format!("works for the team {0}: kairo teams show {0}", profile.lead));
+    }
+    let oldest = rows::took(row.oldest_queued_at, None, now);
+    let oldest = oldest.map(|waits| format!(", the oldest for {waits}")).unwrap_or_default();
+    lines.extend(row.queued.map(|queued| format!("queued tasks: {queued}{oldest}")));
+    lines.extend(row.next_run_at.map(|next| format!("next run {}", rows::at(Some(next), zone))));
+    lines.extend(row.last_completed_at.map(|last| format!("last at work until {}", rows::at(Some(last), zone))));
+    lines
 }
 
 async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
@@ -121,6 +202,10 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         outside_content: arguments.outside_content,
         conduct: arguments.conduct,
         session_pause: arguments.session_pause,
+        mission: arguments.mission,
+        owner: arguments.owner.map(|owner| owner.to_string()),
+        next_run_after: arguments.next_run_after,
+        commands: arguments.commands,
     };
     let answer: Value = session.client.post("v1/agents", &profile).await?;
     match session.json {
@@ -130,10 +215,37 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
     Ok(())
 }
 
-fn read(file: &Path) -> Result<String, Error> {
+/// What stands in a file; in `-`, on standard input.
+pub(super) fn read(file: &Path) -> Result<String, Error> {
     let text = match file == Path::new("-") {
         true => io::read_to_string(io::stdin().lock().take(u64::from(u32::MAX))),
         false => fs::read_to_string(file),
     };
     text.map_err(Error::file("read", file))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_agent_is_shown_with_what_it_has_to_do() {
+        let row: AgentRow = serde_json::from_value(json!({
+            "agent": "scout", "sequence": 7, "defined_at": "2026-01-01T00:00:00Z", "queued": 2,
+            "profile": { "agent": "scout", "description": "looks", "mission": "Look\nout.", "owner": "ann" },
+            "oldest_queued_at": "2026-01-01T00:01:00Z", "next_run_at": "2026-01-01T02:00:00Z",
+        }))
+        .unwrap();
+        let now = "2026-01-01T00:02:05Z".parse().unwrap();
+        let text = page(&row, now, &TimeZone::UTC).join("\n");
+        assert_eq!(
+            text,
+            "scout\nlooks\ndefined 2026-01-01 00:00:00\nmission of ann: Look out.\n\
+             queued tasks: 2, the oldest for 1m 5s\nnext run 2026-01-01 02:00:00"
+        );
+        let lines = lines(vec![row], &TimeZone::UTC);
+        assert_eq!(lines[1], "scout  2       2026-01-01 02:00:00  all    looks");
+    }
 }

@@ -1,5 +1,7 @@
 //! `kairo chat`
 
+mod completion;
+
 use std::{io, process::ExitCode, time::Duration};
 
 use clap::Args;
@@ -18,12 +20,14 @@ use crate::{Error, client::NewMessage, exchange::Exchange, terminal};
 /// Talk to an agent, a line at a time
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  kairo chat --agent default\n\nCtrl-D ends it; the agent remembers.\n\n\
+    Without --agent, `@name words` and `/command words` speak to another agent from there on. `/` or `@` and Enter, or the\n\
+    beginning of a command or a name, lists those there are.\n\n\
     Where the agent asks something, such as whether to go on in another thread or whether it may send a mail, you are\n\
     asked; without a terminal, how to answer is shown instead.")]
 pub(super) struct Arguments {
-    /// Whom to talk to
-    #[arg(long, default_value = "default", value_parser = name, value_name = "NAME")]
-    agent: Name,
+    /// Whom to talk to; without it, whoever `@name` or a `/command` named last, and else the default agent
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    agent: Option<Name>,
     /// Who talks
     #[arg(long, default_value = "you", value_parser = name, value_name = "NAME")]
     user: Name,
@@ -33,15 +37,22 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let mut unasked = Unasked::from_now_on(&arguments.agent, &arguments.user, session).await?;
+    let mut unasked = Unasked::from_now_on(arguments.agent.as_ref(), &arguments.user, session).await?;
     while let Some(text) = next_line(&mut unasked, session.json).await? {
         if text.trim().is_empty() {
             continue;
         }
+        if arguments.agent.is_none() && !session.json {
+            let offered = completion::of(text.trim(), session).await?;
+            if !offered.is_empty() {
+                offered.into_iter().try_for_each(terminal::row)?;
+                continue;
+            }
+        }
         let message = NewMessage {
             user: arguments.user.to_string(),
             text,
-            agent: Some(arguments.agent.to_string()),
+            agent: arguments.agent.as_ref().map(Name::to_string),
             message_id: None,
             thread_id: None,
             parts: Vec::new(),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::Timestamp;
 use kairo_core::ids::Name;
-use kairo_proto::v1::{ApprovalRow, GetInboxResponse, OfferRow};
+use kairo_proto::v1::{ApprovalRow, BriefingRow, GetInboxResponse, OfferRow};
 use kairo_proto::words::OfferAction;
 
 use super::{Session, name};
@@ -17,7 +17,7 @@ use crate::{
     terminal,
 };
 
-/// Show what waits for your answer: suggested threads, and calls that need your consent
+/// Show what waits for your answer, suggested threads and calls that need your consent, and what you were told unasked
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  kairo inbox --user ann")]
 pub(super) struct Arguments {
@@ -43,8 +43,9 @@ fn lines(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
     let consents = consents.map(|approval| (rows::time(approval.requested_at), None, Question::from(approval)));
     let mut asked: Vec<_> = offers.chain(consents).collect();
     asked.sort_by_key(|(at, ..)| *at);
+    let told = inbox.briefings.iter().flat_map(|briefing| told(briefing, now));
     if asked.is_empty() {
-        return vec!["nothing waits for an answer".to_owned()];
+        return ["nothing waits for an answer".to_owned()].into_iter().chain(told).collect();
     }
     let lines = |(at, said, question): (Option<Timestamp>, Option<String>, Question)| {
         let [yes, no] = question.commands();
@@ -55,7 +56,14 @@ fn lines(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
         lines.extend([format!("  yes: {yes}"), format!("  no:  {no}")]);
         lines
     };
-    asked.into_iter().flat_map(lines).collect()
+    asked.into_iter().flat_map(lines).chain(told).collect()
+}
+
+/// What an agent told unasked, and why.
+fn told(briefing: &BriefingRow, now: Timestamp) -> Vec<String> {
+    let ago = rows::took(briefing.briefed_at, None, now).map(|ago| format!(", {ago} ago")).unwrap_or_default();
+    let (said, why) = (one_line(&briefing.summary), one_line(&briefing.reason));
+    vec![format!("{}{ago}", briefing.agent), format!("  {said}"), format!("  told because: {why}")]
 }
 
 impl From<OfferRow> for Question {
@@ -98,12 +106,17 @@ mod tests {
                 "action_id": Uuid::from_u128(2), "agent": "eve", "tool": "email.send", "arguments": {"to": "x"},
                 "requested_at": "2026-01-01T00:00:00Z",
             }],
+            "briefings": [{
+                "event_id": Uuid::from_u128(3), "agent": "market", "told": true, "summary": "Prices fell.",
+                "reason": "it is news", "briefed_at": "2026-01-01T00:01:00Z",
+            }],
         }))
         .unwrap();
         let text = lines(inbox, "2026-01-01T00:01:05Z".parse().unwrap()).join("\n");
         let parts = [
             "eve, 1m 5s ago\n  The agent eve asks for consent to call email.send {\"to\":\"x\"}. May it?\n  yes: kairo approve",
             "bob, 5s ago\n  You said: Did John reply?\n  This seems to belong to another thread, Mail from John (mail).",
+            "market, 5s ago\n  Prices fell.\n  told because: it is news",
             &format!("no:  kairo choose {} decline --agent bob", Uuid::from_u128(1)),
         ];
         for part in parts {

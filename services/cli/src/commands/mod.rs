@@ -29,7 +29,9 @@ mod search;
 mod send;
 mod status;
 mod tasks;
+mod teams;
 mod threads;
+mod turn;
 mod unasked;
 mod usage;
 mod watch;
@@ -92,7 +94,9 @@ enum Command {
     Memories(memories::Arguments),
     Search(search::Arguments),
     Threads(threads::Arguments),
+    Turn(turn::Arguments),
     Tasks(tasks::Arguments),
+    Teams(teams::Arguments),
     Inbox(inbox::Arguments),
     Approvals(approvals::Arguments),
     Chains(chains::Arguments),
@@ -150,7 +154,9 @@ impl Arguments {
             Command::Memories(arguments) => memories::run(arguments, &session).await,
             Command::Search(arguments) => search::run(arguments, &session).await,
             Command::Threads(arguments) => threads::run(arguments, &session).await,
+            Command::Turn(arguments) => turn::run(arguments, &session).await,
             Command::Tasks(arguments) => tasks::run(arguments, &session).await,
+            Command::Teams(arguments) => teams::run(arguments, &session).await,
             Command::Inbox(arguments) => inbox::run(arguments, &session).await,
             Command::Approvals(arguments) => approvals::run(arguments, &session).await,
             Command::Chains(arguments) => chains::run(arguments, &session).await,

@@ -30,6 +30,13 @@ pub(super) struct Manner {
     /// Who says so
     #[arg(long, default_value = "you", value_parser = name, value_name = "NAME")]
     pub(super) user: Name,
+    #[command(flatten)]
+    pub(super) patience: Patience,
+}
+
+/// How long to wait for what comes of an order.
+#[derive(Debug, Args)]
+pub(super) struct Patience {
     /// Return as soon as it is in the log
     #[arg(long)]
     no_wait: bool,
@@ -99,6 +106,12 @@ impl Manner {
         self.give("v1/commands", &command, &command.agent, Awaited::Effect, session).await
     }
 
+    /// Pauses, resumes or archives a team.
+    pub(super) async fn team(&self, team: String, word: &OrderedCommand, session: &Session) -> Result<ExitCode, Error> {
+        let command = NewCommand { team: Some(team.clone()), ..self.order(team, word) };
+        self.give("v1/commands", &command, &command.agent, Awaited::Effect, session).await
+    }
+
     fn order(&self, agent: String, word: &OrderedCommand) -> NewCommand {
         NewCommand { user: self.user.to_string(), agent, command: word.text(), ..NewCommand::default() }
     }
@@ -113,7 +126,7 @@ impl Manner {
         session: &Session,
     ) -> Result<ExitCode, Error> {
         let ordered: Ordered = session.client.post(path, order).await?;
-        if self.no_wait {
+        if self.patience.no_wait {
             match session.json {
                 true => terminal::json(&ordered)?,
                 false => terminal::line(format!("accepted as event {} at {}", ordered.event_id, ordered.sequence))?,
@@ -121,7 +134,7 @@ impl Manner {
             return Ok(ExitCode::SUCCESS);
         }
         let followed = follow(&session.client, ordered, agent, awaited);
-        let outcome = timeout(self.timeout, followed).await.ok().transpose()?;
+        let outcome = timeout(self.patience.timeout, followed).await.ok().transpose()?;
         if session.json {
             terminal::json(&json!({"accepted": ordered, "ending": outcome}))?;
         } else {

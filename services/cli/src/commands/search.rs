@@ -16,9 +16,10 @@ Examples:
   kairo search budget
   kairo search bugdet reveiw --in threads,tasks
   kairo search launch --agent default --from 2026-11-01 --facets
+  kairo search --in messages --user ann wireless
   kairo search --in tasks --status pending --json";
 
-/// Search threads, tasks and memories, misspelt words included
+/// Search threads, tasks, memories and what was said, misspelt words included
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -26,7 +27,7 @@ pub(super) struct Arguments {
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
     /// Only among these
-    #[arg(long = "in", value_delimiter = ',', value_parser = ["threads", "tasks", "memories"], value_name = "KINDS")]
+    #[arg(long = "in", value_delimiter = ',', value_parser = ["threads", "tasks", "memories", "messages"], value_name = "KINDS")]
     kinds: Vec<String>,
     /// Only of this agent
     #[arg(long, value_parser = name, value_name = "NAME")]

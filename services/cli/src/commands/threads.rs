@@ -1,5 +1,7 @@
 //! `kairo threads`
 
+mod messages;
+
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -26,6 +28,7 @@ Examples:
   kairo threads
   kairo threads --agent aide --archived
   kairo threads show 1f0c2ab4
+  kairo threads show 1f0c2ab4 --events
   kairo threads archive 1f0c2ab4";
 
 /// Threads that are looked through for the beginning of an id: the newest.
@@ -56,7 +59,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show what a thread is about, what happened in it, and its chains
+    /// Show what a thread is about, and what was said in it
     Show(Show),
     /// Put a thread away; it comes back when somebody goes on with it
     #[command(after_help = STATUS)]
@@ -80,7 +83,10 @@ struct Chosen {
 struct Show {
     #[command(flatten)]
     thread: Chosen,
-    /// So many of the newest events
+    /// All that happened in it instead, and its chains
+    #[arg(long)]
+    events: bool,
+    /// So many of the newest messages or events
     #[arg(long, default_value_t = 100, value_name = "N")]
     limit: u32,
 }
@@ -107,7 +113,7 @@ async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error
     let status = match (archived, all) {
         (true, _) => ThreadStatus::Archived.known_word(),
         (false, true) => "all",
-        (false, false) => ThreadStatus::Active.known_word(),
+        (false, false) => "open",
     };
     let mut query = vec![("status", status.to_owned()), ("limit", limit.to_string())];
     query.extend(agent.map(|agent| ("agent", agent.to_string())));
@@ -184,6 +190,14 @@ impl Order {
 impl Show {
     async fn run(self, session: &Session) -> Result<ExitCode, Error> {
         let (agent, thread) = self.thread.find(session).await?;
+        if !self.events {
+            let query = [("agent", agent), ("latest", self.limit.to_string())];
+            if let Some(shown) = session.ask(&format!("v1/threads/{thread}/messages"), &query).await? {
+                let page = messages::page(&shown, &TimeZone::system());
+                session.needed("thread", page)?.into_iter().try_for_each(terminal::row)?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
         let query = [("agent", agent), ("limit", self.limit.to_string())];
         if let Some(shown) = session.ask(&format!("v1/threads/{thread}"), &query).await? {
             let page = page(&shown, Timestamp::now(), &TimeZone::system());
@@ -196,7 +210,20 @@ impl Show {
 /// What a thread is about, what happened in it, and its chains; none of an answer without a thread.
 fn page(shown: &GetThreadResponse, now: Timestamp, zone: &TimeZone) -> Option<Vec<String>> {
     let GetThreadResponse { thread, events, next_before, chains, .. } = shown;
-    let thread = thread.as_ref()?;
+    let mut lines = heading(thread.as_ref()?, zone);
+    lines.push(String::new());
+    lines.extend(next_before.iter().map(|_| "… older events: see --limit".to_owned()));
+    let rows = events.iter().map(|event| [rows::at(event.timestamp, zone), one_line(&event.event), says(event)]);
+    lines.extend(table(["time", "event", "result"], rows));
+    for chain in chains {
+        lines.push(String::new());
+        lines.extend(steps::tree(chain, now));
+    }
+    Some(lines)
+}
+
+/// What a thread is about.
+fn heading(thread: &ThreadRow, zone: &TimeZone) -> Vec<String> {
     let title = if thread.title.is_empty() { "(no title)" } else { &thread.title };
     let mut lines = vec![
         one_line(title),
@@ -207,15 +234,7 @@ fn page(shown: &GetThreadResponse, now: Timestamp, zone: &TimeZone) -> Option<Ve
     if !thread.summary.is_empty() {
         lines.push(one_line(&thread.summary));
     }
-    lines.push(String::new());
-    lines.extend(next_before.iter().map(|_| "… older events: see --limit".to_owned()));
-    let rows = events.iter().map(|event| [rows::at(event.timestamp, zone), one_line(&event.event), says(event)]);
-    lines.extend(table(["time", "event", "result"], rows));
-    for chain in chains {
-        lines.push(String::new());
-        lines.extend(steps::tree(chain, now));
-    }
-    Some(lines)
+    lines
 }
 
 fn says(event: &ThreadEventRow) -> String {

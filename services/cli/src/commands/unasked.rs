@@ -32,9 +32,9 @@ pub(super) enum Aside {
 }
 
 impl Unasked {
-    pub(super) async fn from_now_on(agent: &Name, user: &Name, session: &Session) -> Result<Self, Error> {
+    pub(super) async fn from_now_on(agent: Option<&Name>, user: &Name, session: &Session) -> Result<Self, Error> {
         let after = Some(end_of_log(session).await?);
-        let filter = EventFilter { agent: Some(agent.clone()), after, ..EventFilter::default() };
+        let filter = EventFilter { agent: agent.cloned(), after, ..EventFilter::default() };
         let follow = session.client.follow(filter, false);
         Ok(Self { follow, user: user.to_string(), json: session.json, followed: BTreeSet::new() })
     }

@@ -1,5 +1,7 @@
 //! `kairo watch`
 
+mod team;
+
 use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
@@ -21,6 +23,7 @@ Examples:
   kairo watch --agent ops               until Ctrl-C
   kairo watch --agent ops --once        what it does right now
   kairo watch --agent ops --plain       a line for all that happens, for files and pipes
+  kairo watch --team market             what its lead and its workers do, a line each
 
 The picture is made from the agent's events and what is said live, and from nothing else: whenever
 one begins to watch, and whatever was restarted meanwhile, it is the same.";
@@ -33,13 +36,16 @@ const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
 /// Newest events among which the last one of the agent's own is looked for.
 const NEWEST: u64 = 500;
 
-/// Watch an agent: what is said, decided and run
+/// Watch an agent, or all of a team: what is said, decided and run
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     /// The agent
     #[arg(long, default_value = "default", value_parser = name, value_name = "NAME")]
     agent: Name,
+    /// All agents of this team instead: a line for all that happens to one of them from now on, or after --after
+    #[arg(long, value_parser = name, value_name = "NAME", conflicts_with_all = ["agent", "once"])]
+    team: Option<Name>,
     /// Begin with what happened after this place in the log, instead of the last 20 lines
     #[arg(long, value_name = "PLACE", conflicts_with = "once")]
     after: Option<Place>,
@@ -52,6 +58,9 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    if let Some(team) = &arguments.team {
+        return team::watch(team, arguments.after, session).await;
+    }
     let filter = EventFilter { agent: Some(arguments.agent.clone()), after: Some(0), ..EventFilter::default() };
     let mut watch =
         Watch { picture: Picture::new(arguments.agent.as_str()), follow: session.client.follow(filter, true) };

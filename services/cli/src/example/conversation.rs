@@ -26,11 +26,22 @@ pub struct Scene {
     /// What the user answers when another thread is suggested: accept or decline.
     #[serde(default)]
     pub choose: Option<String>,
+    /// When the scene is over, where that is later than what the cue says.
+    #[serde(default)]
+    pub until: Option<Until>,
     /// For the reader.
     #[serde(default)]
     pub note: Option<String>,
     #[serde(default)]
     pub expect: Expected,
+}
+
+/// When a scene is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// The agent has done all that it has to do, and learned from it.
+    Rest,
 }
 
 /// What happens.
@@ -45,6 +56,8 @@ pub enum Cue {
     Mail(Group),
     /// The user orders that the task with this in its title runs now.
     RunTask(String),
+    /// The user makes the team of `team.yaml`; this says so. Over when its lead rests.
+    MakeTeam(String),
 }
 
 /// What should come of it; what is not named may be as it is.
@@ -63,6 +76,12 @@ pub struct Expected {
     pub reply: Vec<String>,
     /// What the user is notified of.
     pub notified: Vec<String>,
+    /// Whom the lead had do something, in order.
+    pub delegated: Option<Vec<String>>,
+    /// Whether the owner was told what a session came to; that a session was not worth it was decided, too.
+    pub briefed: Option<bool>,
+    /// Whether a thread was summed up since it was too long for a model.
+    pub compacted: Option<bool>,
 }
 
 /// Steps that run at once, or mails that arrive at once.

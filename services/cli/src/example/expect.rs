@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{
     conversation::{Expected, Group},
+    play::agent_of,
     steps::{Chain, chains},
 };
 
@@ -37,7 +38,26 @@ pub fn unmet(expected: &Expected, events: &[EventJson], reply: Option<&str>) -> 
         let told: Vec<&str> = events.iter().filter(|event| is_say(event)).map(EventJson::text).collect();
         unmet.extend(lacking("notification", &expected.notified, &told.join("\n")));
     }
+    if let Some(wanted) = &expected.delegated {
+        let asked: Vec<&str> = of_type(events, v1::AgentRequest::TYPE).map(agent_of).collect();
+        if asked != wanted.iter().map(String::as_str).collect::<Vec<_>>() {
+            unmet.push(format!("delegated: expected {}, found {}", wanted.join(", "), asked.join(", ")));
+        }
+    }
+    let told =
+        of_type(events, v1::AgentBriefed::TYPE).last().map(|event| event.payload.get("told") == Some(&true.into()));
+    if expected.briefed.is_some() && told != expected.briefed {
+        unmet.push(format!("briefed: expected {:?}, found {told:?}", expected.briefed));
+    }
+    let is_compacted = of_type(events, v1::ThreadCompacted::TYPE).next().is_some();
+    if expected.compacted.is_some_and(|wanted| wanted != is_compacted) {
+        unmet.push(format!("compacted: expected {}, found {is_compacted}", !is_compacted));
+    }
     unmet
+}
+
+fn of_type<'e>(events: &'e [EventJson], type_name: &'e str) -> impl Iterator<Item = &'e EventJson> {
+    events.iter().filter(move |event| event.type_name == type_name)
 }
 
 /// Names of the steps, and that each was done.
@@ -114,7 +134,8 @@ mod tests {
         events.push(event(21, v1::ToolInvoke::TYPE, json!({"tool": "tools.now"})));
         let wanted = expected(
             "{thread: continue, offer: suggest_new, steps: [tools.now], calls: {tools.now: 1, memory.search: 0},
-            reply: [Standup, dentist], notified: [groceries]}",
+            reply: [Standup, dentist], notified: [groceries], delegated: [team-reader], briefed: true,
+            compacted: true}",
         );
         let found = unmet(&wanted, &events, Some("a STANDUP"));
         assert_eq!(
@@ -126,6 +147,9 @@ mod tests {
                 "task.list: failed: failed: no",
                 "reply: expected to find \"dentist\" in \"a STANDUP\"",
                 "notification: expected to find \"groceries\" in \"\"",
+                "delegated: expected team-reader, found ",
+                "briefed: expected Some(true), found None",
+                "compacted: expected true, found false",
             ]
         );
     }

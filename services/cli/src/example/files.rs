@@ -1,6 +1,7 @@
 //! The examples' files, which are part of this program, and what becomes of them on disk.
 
 use std::{
+    collections::BTreeMap,
     fs,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -16,7 +17,7 @@ use crate::Error;
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
 
 /// The examples in the order in which they are told about.
-pub const NAMES: [&str; 6] = ["morning", "launch", "meeting", "research", "journal", "automation"];
+pub const NAMES: [&str; 7] = ["morning", "launch", "meeting", "research", "journal", "automation", "team"];
 
 /// An example, its dates filled in.
 #[derive(Clone, Debug)]
@@ -24,8 +25,12 @@ pub struct Example {
     pub name: &'static str,
     /// When and where it takes place.
     pub now: Zoned,
-    /// What its agent is made from, as the gateway takes it.
+    /// What its agent, or its team, is made from, as the gateway takes it.
     pub profile: Value,
+    /// Whether that is a team.
+    pub is_team: bool,
+    /// Settings of services that it takes, by the names of environment variables.
+    pub settings: BTreeMap<String, String>,
     pub conversation: Conversation,
     /// For the model simulator.
     pub scenario: String,
@@ -49,10 +54,18 @@ impl Example {
             found.ok_or_else(|| Error::Advice(format!("the example {name} has no {file}")))
         };
         let filled_in = |file: &str| rendered(&format!("{name}/{file}"), text(file)?, now);
+        let has = |file: &str| folder.get_file(folder.path().join(file)).is_some();
+        let is_team = has("team.yaml");
+        let profile = if is_team { "team.yaml" } else { "agent.yaml" };
         Ok(Self {
             name,
             now: now.clone(),
-            profile: yaml(name, "agent.yaml", &filled_in("agent.yaml")?)?,
+            profile: yaml(name, profile, &filled_in(profile)?)?,
+            is_team,
+            settings: match has("settings.yaml") {
+                true => yaml(name, "settings.yaml", &filled_in("settings.yaml")?)?,
+                false => BTreeMap::new(),
+            },
             conversation: yaml(name, "conversation.yaml", &filled_in("conversation.yaml")?)?,
             scenario: text("scenario.yaml")?.to_owned(),
             workspace: tree(folder, "workspace", now)?,
@@ -60,16 +73,17 @@ impl Example {
                 .into_iter()
                 .map(|(path, text)| (path.display().to_string(), text))
                 .collect(),
-            web: match folder.get_file(folder.path().join("web.yaml")) {
-                Some(_) => Some(yaml(name, "web.yaml", &filled_in("web.yaml")?)?),
-                None => None,
+            web: match has("web.yaml") {
+                true => Some(yaml(name, "web.yaml", &filled_in("web.yaml")?)?),
+                false => None,
             },
         })
     }
 
-    /// Its agent.
+    /// Its agent; of a team, the one that leads it.
     pub fn agent(&self) -> &str {
-        self.profile.get("agent").and_then(Value::as_str).unwrap_or_default()
+        let name = if self.is_team { "team" } else { "agent" };
+        self.profile.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Its zone.
@@ -163,7 +177,8 @@ mod tests {
             for name in NAMES {
                 let example = Example::open(name, &now).unwrap_or_else(|error| panic!("{error}"));
                 assert!(!example.agent().is_empty() && !example.conversation.scenes.is_empty(), "{name}");
-                assert_eq!(example.profile["time_zone"], example.zone());
+                let profile = if example.is_team { &example.profile["lead"] } else { &example.profile };
+                assert_eq!(profile["time_zone"], example.zone());
                 assert!(about(name).len() > 20, "{name}");
             }
             now = now.tomorrow().unwrap();

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::{
-    conversation::{Cue, Scene},
+    conversation::{Cue, Scene, Until},
     expect,
     files::Example,
 };
@@ -76,10 +76,13 @@ struct Running<'a> {
 }
 
 impl<'a> Player<'a> {
-    /// Defines the example's agent, whose folder is `folder`.
+    /// Defines the example's agent, whose folder is `folder`; a team is made in a scene.
     pub async fn begin(client: &'a Client, example: &'a Example, folder: &Path) -> Result<Self, Error> {
-        client.post::<Value>("v1/agents", &example.profile).await?;
-        let filter = EventFilter { agent: Name::parse(example.agent()).ok(), after: Some(0), ..EventFilter::default() };
+        if !example.is_team {
+            client.post::<Value>("v1/agents", &example.profile).await?;
+        }
+        let agent = Name::parse(example.agent()).ok().filter(|_| !example.is_team);
+        let filter = EventFilter { agent, after: Some(0), ..EventFilter::default() };
         let mut follow = client.follow(filter, false);
         follow.open().await?;
         Ok(Self { client, example, folder: folder.to_owned(), follow, seen: Vec::new(), running: Vec::new() })
@@ -132,7 +135,10 @@ impl<'a> Player<'a> {
                 while !self.running.iter().all(|running| running.reply.is_some() || interrupted && running.acting) {
                     self.advance().await?;
                 }
-                Ok(())
+                match scene.until {
+                    Some(Until::Rest) => self.agent_rests().await,
+                    None => Ok(()),
+                }
             }
             Cue::Mail(files) => {
                 files.names().iter().try_for_each(|file| self.example.deliver(&self.folder, file))?;
@@ -140,7 +146,14 @@ impl<'a> Player<'a> {
             }
             Cue::RunTask(title) => {
                 self.run_task(title).await?;
-                self.chain_of("task").await
+                match scene.until {
+                    Some(Until::Rest) => self.agent_rests().await,
+                    None => self.chain_of("task").await,
+                }
+            }
+            Cue::MakeTeam(_) => {
+                self.client.post::<Value>("v1/teams", &self.example.profile).await?;
+                self.agent_rests().await
             }
         }
     }
@@ -240,6 +253,17 @@ impl<'a> Player<'a> {
         }
     }
 
+    /// Waits until the agent has learned from a session of work: nothing is left to do.
+    async fn agent_rests(&mut self) -> Result<(), Error> {
+        loop {
+            let event = self.next().await?;
+            let is_of_agent = agent_of(&event) == self.example.agent();
+            if is_of_agent && event.type_name == v1::ThreadCompleted::TYPE {
+                return Ok(());
+            }
+        }
+    }
+
     /// The next event of the agent.
     async fn next(&mut self) -> Result<EventJson, Error> {
         loop {
@@ -263,7 +287,10 @@ impl Running<'_> {
     /// What came of it, once it was answered; `lost` says why it was not.
     fn over(self, seen: &[EventJson], lost: &[String]) -> Played {
         let since = seen.get(self.from..).unwrap_or_default().iter();
-        let events: Vec<_> = since.filter(|event| self.correlations.contains(&event.correlation_id)).cloned().collect();
+        // What a team does for a message, it does in chains of its own, too.
+        let is_of_it =
+            |event: &&EventJson| self.scene.until.is_some() || self.correlations.contains(&event.correlation_id);
+        let events: Vec<_> = since.filter(is_of_it).cloned().collect();
         let mut unmet = self.unmet;
         if self.reply.is_none() {
             unmet.extend_from_slice(lost);
@@ -280,5 +307,11 @@ fn words(cue: &Cue) -> (String, bool) {
         Cue::Say(text) | Cue::Interrupt(text) => (text.clone(), true),
         Cue::Mail(files) => (format!("mail arrives: {}", files.names().join(", ")), false),
         Cue::RunTask(title) => (format!("the task “{title}” is run"), false),
+        Cue::MakeTeam(text) => (text.clone(), false),
     }
+}
+
+/// The agent whose event it is; of one that is nobody's, whoever it names in its place.
+pub fn agent_of(event: &EventJson) -> &str {
+    event.subject.split('.').nth(2).unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use kairo_proto::words::StepState;
 use serde_json::Value;
 
 use super::{
-    play::Played,
+    play::{Played, agent_of},
     steps::{Chain, Step, chains},
 };
 use crate::{event_lines::printable, terminal};
@@ -26,7 +26,13 @@ pub fn scene(agent: &str, played: &Played) -> std::io::Result<()> {
     terminal::line("")?;
     speech(&style(who).bold().to_string(), who.len(), &played.cue)?;
     let mut chains = chains(&played.events).into_iter();
+    let mut reply = played.reply.as_deref();
     for event in &played.events {
+        // Much may happen behind the reply of an agent that works in the background.
+        if let Some(text) = reply.filter(|text| event.is_final_reply() && event.text() == *text) {
+            speech(&style(agent).bold().green().to_string(), agent.len(), text)?;
+            reply = None;
+        }
         match event.type_name.as_str() {
             v1::ChainStarted::TYPE => {
                 if let Some(chain) = chains.next() {
@@ -41,13 +47,15 @@ pub fn scene(agent: &str, played: &Played) -> std::io::Result<()> {
             }
             type_name => {
                 if let Some((label, text)) = in_words(type_name, event) {
-                    fact(label, &text)?;
+                    let of =
+                        Some(agent_of(event)).filter(|of| *of != agent && event.subject.starts_with("kairo.agent."));
+                    fact(label, &of.map_or_else(|| text.clone(), |of| format!("{of}: {text}")))?;
                 }
             }
         }
     }
-    if let Some(reply) = &played.reply {
-        speech(&style(agent).bold().green().to_string(), agent.len(), reply)?;
+    if let Some(text) = reply {
+        speech(&style(agent).bold().green().to_string(), agent.len(), text)?;
     }
     for unmet in &played.unmet {
         terminal::line(format!("{:>9} {}", style("✘").red(), printable(unmet)))?;
@@ -75,6 +83,13 @@ fn in_words(type_name: &str, event: &EventJson) -> Option<(&'static str, String)
             ("memory", format!("{} {}: {}", field(event, "kind"), field(event, "day"), field(event, "content")))
         }
         v1::EmailReceived::TYPE => ("mail", format!("{}: {}", field(event, "sender"), field(event, "subject"))),
+        v1::TaskEnded::TYPE => {
+            let came = [field(event, "result"), field(event, "reason")].concat();
+            ("task", format!("{}: {came}", field(event, "status")))
+        }
+        v1::AgentRequest::TYPE => ("asked", event.text().to_owned()),
+        v1::AgentBriefed::TYPE => ("briefing", event.text().to_owned()),
+        v1::ThreadCompacted::TYPE => ("thread", format!("summed up: {}", field(event, "summary"))),
         v1::AgentFailed::TYPE => ("failed", event.text().to_owned()),
         v1::AgentAction::TYPE if is_remark(event) => ("says", event.text().to_owned()),
         _ => return None,

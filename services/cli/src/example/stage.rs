@@ -74,6 +74,7 @@ impl Stage {
         let scenario = self.folder.path().join("scenario.yaml").display().to_string();
         environment.insert("KAIRO_SIM_SCENARIO".to_owned(), scenario);
         environment.insert("KAIRO_TOOL_RUNNER__TIME_ZONE".to_owned(), example.zone().to_owned());
+        environment.extend(example.settings.clone());
         let model = if options.model { Model::choose(&environment) } else { Model::Simulator };
         if model == Model::Simulator {
             say("A MODEL SIMULATOR answers, by the example's scenario; it understands nothing.");

@@ -156,7 +156,12 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         Type::AgentChoice => (Kind::Heard, user, format!("chose {}", field(payload, "option"))),
         Type::AgentApproval => (Kind::Heard, user, verdict(payload)),
         Type::AgentCommand => (Kind::Heard, user, command(payload)),
+        Type::AgentRequest | Type::AgentAnswer => (Kind::Heard, field(payload, "from"), text),
+        Type::AgentBriefed => (Kind::Thread, "briefing", text),
+        Type::TeamChanged => (Kind::Task, "team", text),
         Type::AgentThought => (Kind::Thought, agent, text),
+        Type::AgentGoal => (Kind::Thought, agent, format!("the goal: {text}")),
+        Type::AgentReflected => (Kind::Thought, agent, format!("a review: {text}")),
         Type::AgentFailed => (Kind::Failed, agent, text),
         Type::AgentJoined => (Kind::Joined, agent, joined(payload)),
         Type::AgentAction => (action(payload)?, agent, text),
@@ -171,6 +176,7 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         Type::ThreadCreated => {
             (Kind::Thread, "thread", format!("{} begun {text}", thread(payload)).trim_end().to_owned())
         }
+        Type::ThreadCompacted => (Kind::Thread, "thread", format!("{} compacted: {text}", thread(payload))),
         Type::ThreadSummarized => (Kind::Thread, "thread", format!("{} summarized: {text}", thread(payload))),
         Type::MemoryAppended => (Kind::Remembered, agent, text),
         Type::TaskScheduled => (Kind::Task, "task", format!("made: {text}")),
@@ -182,7 +188,7 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         Type::ChainStepEnded => (Kind::Chain, "chain", format!("{} {text}", chain(payload))),
         Type::ChainEnded => (Kind::Chain, "chain", format!("{} is over: {text}", chain(payload))),
         Type::UserMessage | Type::UserChoice | Type::UserApproval | Type::UserCommand => return None,
-        Type::UserMessageUndelivered | Type::AgentDefined | Type::AgentDecision => return None,
+        Type::UserMessageUndelivered | Type::UserSwitched | Type::AgentDefined | Type::AgentDecision => return None,
         Type::ToolInvoke | Type::TaskDue | Type::LiveToken | Type::LiveOutput => return None,
         Type::ToolCatalogue | Type::ProcessCapabilities | Type::DecisionBasis | Type::Epoch => return None,
         Type::DeadLetter => return None,
@@ -192,7 +198,7 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
 fn action(payload: &Value) -> Option<Kind> {
     match field(payload, "type") {
         "say" => Some(Kind::Said),
-        "tool_call" => Some(Kind::Called),
+        "tool_call" | "ask" => Some(Kind::Called),
         _ => None,
     }
 }

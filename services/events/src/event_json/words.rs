@@ -5,9 +5,10 @@ use kairo_proto::{
     About, Body, Decided,
     about::{self, Agent, Outside, Process, System, Tool, Turn, User},
     v1::{
-        AgentApproval, AgentChoice, AgentCommand, AgentDefined, AgentMessage, ChainEnded, ChainStarted, ChainStep,
-        ChainStepEnded, MemoryAppended, ProcessCapabilities, Task, TaskChanged, TaskDue, TaskEnded, TaskFired,
-        TaskStarted, TaskTriggered, ThreadArchived, ThreadCompleted, ThreadMatched, ThreadSuggested, ThreadSummarized,
+        AgentAnswer, AgentApproval, AgentBriefed, AgentChoice, AgentCommand, AgentDefined, AgentGoal, AgentMessage,
+        AgentReflected, AgentRequest, ChainEnded, ChainStarted, ChainStep, ChainStepEnded, MemoryAppended,
+        ProcessCapabilities, Task, TaskChanged, TaskDue, TaskEnded, TaskFired, TaskStarted, TaskTriggered, TeamChanged,
+        ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched, ThreadSuggested, ThreadSummarized,
         ToolCatalogue, UserApproval, UserChoice, UserCommand, UserMessage,
     },
 };
@@ -37,10 +38,11 @@ fn of_user(user: User<'_>) -> String {
     match user {
         User::Message(UserMessage { parts, .. }) => media::in_words("", parts),
         User::Undelivered(undelivered) => undelivered.reason.clone(),
+        User::Switched(switched) => format!("speaks with {} from here on", switched.agent),
         User::Choice(UserChoice { option, offer_id, .. }) => of_choice(option, offer_id),
         User::Approval(UserApproval { verdict, action_id, note, .. }) => of_approval(verdict, action_id, note),
-        User::Command(UserCommand { command, action_id, process_id, chain_id, task_id, thread_id, .. }) => {
-            format!("{command} {action_id}{process_id}{chain_id}{task_id}{thread_id}")
+        User::Command(UserCommand { command, action_id, process_id, chain_id, task_id, thread_id, team, .. }) => {
+            format!("{command} {action_id}{process_id}{chain_id}{task_id}{thread_id}{team}")
         }
     }
 }
@@ -53,8 +55,14 @@ fn of_agent(agent: Agent<'_>) -> String {
         Agent::Message(AgentMessage { parts, .. }) => media::in_words("", parts),
         Agent::Choice(AgentChoice { option, offer_id, .. }) => of_choice(option, offer_id),
         Agent::Approval(AgentApproval { verdict, action_id, note, .. }) => of_approval(verdict, action_id, note),
-        Agent::Command(AgentCommand { command, action_id, process_id, chain_id, task_id, thread_id, .. }) => {
-            format!("{command} {action_id}{process_id}{chain_id}{task_id}{thread_id}")
+        Agent::Command(AgentCommand { command, action_id, process_id, chain_id, task_id, thread_id, team, .. }) => {
+            format!("{command} {action_id}{process_id}{chain_id}{task_id}{thread_id}{team}")
+        }
+        Agent::Request(AgentRequest { from, kind, title, request_id, .. }) => {
+            because(format!("{from} asks to {kind}"), if title.is_empty() { request_id } else { title })
+        }
+        Agent::Answer(AgentAnswer { from, status, result, reason, .. }) => {
+            because(format!("{from}: {status}"), if result.is_empty() { reason } else { result })
         }
     }
 }
@@ -71,6 +79,11 @@ fn of_turn(turn: Turn<'_>) -> String {
     match turn {
         Turn::Failed(failed) => format!("{}: {}", failed.kind, failed.message),
         Turn::Joined(joined) => format!("answered together with {}", joined.into_message_id),
+        Turn::Goal(AgentGoal { text }) => text.clone(),
+        Turn::Reflected(AgentReflected { verdict, reason, .. }) => because(verdict.clone(), reason),
+        Turn::Briefed(AgentBriefed { user, told: true, summary, .. }) => because(format!("{user} is told"), summary),
+        Turn::Briefed(AgentBriefed { user, told: false, reason, .. }) => because(format!("{user} is not told"), reason),
+        Turn::TeamChanged(TeamChanged { status, reason, .. }) => because(format!("team {status}"), reason),
         // A thought is its text; actions have a form of their own.
         Turn::Thought(_) | Turn::Action(_) => String::new(),
     }
@@ -93,6 +106,9 @@ fn of_thread(thread: about::Thread<'_>) -> String {
         about::Thread::Summarized(ThreadSummarized { title, summary, .. }) => because(title.clone(), summary),
         about::Thread::Archived(ThreadArchived { thread_id, archived }) => {
             format!("{thread_id} {}", if *archived { "archived" } else { "taken out again" })
+        }
+        about::Thread::Compacted(ThreadCompacted { entries, summary, .. }) => {
+            because(format!("{entries} entries summed up"), summary)
         }
         about::Thread::Completed(ThreadCompleted { thread_id }) => format!("{thread_id} completed"),
     }
@@ -131,7 +147,7 @@ fn of_task(task: about::Task<'_>) -> String {
             format!("task {task_id}{due}{late}{next}")
         }
         about::Task::Started(TaskStarted { task_id, thread_id }) => format!("task {task_id} begun in {thread_id}"),
-        about::Task::Ended(TaskEnded { task_id, status, result, reason }) => {
+        about::Task::Ended(TaskEnded { task_id, status, result, reason, .. }) => {
             because(format!("task {task_id} {status}"), if result.is_empty() { reason } else { result })
         }
         about::Task::Changed(TaskChanged { task_id, status, reason, next_at, first, .. }) => {

@@ -112,5 +112,12 @@ fn a_stream_takes_what_the_endpoint_takes() {
 #[test]
 fn whoever_defines_an_agent_says_all_that_its_profile_holds() {
     let protos = Protos::new();
-    assert_eq!(protos.fields("DefineAgentRequest"), protos.fields("AgentProfile"));
+    let of_teams = BTreeSet::from(["team", "lead"]);
+    let (given, profile) = (protos.fields("DefineAgentRequest"), protos.fields("AgentProfile"));
+    assert_eq!(&given | &of_teams, profile);
+    // What a team's agents are is said of all of them together.
+    let of_all = BTreeSet::from(["agent", "conduct", "mission", "owner"]);
+    assert_eq!(&protos.fields("GivenLead") | &of_all, given);
+    let of_workers = BTreeSet::from(["agent", "conduct", "mission", "owner", "next_run_after", "name"]);
+    assert_eq!(&protos.fields("GivenWorker") | &of_workers, &given | &BTreeSet::from(["name"]));
 }

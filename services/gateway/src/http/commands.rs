@@ -3,7 +3,7 @@
 use kairo_core::{
     ids::Name,
     subjects::{Route, USER_COMMAND},
-    vocabulary::SHARED_HOOKS,
+    vocabulary::{SHARED_HOOKS, TEAMS},
 };
 use kairo_proto::{Body, v1::UserCommand, words::OrderedCommand};
 use kairo_read_model::Kind;
@@ -22,12 +22,12 @@ use crate::{
 /// The orders, and the fields that can name what each is about.
 pub const COMMANDS: [(&str, &[&str]); 8] = [
     ("cancel", &["action_id", "process_id", "chain_id", "task_id"]),
-    ("pause", &["task_id"]),
-    ("resume", &["task_id"]),
+    ("pause", &["task_id", "team"]),
+    ("resume", &["task_id", "team"]),
     ("run", &["task_id"]),
     ("share", &["task_id"]),
     ("unshare", &["task_id"]),
-    ("archive", &["thread_id"]),
+    ("archive", &["thread_id", "team"]),
     ("unarchive", &["thread_id"]),
 ];
 
@@ -48,19 +48,22 @@ enum Target {
     Chain(Uuid),
     Task(Uuid),
     Thread(Name),
+    /// The one that the agent leads, whose name is the agent's.
+    Team(Name),
 }
 
 /// Reads the one field that names what the order is about; `allowed` are those that this order knows.
 fn target(fields: &mut Fields<Value>, command: &str, allowed: &'static [&'static str]) -> Option<Target> {
     // Whether one is named is told apart from whether it can be read: what is wrong is told once.
     let named = TARGETS.into_iter().filter(|field| fields.has(field)).count();
-    let [action, process, chain, task, thread] = TARGETS;
+    let [action, process, chain, task, thread, team] = TARGETS;
     let found = [
         (action, fields.optional(action, UUID, text(parsed)).map(Target::Action)),
         (process, fields.optional(process, UUID, text(parsed)).map(Target::Process)),
         (chain, fields.optional(chain, UUID, text(parsed)).map(Target::Chain)),
         (task, fields.optional(task, UUID, text(parsed)).map(Target::Task)),
         (thread, fields.optional(thread, NAME, text(name)).map(Target::Thread)),
+        (team, fields.optional(team, NAME, text(name)).map(Target::Team)),
     ];
     let expected = || format!("{}: the one thing to {command}", one_of_these(allowed));
     if named != 1 {
@@ -74,7 +77,7 @@ fn target(fields: &mut Fields<Value>, command: &str, allowed: &'static [&'static
     Some(target)
 }
 
-pub const TARGETS: [&str; 5] = ["action_id", "process_id", "chain_id", "task_id", "thread_id"];
+pub const TARGETS: [&str; 6] = ["action_id", "process_id", "chain_id", "task_id", "thread_id", "team"];
 
 fn one_of_these(fields: &[&str]) -> String {
     match fields {
@@ -98,6 +101,11 @@ impl Ingest for Command {
         let (word, allowed) = command.unwrap_or(("do it to", &TARGETS));
         let target = target(&mut fields, word, allowed);
         let command_id = fields.optional("command_id", CLIENT_ID, text(client_id));
+        if let (Some(agent), Some(Target::Team(team))) = (&agent, &target)
+            && agent != team
+        {
+            fields.reject("team", format!("{agent}, the agent: a team has the name of the agent that leads it"));
+        }
         fields.complete(|| {
             let (user, agent, (command, _), target) = (user?, agent?, command?, target?);
             Some(Self { user, agent, command, target, command_id })
@@ -129,17 +137,22 @@ impl Ingest for Command {
             let detail = format!("hooks are shared from epoch {SHARED_HOOKS} on: see kairo fleet promote");
             return Err(Problem::conflict(detail));
         }
+        if matches!(self.target, Target::Team(_)) && gateway.bus.epoch().await? < TEAMS {
+            let detail = format!("there are teams from epoch {TEAMS} on: see kairo fleet promote");
+            return Err(Problem::conflict(detail));
+        }
         Ok(())
     }
 
     fn about(&self) -> Option<About> {
-        let [action, process, chain, task, thread] = TARGETS;
+        let [action, process, chain, task, thread, team] = TARGETS;
         Some(match &self.target {
             Target::Action(id) => About::Thing(action, Kind::Action, *id),
             Target::Process(id) => About::Thing(process, Kind::Process, *id),
             Target::Chain(id) => About::Thing(chain, Kind::Chain, *id),
             Target::Task(id) => About::Thing(task, Kind::Task, *id),
             Target::Thread(id) => About::Thread(thread, id.to_string()),
+            Target::Team(id) => About::Team(team, id.to_string()),
         })
     }
 
@@ -157,6 +170,7 @@ impl Ingest for Command {
             Target::Chain(chain) => UserCommand { chain_id: chain.to_string(), ..command },
             Target::Task(task) => UserCommand { task_id: task.to_string(), ..command },
             Target::Thread(thread) => UserCommand { thread_id: thread.to_string(), ..command },
+            Target::Team(team) => UserCommand { team: team.to_string(), ..command },
         }
         .into()
     }
@@ -182,7 +196,11 @@ mod tests {
     }
 
     fn named(field: &str) -> String {
-        let value = if field == "thread_id" { "dinner" } else { ID };
+        let value = match field {
+            "thread_id" => "dinner",
+            "team" => "a",
+            _ => ID,
+        };
         format!(r#", "{field}": "{value}""#)
     }
 
@@ -210,6 +228,7 @@ mod tests {
             "process_id" => &command.process_id,
             "chain_id" => &command.chain_id,
             "task_id" => &command.task_id,
+            "team" => &command.team,
             _ => &command.thread_id,
         }
     }
@@ -223,9 +242,14 @@ mod tests {
         assert_eq!(wrong_fields("cancel", r#", "process_id": "7""#), ["process_id"]);
         assert_eq!(wrong_fields("archive", r#", "thread_id": "Dinner!""#), ["thread_id"]);
         assert_eq!(wrong_fields("run", r#", "chain_id": 7"#), ["chain_id"]);
+        assert_eq!(wrong_fields("pause", r#", "team": "b""#), ["team"]);
+        assert_eq!(wrong_fields("run", &named("team")), ["team"]);
         assert!(read("cancel", &format!(r#", "action_id": "{ID}", "task_id": null"#)).is_ok());
         let errors = read("resume", &named("thread_id")).unwrap_err();
-        assert_eq!(errors.first().map(|error| error.expected.as_str()), Some("task_id: the one thing to resume"));
+        assert_eq!(
+            errors.first().map(|error| error.expected.as_str()),
+            Some("exactly one of task_id, team: the one thing to resume")
+        );
         let expected = "exactly one of action_id, process_id, chain_id, task_id: the one thing to cancel";
         let errors = read("cancel", "").unwrap_err();
         assert_eq!(errors.first().map(|error| error.expected.as_str()), Some(expected));

@@ -1,4 +1,4 @@
-//! `GET /v1/inbox`: what waits for a user's answer.
+//! `GET /v1/inbox`: what waits for a user's answer, and what they were told unasked.
 
 use axum::{Extension, extract::State};
 use kairo_proto::v1::GetInboxResponse;
@@ -16,6 +16,9 @@ use crate::{
     problem::Problem,
 };
 
+/// What a user was told unasked that is shown: the newest.
+const BRIEFINGS: u32 = 20;
+
 pub async fn get(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
@@ -27,8 +30,12 @@ pub async fn get(
         fields.complete(|| user)
     })?;
     let snapshot = asked.snapshot(&gateway).await?;
-    let Inbox { mut offers, mut approvals } = query::answered(&gateway, snapshot.inbox(user.as_str())).await?;
+    let inbox = async {
+        let told = snapshot.told(user.as_str(), caller.agents(), BRIEFINGS).await?;
+        Ok((snapshot.inbox(user.as_str()).await?, told))
+    };
+    let (Inbox { mut offers, mut approvals }, briefings) = query::answered(&gateway, inbox).await?;
     offers.retain(|offer| caller.act_on_agent(Some(&offer.agent)).is_ok());
     approvals.retain(|approval| caller.act_on_agent(Some(&approval.agent)).is_ok());
-    Ok(Answer::of(&snapshot, Told(GetInboxResponse { offers, approvals, ..Default::default() })))
+    Ok(Answer::of(&snapshot, Told(GetInboxResponse { offers, approvals, briefings, ..Default::default() })))
 }

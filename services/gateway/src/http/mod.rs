@@ -8,6 +8,7 @@ mod approvals;
 mod asyncapi;
 mod body;
 pub mod body_timeout;
+mod briefings;
 mod chains;
 mod choices;
 mod commands;
@@ -15,6 +16,7 @@ mod consents;
 mod conversations;
 mod cors;
 mod dead_letters;
+mod declared_commands;
 pub mod endpoints;
 mod etag;
 mod events;
@@ -23,6 +25,7 @@ mod guard;
 mod home;
 mod inbox;
 mod ingest;
+mod interactions;
 mod keys;
 mod log;
 mod memories;
@@ -40,6 +43,8 @@ mod span;
 mod status;
 pub mod stream;
 mod tasks;
+mod teams;
+mod thread_messages;
 mod threads;
 mod tickets;
 mod usage;
@@ -98,11 +103,17 @@ fn rpcs() -> Router<Gateway> {
         approve: post(ingest::post::<approvals::Approval>),
         order: post(ingest::post::<commands::Command>),
         define_agent: post(agents::post),
+        create_team: post(teams::post),
         stream: get(stream::get),
         list_agents: get(agents::get),
+        list_commands: get(declared_commands::get),
         get_agent: get(agents::one),
+        list_teams: get(teams::get),
+        get_team: get(teams::one),
         list_threads: get(threads::get),
         get_thread: get(threads::one),
+        get_interaction: get(interactions::one),
+        list_thread_messages: get(thread_messages::get),
         list_tasks: get(tasks::get),
         get_task: get(tasks::one),
         get_chain: get(chains::one),
@@ -112,6 +123,7 @@ fn rpcs() -> Router<Gateway> {
         get_memory: get(memories::one),
         search: get(search::get),
         get_inbox: get(inbox::get),
+        list_briefings: get(briefings::get),
         list_approvals: get(consents::get),
         get_approval: get(consents::one),
         list_actions: get(actions::get),

@@ -1,4 +1,4 @@
-//! `GET /v1/search`: threads, tasks and memories, found by words, also misspelt ones.
+//! `GET /v1/search`: threads, tasks, memories and messages, found by words, also misspelt ones.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const MAX_VALUE_BYTES: usize = 64;
 /// Hits of an answer where the client does not say.
 const HITS: u32 = 20;
 const DAY: &str = "a day such as 2026-11-21";
-const KINDS: &str = "thread, task or memory, or several of them with commas between";
+const KINDS: &str = "thread, task, memory or message, or several of them with commas between";
 
 pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<SearchResponse>, Problem> {
     let query = asked.read(read)?;
@@ -79,11 +79,14 @@ mod tests {
 
     #[test]
     fn a_search_is_read_field_by_field() {
-        let query = "q=budget+review&in=task,thread,task&agent=bob&user=ann&type=topic&status=active&from=2026-01-01\
+        let query = "q=budget+review&in=task,message,thread,task&agent=bob&user=ann&type=topic&status=active&from=2026-01-01\
                      &to=2026-11-20&facets=true&limit=5&page=3";
         let wanted = read(Some(query)).unwrap();
         assert_eq!((wanted.words.as_str(), wanted.agent.as_deref()), ("budget review", Some("bob")));
-        assert_eq!((wanted.kinds, wanted.user.as_deref()), (vec![Kind::Thread, Kind::Task], Some("ann")));
+        assert_eq!(
+            (wanted.kinds, wanted.user.as_deref()),
+            (vec![Kind::Thread, Kind::Task, Kind::Message], Some("ann"))
+        );
         assert_eq!((wanted.kind_of.as_deref(), wanted.status.as_deref()), (Some("topic"), Some("active")));
         assert_eq!((wanted.from, wanted.to), (Some(date(2026, 1, 1)), Some(date(2026, 11, 20))));
         assert_eq!((wanted.facets, wanted.limit, wanted.page), (true, 5, 2));

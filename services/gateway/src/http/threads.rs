@@ -8,7 +8,7 @@ use kairo_proto::{
     v1::{self, GetThreadResponse, ListThreadsResponse, ThreadRow},
     words::ThreadStatus,
 };
-use kairo_read_model::ThreadsQuery;
+use kairo_read_model::{Snapshot, ThreadState, ThreadsQuery};
 
 use super::{
     Gateway,
@@ -40,19 +40,20 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<ThreadsQuery,
     let mut fields = Fields::from_query(url_query);
     let agent = fields.optional("agent", NAME, value(name)).map(|agent| agent.to_string());
     let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
-    let status = fields.optional("status", "active, archived or all", value(status));
+    let status = fields.optional("status", "open, active, compacted, archived, completed or all", value(status));
     let before = query::before(&mut fields);
     let limit = query::limit(&mut fields, config);
-    let status = status.unwrap_or(Some(ThreadStatus::Active));
+    let status = status.unwrap_or(Some(ThreadState::Open));
     fields.complete(|| Some(ThreadsQuery { agent, user, status, before, limit }))
 }
 
 /// `None` within for threads of any status.
 #[allow(clippy::option_option, reason = "the outer one says whether the text can be read")]
-fn status(text: &str) -> Option<Option<ThreadStatus>> {
+fn status(text: &str) -> Option<Option<ThreadState>> {
     match text {
         "all" => Some(None),
-        _ => ThreadStatus::known(text).map(Some),
+        "open" => Some(Some(ThreadState::Open)),
+        _ => ThreadStatus::known(text).map(|status| Some(ThreadState::Only(status))),
     }
 }
 
@@ -73,9 +74,7 @@ pub async fn one(
     let wanted = asked.read(|query| read_one(path, query, &gateway.config))?;
     let Wanted { thread, agent, before, limit } = wanted;
     let snapshot = asked.snapshot(&gateway).await?;
-    let mut named = query::answered(&gateway, snapshot.threads_named(&thread, agent.as_deref())).await?;
-    named.retain(|thread| caller.sees(&thread.agent, Some(&thread.user)));
-    let found = only(named, &thread).map_err(|problem| problem.at(snapshot.position()))?;
+    let found = found(&gateway, &snapshot, &caller, &thread, agent.as_deref()).await?;
     let before = before.map(|place| (place.sequence, if place.is_whole() { 0 } else { place.position }));
     let rest = async {
         let history = snapshot.history(&found.agent, &found.thread_id, before, limit).await?;
@@ -103,6 +102,19 @@ fn read_one(
     fields.complete(|| Some(Wanted { thread, agent, before, limit }))
 }
 
+/// The thread that is meant, among those that the caller may see.
+pub async fn found(
+    gateway: &Gateway,
+    snapshot: &Snapshot,
+    caller: &Caller,
+    thread: &str,
+    agent: Option<&str>,
+) -> Result<ThreadRow, Problem> {
+    let mut named = query::answered(gateway, snapshot.threads_named(thread, agent)).await?;
+    named.retain(|thread| caller.sees(&thread.agent, Some(&thread.user)));
+    only(named, thread).map_err(|problem| problem.at(snapshot.position()))
+}
+
 /// The one thread that is meant.
 fn only(mut threads: Vec<ThreadRow>, id: &str) -> Result<ThreadRow, Problem> {
     let found = threads.pop().ok_or_else(|| {
@@ -128,8 +140,9 @@ mod tests {
     #[test]
     fn threads_that_were_put_away_are_asked_for() {
         let read = |query| read(query, &GatewayConfig::default()).unwrap();
-        assert_eq!(read(None).status, Some(ThreadStatus::Active));
-        assert_eq!(read(Some("status=archived")).status, Some(ThreadStatus::Archived));
+        assert_eq!(read(None).status, Some(ThreadState::Open));
+        assert_eq!(read(Some("status=compacted")).status, Some(ThreadState::Only(ThreadStatus::Compacted)));
+        assert_eq!(read(Some("status=archived")).status, Some(ThreadState::Only(ThreadStatus::Archived)));
         let wanted = read(Some("status=all&agent=bob&before=7&limit=5"));
         assert_eq!(
             (wanted.status, wanted.agent.as_deref(), wanted.before, wanted.limit),
@@ -139,7 +152,7 @@ mod tests {
 
     #[test]
     fn everything_wrong_is_named() {
-        let query = "agent=A&user=*&status=open&before=x&limit=0&colour=red";
+        let query = "agent=A&user=*&status=closed&before=x&limit=0&colour=red";
         assert_eq!(wrong(query), ["agent", "user", "status", "before", "limit", "colour"]);
     }
 

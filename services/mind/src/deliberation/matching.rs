@@ -182,7 +182,7 @@ impl Deliberation<'_> {
     }
 
     /// The thread a user is in: where they last said something.
-    fn current(&self, user: &str) -> Option<String> {
+    pub(super) fn current(&self, user: &str) -> Option<String> {
         self.threads_of(user).into_iter().next().map(|(id, _)| id.clone())
     }
 

@@ -78,6 +78,9 @@ impl Deliberation<'_> {
             .map_or((String::new(), false), |turn| (turn.user.clone(), matches!(turn.cause, Cause::Order(_))));
         // Whether somebody may order it, whoever gave the order has looked.
         let reach = if ordered { Reach::All } else { Reach::User(&user) };
+        if tool == "action.cancel" && self.withdraw(turn_id, step.map(|(_, step)| step), &arguments, reach) {
+            return;
+        }
         let (action, after) = target::of(&self.mind, tool, &arguments, reach, self.decision.cursor);
         let call = ToolCall {
             tool: tool.to_owned(),

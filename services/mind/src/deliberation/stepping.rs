@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_events::ids;
-use kairo_proto::v1::decided_event::Event;
+use kairo_proto::v1::{AgentAction, Ask, agent_action::Action, decided_event::Event};
 use kairo_proto::words::{ChainOutcome, StepState as Ended, TaskStatus};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -169,6 +169,10 @@ impl Deliberation<'_> {
                 let completing = Completing { step: at, event: event.to_owned(), params, id };
                 self.ask(turn_id, Purpose::Complete(completing), request);
             }
+            Ok(Begun::Request(ask)) => {
+                let (tool, arguments) = (event.to_owned(), Value::Object(params).to_string());
+                self.ask_agent(turn_id, chain, at, Ask { tool, arguments, ..*ask });
+            }
             Err(reason) => self.end_step(turn_id, at, &Ended::Failed, Value::Null, &reason),
         }
     }
@@ -199,7 +203,9 @@ impl Deliberation<'_> {
         let begun = self.intrinsic(turn_id, &order.tool, id, |intrinsic, context| (intrinsic.begin)(context, &params));
         match begun {
             Ok(Begun::Done(done)) => self.take(turn_id, done.events),
-            Ok(Begun::Ask(_)) => self.fail(turn_id, "unknown_command", "this cannot be ordered", 1, false),
+            Ok(Begun::Ask(_) | Begun::Request(_)) => {
+                self.fail(turn_id, "unknown_command", "this cannot be ordered", 1, false)
+            }
             Err(reason) => {
                 let noun = order.tool.split('.').next().unwrap_or_default();
                 self.fail(turn_id, &format!("unknown_{noun}"), &reason, 1, false);
@@ -255,7 +261,7 @@ impl Deliberation<'_> {
                 self.cancel_chain(turn_id, &ended.chain_id, &ended.reason);
             } else if let Event::TaskEnded(ended) = event {
                 self.cancel_task(turn_id, ended);
-            } else if matches!(event, Event::Action(_)) {
+            } else if matches!(event, Event::Action(AgentAction { action: Some(Action::Say(_)) })) {
                 self.notify(turn_id, event);
             } else {
                 self.add(turn_id, event);

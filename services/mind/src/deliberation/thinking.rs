@@ -1,7 +1,7 @@
 //! `agent.think`: asking the heavy model, and what its answer means.
 
 use kairo_proto::v1::{Completion, ThreadSummarized, decided_event::Event};
-use kairo_proto::words::{ChainOutcome, StepState as Ended, TaskStatus};
+use kairo_proto::words::{ChainOutcome, StepState as Ended};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -23,9 +23,15 @@ const LAST_STEPS: u32 = 1;
 impl Deliberation<'_> {
     /// Asks what to do, or within a chain what to make of its results.
     pub(super) fn think(&mut self, turn_id: Uuid, step: Option<usize>) {
+        if self.is_over_bounds(turn_id) {
+            return;
+        }
         if step.is_none() {
             self.announce_thread(turn_id);
             self.join(turn_id);
+            if self.guesses(turn_id) {
+                return;
+            }
         }
         let Some(turn) = self.turn(turn_id) else { return };
         let prompt = step.and_then(|step| self.prompt_of(turn_id, step));
@@ -39,6 +45,10 @@ impl Deliberation<'_> {
             now: self.input.envelope.time,
         };
         let request = turn_request::think(&self.mind, &thinking, self.catalogue);
+        if self.compacts(turn_id, step, &request) {
+            return;
+        }
+        let Some(turn) = self.turn(turn_id) else { return };
         // What is done so far is summed up while the last step of a plan is thought about.
         let planned = turn.chain.as_ref().is_some_and(|chain| chain.origin == Origin::Plan);
         let summarize = (planned && prompt.is_none()).then(|| threads::request(&self.mind, &turn.thread_id)).flatten();
@@ -89,7 +99,7 @@ impl Deliberation<'_> {
             return Ok(());
         }
         match answer {
-            Answer::Say(text) => self.conclude(turn_id, &text, &TaskStatus::Completed),
+            Answer::Say(text) => self.draft(turn_id, &text),
             Answer::Plan(plan) => self.plan(turn_id, Planning { plan }),
             Answer::Call { words, calls } => self.call_all(turn_id, &words, calls),
         }
@@ -106,6 +116,7 @@ impl Deliberation<'_> {
         let plain = |call: &AskedCall| {
             let tool = self.catalogue.tool(&call.tool);
             tool.is_some_and(|tool| !self.needs_consent(turn_id, tool, &call.arguments))
+                && !self.is_withdrawal(&call.tool, &call.arguments)
                 && self.mind.tasks.hooks_of(&format!("pre:{}", call.tool), user).next().is_none()
         };
         let within_task = self.turn(turn_id).is_some_and(|turn| turn.chain.is_some());

@@ -57,6 +57,7 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
         Manner::Acknowledge => format!("{}\n\n{own}", prompts::ACKNOWLEDGE),
         Manner::Work => format!("{}\n\n{own}", prompts::WORK),
     };
+    let own = [Some(own), facts::mission(state)].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
     let system = if plans { format!("{}\n\n{own}", planner(&all)) } else { own };
     let mut messages = vec![Message::System { text: system }];
     if let Some(thread) = state.threads.get(&turn.thread_id) {
@@ -67,6 +68,9 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     // answer that was paid for stays one.
     if manner != Manner::Work {
         messages.extend(facts::in_progress(state, &turn.user, now).map(|text| Message::System { text }));
+    }
+    if let Some(goal) = &turn.goal {
+        messages.push(Message::System { text: format!("{} {goal}", prompts::GUESSED) });
     }
     if manner == Manner::Acknowledge {
         messages.extend(facts::queue(state, &turn.user).map(|text| Message::System { text }));
@@ -87,6 +91,30 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     ModelRequest { tier: state.thinks_with(Some(turn)), messages, tools, analysis: prompt.is_some(), is_work: false }
 }
 
+/// The request for what a message is after.
+pub(super) fn goal(state: &AgentState, turn: &Turn) -> ModelRequest {
+    about(state, turn, prompts::GOAL)
+}
+
+/// The request for a review of what is about to be said.
+pub(super) fn review(state: &AgentState, turn: &Turn, draft: &str) -> ModelRequest {
+    let mut request = about(state, turn, prompts::REFLECT);
+    if let Some(goal) = &turn.goal {
+        request.messages.push(Message::System { text: format!("{} {goal}", prompts::GUESSED) });
+    }
+    request.messages.push(Message::System { text: format!("{} {draft}", prompts::DRAFT) });
+    request
+}
+
+/// A question about a turn's thread, which offers no tools.
+fn about(state: &AgentState, turn: &Turn, question: &str) -> ModelRequest {
+    let mut messages = vec![Message::System { text: question.to_owned() }];
+    if let Some(thread) = state.threads.get(&turn.thread_id) {
+        thread.entries().for_each(|entry| show(entry, &mut messages));
+    }
+    ModelRequest::with("fast", messages)
+}
+
 /// What an agent that plans is told it is, with names and descriptions of what there is: schemas are for those who
 /// compile its plans.
 fn planner(tools: &[&Tool]) -> String {
@@ -96,7 +124,7 @@ fn planner(tools: &[&Tool]) -> String {
 
 /// What there is at hand while a message is acknowledged: the queue, what is in progress, and memory.
 fn is_about_work(tool: &str) -> bool {
-    is_about_actions(tool) || tool.starts_with("task.") || tool.starts_with("memory.")
+    is_about_actions(tool) || tool == "team.status" || tool.starts_with("task.") || tool.starts_with("memory.")
 }
 
 fn is_about_actions(tool: &str) -> bool {

@@ -16,7 +16,11 @@ use uuid::Uuid;
 use super::{Asked, Deliberation, Failure, Purpose, turn_request::Manner};
 use crate::{
     answer::AskedCall,
-    intrinsics::{Begun, Done, memory::lessons, tasks::QUEUE},
+    intrinsics::{
+        Begun, Done,
+        memory::lessons::{self, Briefing},
+        tasks::QUEUE,
+    },
     state::{Cause, Turn},
     tasks::Task,
     working::Next,
@@ -48,6 +52,9 @@ impl Deliberation<'_> {
     fn begin_task_of_queue(&mut self, task: Uuid) {
         let Some(task) = self.mind.tasks.get(task).cloned() else { return };
         let turn_id = ids::derived(self.decision_id, &format!("work/{}", task.id));
+        if let Some(reached) = self.reached_bound() {
+            return self.put_off(turn_id, &task, &reached);
+        }
         let thread_id = self.work_thread(turn_id, &task);
         let started = TaskStarted { task_id: task.id.to_string(), thread_id: thread_id.clone() };
         self.add_to(turn_id, &thread_id, task.correlation(), Event::TaskStarted(started));
@@ -71,18 +78,37 @@ impl Deliberation<'_> {
         let turn = Turn::new(Cause::Event, self.input.envelope.correlation_id, thread_id, &user);
         let context = self.context(turn_id, &turn, turn_id, &|_| false);
         let learned = lessons::read(&context, thread_id, text).map_err(Failure::malformed)?;
+        let briefing = lessons::is_briefed_on(&self.mind, thread_id).then(|| lessons::briefing(text)).transpose();
+        let briefing = briefing.map_err(Failure::malformed)?;
         let correlation = turn.correlation;
         for memory in learned {
             self.add_to(turn_id, thread_id, correlation, Event::MemoryAppended(memory));
         }
+        if let Some(briefing) = briefing {
+            self.brief(turn_id, thread_id, briefing);
+        }
         self.complete_thread(turn_id, thread_id);
         Ok(())
+    }
+
+    /// What was to be learned nobody could say.
+    pub(super) fn learned_nothing(&mut self, turn_id: Uuid, thread_id: &str, why: &str) {
+        if lessons::is_briefed_on(&self.mind, thread_id) {
+            let reason = format!("whether it is worth telling could not be found out: {why}");
+            self.brief(turn_id, thread_id, Briefing { reason, ..Briefing::default() });
+        }
+        self.complete_thread(turn_id, thread_id);
     }
 
     /// A thread of work is over.
     pub(super) fn complete_thread(&mut self, turn_id: Uuid, thread_id: &str) {
         let completed = ThreadCompleted { thread_id: thread_id.to_owned() };
         self.add_to(turn_id, thread_id, self.input.envelope.correlation_id, Event::ThreadCompleted(completed));
+        self.settle();
+        let is_over = self.mind.work.threads.is_empty() && self.mind.work.rests.is_none();
+        if is_over && self.mind.tasks.next_queued().is_none() {
+            self.rest(turn_id);
+        }
     }
 
     /// The thread in which tasks of this one's user are worked on, begun if there is none.
@@ -146,7 +172,7 @@ impl Deliberation<'_> {
         let begun = self.intrinsic(turn_id, QUEUE, id, |intrinsic, context| (intrinsic.begin)(context, &params));
         match begun {
             Ok(Begun::Done(done)) => Some(done),
-            Ok(Begun::Ask(_)) | Err(_) => None,
+            Ok(Begun::Ask(_) | Begun::Request(_)) | Err(_) => None,
         }
     }
 
@@ -154,7 +180,7 @@ impl Deliberation<'_> {
     pub(super) fn conclude(&mut self, turn_id: Uuid, text: &str, status: &TaskStatus) {
         match self.task_of(turn_id) {
             Some(task) if *status == TaskStatus::Failed && task.failed() + 1 < SESSIONS => {
-                self.put_back(turn_id, &task, text);
+                self.put_back(turn_id, &task, text, false);
             }
             Some(task) => self.end_task(turn_id, &task, status, text),
             None => self.say(turn_id, text, true),
@@ -174,8 +200,40 @@ impl Deliberation<'_> {
         self.turn(turn_id).and_then(Turn::work).and_then(|id| self.mind.tasks.get(id)).cloned()
     }
 
-    /// A task that failed goes back into the queue, for another session.
-    fn put_back(&mut self, turn_id: Uuid, task: &Task, reason: &str) {
+    /// Which bound the session has reached.
+    fn reached_bound(&self) -> Option<String> {
+        let profile = self.mind.profile.as_ref().filter(|profile| !profile.session.is_nothing())?;
+        let session = self.mind.work.session.with(self.decision.completions.len(), self.spent_here());
+        profile.session.reached(&session, self.input.envelope.time)
+    }
+
+    /// A turn that works on a task goes no further where the session has reached a bound. Whether it has.
+    pub(super) fn is_over_bounds(&mut self, turn_id: Uuid) -> bool {
+        let Some((task, reached)) = self.task_of(turn_id).zip(self.reached_bound()) else { return false };
+        let is_alone = self.mind.work.session.is_of_one_task();
+        let reason = format!("the session took {reached}");
+        self.settle();
+        self.close_chain(turn_id, &ChainOutcome::Failed, &reason);
+        match is_alone && task.failed() + 1 >= SESSIONS {
+            true => self.end_task(turn_id, &task, &TaskStatus::Failed, &reason),
+            false => self.put_off(turn_id, &task, &reached),
+        }
+        true
+    }
+
+    /// A task waits for another session, and everything that is queued with it.
+    fn put_off(&mut self, turn_id: Uuid, task: &Task, reached: &str) {
+        let reason = format!("the session took {reached}");
+        self.put_back(turn_id, task, &reason, true);
+        if task.source == TaskSource::User.as_str() {
+            let pause = self.mind.profile.as_ref().map_or(0, |profile| profile.session_pause);
+            let text = format!("“{}” has to wait: {reason}. I go on in {pause} seconds.", task.title);
+            self.tell(turn_id, task, &text);
+        }
+    }
+
+    /// A task goes back into the queue, for another session.
+    fn put_back(&mut self, turn_id: Uuid, task: &Task, reason: &str, rests: bool) {
         let pause = self.mind.profile.as_ref().map_or(0, |profile| profile.session_pause);
         let pause = SignedDuration::from_secs(i64::from(pause));
         let next = self.input.envelope.time.checked_add(pause).unwrap_or(self.input.envelope.time);
@@ -184,7 +242,8 @@ impl Deliberation<'_> {
             status: TaskStatus::Pending.text(),
             reason: reason.to_owned(),
             next_at: next.to_string(),
-            occurrence: u64::from(task.failed()) + 1,
+            occurrence: task.times() + 1,
+            rests,
             ..TaskChanged::default()
         };
         let thread_id = self.turn(turn_id).map(|turn| turn.thread_id.clone()).unwrap_or_default();
@@ -198,6 +257,9 @@ impl Deliberation<'_> {
             (task.id.to_string(), TaskStatus::Pending.text(), "to be tried again".to_owned());
         let changed = TaskChanged { task_id, status, reason, ..TaskChanged::default() };
         let turn_id = ids::derived(self.decision_id, &format!("again/{}", task.id));
+        if task.is_next_run() {
+            self.go_on_with_the_day(turn_id);
+        }
         self.add_to(turn_id, &task.thread_id, task.correlation(), Event::TaskChanged(changed));
     }
 
@@ -206,7 +268,8 @@ impl Deliberation<'_> {
         if *status != TaskStatus::Completed {
             std::mem::swap(&mut result, &mut reason);
         }
-        let ended = TaskEnded { task_id: task.id.to_string(), status: status.text(), result, reason };
+        let answer = self.answer_for(turn_id, task);
+        let ended = TaskEnded { task_id: task.id.to_string(), status: status.text(), result, reason, answer };
         let thread_id = self.turn(turn_id).map(|turn| turn.thread_id.clone()).unwrap_or_default();
         self.add_to(turn_id, &thread_id, task.correlation(), Event::TaskEnded(ended));
         if task.source == TaskSource::User.as_str() && *status != TaskStatus::Canceled {
@@ -230,7 +293,8 @@ impl Deliberation<'_> {
     }
 
     /// A task is not to be done: what it has in flight is stopped, and its turn is over.
-    pub(super) fn cancel_task(&mut self, turn_id: Uuid, ended: TaskEnded) {
+    pub(super) fn cancel_task(&mut self, turn_id: Uuid, mut ended: TaskEnded) {
+        self.settle();
         let id = Uuid::parse_str(&ended.task_id).unwrap_or_default();
         let working = self.mind.turns.iter().find(|(_, turn)| turn.work() == Some(id));
         let working = working.map(|(owner, turn)| (*owner, turn.thread_id.clone(), turn.waiting.clone()));
@@ -240,7 +304,9 @@ impl Deliberation<'_> {
             self.close_chain(worker, &ChainOutcome::Canceled, &ended.reason);
             (owner, thread_id) = (worker, thread);
         }
-        let correlation = self.mind.tasks.get(id).map(Task::correlation).unwrap_or_default();
+        let task = self.mind.tasks.get(id);
+        let correlation = task.map(Task::correlation).unwrap_or_default();
+        ended.answer = task.and_then(|task| self.answer_for(owner, task));
         self.add_to(owner, &thread_id, correlation, Event::TaskEnded(ended));
         self.settle();
     }

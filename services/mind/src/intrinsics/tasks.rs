@@ -20,6 +20,7 @@ use kairo_proto::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+pub use self::queueing::{TEXT_CHARS, canceled};
 use super::{Begin, Begun, Context, Intrinsic, asks_nobody};
 use crate::{
     request::Tool,
@@ -35,7 +36,7 @@ pub const QUEUE: &str = "task.queue";
 /// What makes it the next one.
 const FIRST: &str = "task.first";
 /// Longest title, in characters.
-const TITLE_CHARS: usize = 200;
+pub const TITLE_CHARS: usize = 200;
 
 pub fn all() -> Vec<Intrinsic> {
     vec![
@@ -81,7 +82,7 @@ pub fn ordered() -> Vec<Intrinsic> {
     ]
 }
 
-fn intrinsic(name: &str, description: &str, properties: Value, required: Value, begin: Begin) -> Intrinsic {
+pub fn intrinsic(name: &str, description: &str, properties: Value, required: Value, begin: Begin) -> Intrinsic {
     Intrinsic {
         tool: Tool {
             name: name.to_owned(),
@@ -127,7 +128,7 @@ fn queued() -> Value {
         "text": {
             "type": "string",
             "minLength": 1,
-            "maxLength": queueing::TEXT_CHARS,
+            "maxLength": TEXT_CHARS,
             "description": "What is to be done, with all that whoever does it must know: the conversation is not shown to them",
         },
         "title": text("For people, at most eight words; default from the text"),

@@ -139,6 +139,11 @@ pub fn transcript(thread: &Thread, bytes: usize) -> String {
     lines.join("\n")
 }
 
+/// So many of the oldest entries of a thread as plain text, at most `bytes` of each.
+pub fn oldest(thread: &Thread, entries: usize, bytes: usize) -> String {
+    thread.entries().take(entries).map(|entry| cut_to(&told(entry), bytes)).collect::<Vec<_>>().join("\n")
+}
+
 fn told(entry: &Entry) -> String {
     match entry {
         Entry::User { words, .. } => format!("user: {}", words.in_words()),

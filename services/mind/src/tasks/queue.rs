@@ -1,4 +1,5 @@
-//! The queue: tasks that are worked on one after the other, each when its turn comes.
+//! The queue: tasks that are worked on one after the other, each when its turn comes. Users take turns: whoever was served
+//! longest ago is next, and within what is a user's own its order counts.
 
 use kairo_proto::{
     v1,
@@ -6,9 +7,11 @@ use kairo_proto::{
 };
 use uuid::Uuid;
 
-use super::{Status, Task, Tasks, What};
+use super::{AskedBy, Status, Task, Tasks, What};
 use crate::thread::cut_to;
 
+/// Users of whom is remembered when they were served; who was longer ago is served before them all.
+const SERVED: usize = 256;
 /// What is kept of a result for those who ask what came of a task, in bytes.
 const RESULT_BYTES: usize = 2 * 1024;
 
@@ -16,7 +19,14 @@ impl What {
     pub(super) fn queued(task: &v1::Task) -> Self {
         let lineage = task.lineage.iter().filter_map(|id| Uuid::parse_str(id).ok()).collect();
         let (text, correlation, result) = (task.text.clone(), Uuid::nil(), String::new());
-        Self::Queue { text, place: 0, correlation, lineage, failed: 0, again: None, result }
+        let asked = (!task.asked_by.is_empty()).then(|| AskedBy {
+            agent: task.asked_by.clone(),
+            request_id: task.request_id.clone(),
+            path: task.path.clone(),
+        });
+        let again = task.next_at.parse().ok().map(|at| (at, task.occurrence));
+        let (place, failed, times, is_next_run) = (0, 0, task.occurrence, task.is_next_run);
+        Self::Queue { text, place, correlation, lineage, failed, again, result, asked, times, is_next_run }
     }
 }
 
@@ -45,6 +55,27 @@ impl Task {
         }
     }
 
+    /// Who asked for it, where another agent did.
+    pub fn asked(&self) -> Option<&AskedBy> {
+        match &self.what {
+            What::Queue { asked, .. } => asked.as_ref(),
+            What::Time { .. } | What::Hook { .. } => None,
+        }
+    }
+
+    /// The number of the last time that was set for a queued one.
+    pub fn times(&self) -> u64 {
+        match &self.what {
+            What::Queue { times, .. } => *times,
+            What::Time { .. } | What::Hook { .. } => 0,
+        }
+    }
+
+    /// Whether it asks what to do for the mission.
+    pub fn is_next_run(&self) -> bool {
+        matches!(self.what, What::Queue { is_next_run: true, .. })
+    }
+
     /// How often a queued task has failed.
     pub fn failed(&self) -> u32 {
         match &self.what {
@@ -69,6 +100,14 @@ impl Tasks {
         !changed.next_at.is_empty() && task.is_some_and(|task| task.status == Status::InProgress)
     }
 
+    /// Counts a session in which a queued task failed.
+    pub(crate) fn fail(&mut self, task: &str) {
+        let task = Uuid::parse_str(task).ok().and_then(|id| self.open.get_mut(&id));
+        if let Some(What::Queue { failed, .. }) = task.map(|task| &mut task.what) {
+            *failed = failed.saturating_add(1);
+        }
+    }
+
     /// Puts a task that was just taken in to the end of the queue, if it is for there.
     pub(crate) fn queued_for(&mut self, task: &v1::Task, chain: Uuid) {
         if task.kind_word() != TaskKind::Queued {
@@ -81,11 +120,23 @@ impl Tasks {
         }
     }
 
-    /// Makes it the next one to be worked on.
+    /// Makes it the next one of its user to be worked on: what its user has queued before it takes a place later each.
     pub(super) fn put_first(&mut self, id: Uuid) {
-        let first = self.open.values().filter_map(Task::place).min().unwrap_or_default();
-        if let Some(What::Queue { place, .. }) = self.open.get_mut(&id).map(|task| &mut task.what) {
-            *place = first - 1;
+        let Some(of) = self.open.get(&id).filter(|task| task.place().is_some()) else { return };
+        let (user, its) = (of.user.clone(), of.place());
+        let mut before: Vec<(i64, Uuid)> = self
+            .open
+            .values()
+            .filter(|task| task.user == user && task.place() <= its)
+            .filter_map(|task| Some((task.place()?, task.id)))
+            .collect();
+        before.sort_unstable();
+        let places: Vec<i64> = before.iter().map(|(place, _)| *place).collect();
+        let moved = [id].into_iter().chain(before.into_iter().map(|(_, other)| other).filter(|other| *other != id));
+        for (other, to) in moved.zip(places) {
+            if let Some(What::Queue { place, .. }) = self.open.get_mut(&other).map(|task| &mut task.what) {
+                *place = to;
+            }
         }
     }
 
@@ -100,14 +151,39 @@ impl Tasks {
     pub fn next_queued(&self) -> Option<&Task> {
         let is_next = |task: &&Task| task.place().is_some() && task.status == Status::Pending && task.next().is_none();
         let waiting = self.open.values().filter(is_next);
-        waiting.min_by_key(|task| (task.place(), task.id))
+        let served = |user: &str| self.served.iter().position(|served| served == user);
+        waiting.min_by_key(|task| (served(&task.user), task.place(), task.id))
+    }
+
+    /// The one that will ask what to do for the mission, while it waits for its time.
+    pub fn next_run(&self) -> Option<&Task> {
+        self.open.values().find(|task| task.is_next_run() && task.status != Status::InProgress)
+    }
+
+    /// The open one that an agent asked for by this action.
+    pub fn asked_for(&self, agent: &str, request_id: &str) -> Option<&Task> {
+        let is_it = |asked: &AskedBy| asked.agent == agent && asked.request_id == request_id;
+        self.open.values().find(|task| task.asked().is_some_and(is_it))
     }
 
     /// Takes in `task.started`; the task.
     pub(crate) fn start(&mut self, id: Uuid) -> Option<&Task> {
         let task = self.open.get_mut(&id).filter(|task| task.place().is_some())?;
         task.status = Status::InProgress;
-        Some(task)
+        let user = task.user.clone();
+        self.served.retain(|served| *served != user);
+        self.served.push_back(user);
+        if self.served.len() > SERVED {
+            self.served.pop_front();
+        }
+        self.open.get(&id)
+    }
+
+    /// Where nobody waits, nobody was served before others.
+    fn forget_served(&mut self) {
+        if !self.served.is_empty() && !self.open.values().any(|task| task.place().is_some()) {
+            self.served.clear();
+        }
     }
 
     /// Takes in `task.ended`.
@@ -123,5 +199,6 @@ impl Tasks {
         };
         let id = task.id;
         self.settle(id);
+        self.forget_served();
     }
 }

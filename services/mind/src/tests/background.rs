@@ -6,7 +6,7 @@ mod interleaving;
 use std::collections::BTreeMap;
 
 use kairo_events::subjects::{AGENT_COMMAND, TASK_DUE};
-use kairo_proto::v1::{AgentCommand, DecisionBasis, TaskDue, ToolCatalogue, ToolSpec};
+use kairo_proto::v1::{AgentCommand, BasisModel, DecisionBasis, TaskDue, ToolCatalogue, ToolSpec};
 use serde_json::json;
 
 use super::{chains::kinds, *};
@@ -17,7 +17,7 @@ fn background() -> Agent {
 }
 
 /// A model's acknowledgement: its words, and what it queues.
-fn queues(words: &str, tasks: &[&str]) -> Completion {
+pub(super) fn queues(words: &str, tasks: &[&str]) -> Completion {
     let call = |text: &&str| CompletionToolCall {
         tool: "task.queue".into(),
         arguments: json!({ "text": text }).to_string(),
@@ -27,12 +27,12 @@ fn queues(words: &str, tasks: &[&str]) -> Completion {
 }
 
 impl Agent {
-    fn orders(&mut self, user: &str, command_id: &str, command: &str, task_id: &str) -> Record {
+    pub(super) fn orders(&mut self, user: &str, command_id: &str, command: &str, task_id: &str) -> Record {
         let [user, command_id, command, task_id] = [user, command_id, command, task_id].map(str::to_owned);
         self.write(&AGENT_COMMAND, None, AgentCommand { user, command_id, command, task_id, ..Default::default() })
     }
 
-    fn next_work(&mut self) -> Option<(Arc<AgentState>, Input)> {
+    pub(super) fn next_work(&mut self) -> Option<(Arc<AgentState>, Input)> {
         loop {
             match self.mind.next_work()? {
                 ReadyWork::Input(state, input) => return Some((state, input)),
@@ -46,9 +46,12 @@ impl Agent {
     }
 
     /// Thinks about the next input of the work lane, and decides nothing yet.
-    fn thinks(&mut self, mut answer: impl FnMut(&ModelRequest) -> Completion) -> Option<(Input, AgentDecision)> {
+    pub(super) fn thinks(
+        &mut self,
+        mut answer: impl FnMut(&ModelRequest) -> Completion,
+    ) -> Option<(Input, AgentDecision)> {
         let (state, input) = self.next_work()?;
-        let (limits, catalogue) = (limits(), catalogue());
+        let (limits, catalogue) = (self.limits.clone(), catalogue());
         let (mut thought, mut next) = Deliberation::begin(&state, &input, &catalogue, &limits).unwrap();
         loop {
             match next {
@@ -67,12 +70,12 @@ impl Agent {
         }
     }
 
-    fn works_with(&mut self, answer: impl FnMut(&ModelRequest) -> Completion) -> Option<Record> {
+    pub(super) fn works_with(&mut self, answer: impl FnMut(&ModelRequest) -> Completion) -> Option<Record> {
         let (input, decision) = self.thinks(answer)?;
         Some(self.write(&AGENT_DECISION, Some(&input.record.envelope), decision))
     }
 
-    fn works(&mut self, answers: &[Completion]) -> Option<Record> {
+    pub(super) fn works(&mut self, answers: &[Completion]) -> Option<Record> {
         let mut answers = answers.iter();
         let decided = self.works_with(|_| answers.next().expect("asked more often than answered").clone());
         assert!(answers.next().is_none(), "asked less often than answered");
@@ -89,7 +92,7 @@ impl Agent {
         self.mind.state.tasks.queue()[0].id.to_string()
     }
 
-    fn texts(&self) -> Vec<String> {
+    pub(super) fn texts(&self) -> Vec<String> {
         let text = |message: &Message| match message {
             Message::System { text } | Message::User { text, .. } | Message::Assistant { text, .. } => text.clone(),
             Message::Tool { text, .. } => text.clone(),
@@ -98,7 +101,7 @@ impl Agent {
     }
 
     /// Whoever folds the log comes to the same, and makes the same decisions from the same requests.
-    fn is_replayed(&self) {
+    pub(super) fn is_replayed(&self) {
         let mut replay = replay_of(self);
         for record in &self.log {
             let Some(replayed) = replay.take(record.clone()) else { continue };
@@ -118,13 +121,19 @@ fn replay_of(agent: &Agent) -> Replay {
         ..Default::default()
     };
     let body = ToolCatalogue { version, tools: tools.into_iter().map(spec).collect(), pins: Vec::new() }.into();
-    let limits = limits();
+    let limits = &agent.limits;
     let small = |number: usize| u32::try_from(number).unwrap();
+    let model = |(tier, most): (&String, &usize)| BasisModel {
+        tier: tier.clone(),
+        context_tokens: small(*most),
+        ..Default::default()
+    };
     let basis = DecisionBasis {
         max_steps: limits.max_steps,
         model_tries: limits.tries,
         parallel_tools: small(limits.parallel_tools),
         chain_steps: small(limits.chain_steps),
+        models: limits.context_tokens.iter().map(model).collect(),
         ..Default::default()
     };
     let mut replay = Replay::default();

@@ -38,6 +38,13 @@ fn kind(event: &DecidedEvent) -> String {
             format!("call {}", call.tool)
         }
         Decided::Turn(Turn::Action(AgentAction { action: None })) => "nothing".into(),
+        Decided::Turn(Turn::Action(AgentAction { action: Some(Action::Ask(ask)) })) => {
+            format!("asks {} to {}", ask.agent, ask.kind)
+        }
+        Decided::Turn(Turn::Goal(goal)) => format!("goal {}", goal.text),
+        Decided::Turn(Turn::Reflected(reflected)) => format!("reflected {}", reflected.verdict),
+        Decided::Turn(Turn::Briefed(briefed)) => format!("briefed {}", briefed.told),
+        Decided::Turn(Turn::TeamChanged(changed)) => format!("team {}", changed.status),
         Decided::Turn(Turn::Failed(failed)) => format!("failed {}", failed.kind),
         Decided::Turn(Turn::Thought(_)) => "thought".into(),
         Decided::Turn(Turn::Joined(_)) => "joined".into(),
@@ -47,6 +54,7 @@ fn kind(event: &DecidedEvent) -> String {
         Decided::Thread(about::Thread::Summarized(_)) => "summarized".into(),
         Decided::Thread(about::Thread::Archived(_)) => "archived".into(),
         Decided::Thread(about::Thread::Completed(_)) => "completed".into(),
+        Decided::Thread(about::Thread::Compacted(_)) => "compacted".into(),
         Decided::Chain(Chain::StepEnded(ended)) => format!("step {} {}", ended.step, ended.outcome),
         Decided::Chain(Chain::Ended(ended)) => format!("chain {}", ended.outcome),
         Decided::Chain(Chain::Started(_)) => "chain started".into(),

@@ -65,7 +65,14 @@ fn the_same_log_asks_the_same_of_models_and_other_bytes_ask_something_else() {
     let again = asked("a.png");
     assert_eq!(digests(&again), digests(&agent));
     let next = |mind: Log| {
-        let mut agent = Agent { log: agent.log.clone(), mind, asked: Vec::new() };
+        let mut agent = Agent {
+            name: agent.name.clone(),
+            log: agent.log.clone(),
+            mind,
+            asked: Vec::new(),
+            later: 0,
+            limits: limits(),
+        };
         let call = actions(agent.log.last().unwrap()).remove(0);
         let decided = agent.log.last().unwrap().clone();
         agent.learns(&decided, &call, "noon");

@@ -194,6 +194,9 @@ impl Compiler {
         if file.text.is_some() && file.json.is_some() {
             self.mistake(format!("{path}: give it a text or json, not both"));
         }
+        if complete && file.reasoning_as.is_some() && file.reasoning.is_none() {
+            self.mistake(format!("{path}.reasoning_as: says nothing without reasoning"));
+        }
         let content = match file.error.take() {
             Some(_) if says_something || file.fault.is_some() => {
                 self.mistake(format!(
@@ -230,10 +233,22 @@ impl Compiler {
                 None => None,
             },
             reasoning: reasoning?,
+            reasoning_form: file.reasoning_as.unwrap_or_default(),
+            chunk_ends: self.chunk_ends(path, file.chunk_ends.take())?,
             tool_calls: calls.into_iter().collect::<Option<_>>()?,
             finish_reason: file.finish_reason.take(),
             usage: file.usage.map(|usage| (usage.prompt_tokens, usage.completion_tokens)),
         })
+    }
+
+    /// Places that may be absent; none only if they are there and wrong.
+    fn chunk_ends(&mut self, path: &str, ends: Option<Vec<usize>>) -> Option<Option<Vec<usize>>> {
+        let rising = |ends: &Vec<usize>| ends.first() != Some(&0) && ends.is_sorted_by(|before, next| before < next);
+        if ends.as_ref().is_none_or(rising) {
+            return Some(ends);
+        }
+        self.mistake(format!("{path}.chunk_ends: expected rising numbers of characters, the first at least 1"));
+        None
     }
 
     /// A text that may be absent; none only if it is there and wrong.

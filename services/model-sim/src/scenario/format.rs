@@ -88,6 +88,7 @@ pub(super) struct AnswerFile {
     pub text: Option<String>,
     pub json: Option<Value>,
     pub reasoning: Option<String>,
+    pub reasoning_as: Option<ReasoningForm>,
     pub tool_calls: Vec<ToolCallFile>,
     pub finish_reason: Option<String>,
     pub usage: Option<UsageFile>,
@@ -96,6 +97,24 @@ pub(super) struct AnswerFile {
     pub delay_ms: Option<u64>,
     pub chunk_delay_ms: Option<u64>,
     pub chunk_chars: Option<usize>,
+    pub chunk_ends: Option<Vec<usize>>,
+}
+
+/// How reasoning goes over the wire: endpoints differ.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasoningForm {
+    /// In a field of this name.
+    #[default]
+    ReasoningContent,
+    /// In a field of this name.
+    Reasoning,
+    /// In both fields, which say the same.
+    Both,
+    /// In the text, as `<think>…</think>`.
+    Think,
+    /// In the text, as `<thinking>…</thinking>`.
+    Thinking,
 }
 
 #[derive(Deserialize)]

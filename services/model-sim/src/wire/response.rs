@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::answer::{Answer, ErrorReply, Message, ToolCall};
-use crate::scenario::Fault;
+use crate::scenario::{Fault, ReasoningForm};
 
 /// What makes an answer's ids unlike any other's.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +68,8 @@ struct Said<'a> {
     content: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
 }
@@ -92,6 +94,20 @@ struct Completion<'a> {
     /// Absent, `null` or there: a stream with usage has `null` in all chunks but the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Option<Usage>>,
+}
+
+impl<'a> Said<'a> {
+    /// The same with reasoning, in the fields of its form.
+    fn thinking(self, reasoning: Option<&'a str>, form: ReasoningForm) -> Self {
+        let (reasoning_content, reasoning) = match form {
+            ReasoningForm::ReasoningContent => (reasoning, None),
+            ReasoningForm::Reasoning => (None, reasoning),
+            ReasoningForm::Both => (reasoning, reasoning),
+            // It stands in the text.
+            ReasoningForm::Think | ReasoningForm::Thinking => (None, None),
+        };
+        Self { reasoning_content, reasoning, ..self }
+    }
 }
 
 /// The steps in which a message is sent, fault and all.
@@ -169,9 +185,10 @@ fn whole(message: &Message, model: &str, stamp: Stamp) -> Bytes {
     let said = Said {
         role: Some("assistant"),
         content: message.text.as_deref(),
-        reasoning_content: message.reasoning.as_deref(),
         tool_calls: calls.collect(),
+        ..Said::default()
     };
+    let said = said.thinking(message.reasoning.as_deref(), message.reasoning_form);
     json_bytes(&Completion {
         id: &completion_id(stamp),
         object: "chat.completion",
@@ -198,9 +215,14 @@ impl Stream<'_> {
     fn events(&self, message: &Message, chunk_chars: usize) -> Vec<Bytes> {
         let mut events = vec![self.delta(Said { role: Some("assistant"), ..Said::default() })];
         for part in pieces(message.reasoning.as_deref().unwrap_or_default(), chunk_chars) {
-            events.push(self.delta(Said { reasoning_content: Some(part), ..Said::default() }));
+            events.push(self.delta(Said::default().thinking(Some(part), message.reasoning_form)));
         }
-        for part in pieces(message.text.as_deref().unwrap_or_default(), chunk_chars) {
+        let text = message.text.as_deref().unwrap_or_default();
+        let parts: Vec<&str> = match &message.chunk_ends {
+            Some(ends) => pieces_ending(text, ends).collect(),
+            None => pieces(text, chunk_chars).collect(),
+        };
+        for part in parts {
             events.push(self.delta(Said { content: Some(part), ..Said::default() }));
         }
         for (index, call) in message.tool_calls.iter().enumerate() {
@@ -257,6 +279,16 @@ fn pieces(text: &str, chars: usize) -> impl Iterator<Item = &str> {
         rest = remainder;
         (!piece.is_empty()).then_some(piece)
     })
+}
+
+/// Splits a text behind so many characters from its beginning, which rise.
+fn pieces_ending<'t>(text: &'t str, ends: &[usize]) -> impl Iterator<Item = &'t str> {
+    let place = |end: &usize| text.char_indices().nth(*end).map_or(text.len(), |(index, _)| index);
+    let places = ends.iter().map(place).chain([text.len()]);
+    let mut begins = 0;
+    places
+        .map(move |end| text.get(std::mem::replace(&mut begins, end)..end).unwrap_or_default())
+        .filter(|piece| !piece.is_empty())
 }
 
 /// The body of an error answer.

@@ -6,9 +6,10 @@ use kairo_proto::words;
 use kairo_proto::{
     About,
     about::{Agent, Process, Tool},
-    v1::{AgentApproval, DecidedEvent, ToolInvoke, ToolResult},
+    v1::{AgentAnswer, AgentApproval, Ask, DecidedEvent, ToolInvoke, ToolResult},
 };
 use kairo_read_model::stored::{Json, Key};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{Fact, entered_by, progress};
@@ -36,6 +37,8 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
             cancel(&canceled.action_id, fact, Uuid::parse_str(&canceled.by_action_id).ok(), changes);
         }
         About::Agent(Agent::Approval(approval)) => resolve(fact, approval, changes),
+        About::Agent(Agent::Answer(answer)) => answered(fact, answer, changes),
+        About::Agent(Agent::Request(_)) => {}
         About::Agent(Agent::Defined(_) | Agent::Message(_) | Agent::Choice(_) | Agent::Command(_)) => {}
         About::Process(Process::Spawned(_) | Process::Exited(_)) => {}
         About::User(_) | About::Decided(_) | About::Outside(_) | About::System(_) | About::Live(_) => {}
@@ -43,19 +46,58 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
 }
 
 fn decide(fact: &Fact, event: &DecidedEvent, changes: &mut Changes) {
+    if let Some(ask) = event.ask() {
+        return asked(fact, event, ask, changes);
+    }
     let Some(call) = event.tool_call() else { return };
     let Ok(action_id) = Uuid::parse_str(&event.event_id) else { return };
     if CANCELING.contains(&call.tool.as_str()) {
         cancel(&call.target_action_id, fact, Some(action_id), changes);
     }
-    changes.actions.entry(action_id).or_insert_with(|| Action {
+    changes.actions.entry(action_id).or_insert_with(|| action(fact, event, &call.tool, &call.arguments));
+}
+
+fn action(fact: &Fact, event: &DecidedEvent, tool: &str, arguments: &str) -> Action {
+    Action {
         sequence: fact.sequence,
         agent: fact.owner.clone(),
         thread_id: Key::some(&event.thread_id),
         correlation_id: Uuid::parse_str(&event.correlation_id).unwrap_or(fact.record.envelope.correlation_id),
-        tool: call.tool.as_str().into(),
-        arguments: Json::nested(&call.arguments),
+        tool: tool.into(),
+        arguments: Json::nested(arguments),
         decided_at: fact.at,
+    }
+}
+
+/// What another agent does is begun as soon as it is asked for: it is in its queue.
+fn asked(fact: &Fact, event: &DecidedEvent, ask: &Ask, changes: &mut Changes) {
+    let Ok(action_id) = Uuid::parse_str(&event.event_id) else { return };
+    match ask.kind_word() {
+        words::RequestKind::Work => {
+            changes.actions.entry(action_id).or_insert_with(|| action(fact, event, &ask.tool, &ask.arguments));
+            let (runner, executor) = (fact.owner.clone(), ask.agent.as_str().into());
+            let begun = || Begun { invoked_at: fact.at, runner, executor };
+            changes.begun.entry(action_id).or_insert_with(begun);
+        }
+        words::RequestKind::Cancel => cancel(&ask.request_id, fact, Some(action_id), changes),
+        words::RequestKind::Pause | words::RequestKind::Resume | words::RequestKind::Unknown(_) => {}
+    }
+}
+
+/// Another agent's answer is the end of what it was asked for.
+fn answered(fact: &Fact, answer: &AgentAnswer, changes: &mut Changes) {
+    let Ok(action_id) = Uuid::parse_str(&answer.request_id) else { return };
+    let ok = answer.status_word() == words::TaskStatus::Completed;
+    let is_canceled = answer.status_word() == words::TaskStatus::Canceled;
+    let kind = if is_canceled { words::ToolErrorKind::Canceled } else { words::ToolErrorKind::Failed }.known_word();
+    changes.ended.entry(action_id).or_insert_with(|| Ended {
+        sequence: fact.sequence,
+        ended_at: fact.at,
+        ok,
+        result: ok.then(|| Json::of(&json!({ "agent": answer.from, "result": answer.result }))),
+        error_kind: (!ok).then(|| kind.into()),
+        error_message: (!ok).then(|| answer.reason.as_str().into()),
+        duration_ms: 0,
     });
 }
 

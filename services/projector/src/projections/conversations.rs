@@ -28,8 +28,9 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
                 add(changes, id, message);
             }
         }
-        About::User(User::Choice(_) | User::Approval(_) | User::Command(_)) => {}
+        About::User(User::Switched(_) | User::Choice(_) | User::Approval(_) | User::Command(_)) => {}
         About::Agent(Agent::Defined(_) | Agent::Choice(_) | Agent::Approval(_) | Agent::Command(_)) => {}
+        About::Agent(Agent::Request(_) | Agent::Answer(_)) => {}
         About::Decided(_) | About::Outside(_) | About::Tool(_) | About::Process(_) => {}
         About::System(_) | About::Live(_) => {}
     }

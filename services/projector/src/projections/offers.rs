@@ -27,7 +27,8 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
                 let settled = || Settled { sequence: fact.sequence, at: fact.at };
                 changes.settled.entry(turn(fact, event)).or_insert_with(settled);
             }
-            Thread::Created(_) | Thread::Summarized(_) | Thread::Archived(_) | Thread::Completed(_) => {}
+            Thread::Created(_) | Thread::Summarized(_) | Thread::Archived(_) => {}
+            Thread::Completed(_) | Thread::Compacted(_) => {}
         }
     }
 }

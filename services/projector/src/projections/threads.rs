@@ -55,6 +55,9 @@ fn told(fact: &Fact, agent: &Key, what: about::Thread<'_>, changes: &mut Changes
         }
         // Whoever goes on with a thread takes it out again.
         about::Thread::Matched(matched) => set(fact, agent, &matched.thread_id, ThreadStatus::Active, changes),
+        about::Thread::Compacted(compacted) => {
+            changes.compacted.insert((agent.clone(), compacted.thread_id.as_str().into()), fact.sequence);
+        }
         about::Thread::Completed(completed) => {
             set(fact, agent, &completed.thread_id, ThreadStatus::Completed, changes);
         }
@@ -72,15 +75,19 @@ fn begun(fact: &Fact, created: &ThreadCreated) -> Thread {
     }
 }
 
+/// When it was over, of which an earlier event of the batch tells, stays.
 fn set(fact: &Fact, agent: &Key, thread: &str, status: ThreadStatus, changes: &mut Changes) {
-    changes.thread_states.insert((agent.clone(), thread.into()), ThreadState { sequence: fact.sequence, status });
+    let key = (agent.clone(), thread.into());
+    let before = changes.thread_states.remove(&key).and_then(|before| before.completed_at);
+    let completed_at = if status == ThreadStatus::Completed { Some(fact.at) } else { before };
+    changes.thread_states.insert(key, ThreadState { sequence: fact.sequence, status, completed_at });
 }
 
 #[cfg(test)]
 mod tests {
     use kairo_proto::v1::{
-        DecidedEvent, ThreadArchived, ThreadCompleted, ThreadMatched, ThreadSuggested, ThreadSummarized,
-        decided_event::Event,
+        DecidedEvent, ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched, ThreadSuggested,
+        ThreadSummarized, decided_event::Event,
     };
 
     use super::super::testing::{decided, decided_as, decision, projected};
@@ -122,7 +129,22 @@ mod tests {
         assert_eq!(status(&projected([decision(4, "bob", [archived(true), matched])])), ThreadStatus::Active);
         let completed = Event::ThreadCompleted(ThreadCompleted { thread_id: "t".into() });
         let completed = decided_as("t", "completed", completed);
-        assert_eq!(status(&projected([decision(4, "bob", [completed])])), ThreadStatus::Completed);
+        assert_eq!(status(&projected([decision(4, "bob", [completed.clone()])])), ThreadStatus::Completed);
+        let changes = projected([decision(4, "bob", [completed]), decision(5, "bob", [archived(true)])]);
+        assert_eq!(status(&changes), ThreadStatus::Archived);
+        assert!(changes.thread_states[&key].completed_at.is_some(), "when it was over is still known");
+    }
+
+    #[test]
+    fn it_is_known_when_a_thread_was_last_summed_up() {
+        let compacted = |thread: &str| {
+            let body = ThreadCompacted { thread_id: thread.into(), ..Default::default() };
+            decided_as(thread, "compacted", Event::ThreadCompacted(body))
+        };
+        let changes =
+            projected([decision(3, "bob", [compacted("t"), compacted("u")]), decision(4, "bob", [compacted("t")])]);
+        let at = |thread: &str| changes.compacted[&("bob".into(), thread.into())];
+        assert_eq!((at("t"), at("u"), changes.thread_states.len()), (4, 3, 0));
     }
 
     #[test]

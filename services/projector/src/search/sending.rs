@@ -50,6 +50,7 @@ mod tests {
             day: 20_261_121,
             updated: 0,
             sequence: 1,
+            thread: None,
         }
     }
 

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use kairo_core::record::Record;
 use kairo_local::{Postgres, Tools};
 use kairo_proto::v1::{
-    AgentApproval, AgentChoice, AgentMessage, ApprovalRequested, ChainEnded, ChainStarted, ChainStep, DecidedEvent,
-    ProcessCanceled, ProcessExited, ProcessProgress, ProcessSpawned, TaskChanged, TaskFired, ThreadArchived,
-    ThreadMatched, ThreadSuggested, ToolCall, ToolError, ToolInvocation, ToolInvoke, ToolProgress, ToolResult,
-    UserMessage, UserMessageUndelivered, agent_action::Action, decided_event::Event,
+    AgentApproval, AgentBriefed, AgentChoice, AgentMessage, ApprovalRequested, ChainEnded, ChainStarted, ChainStep,
+    DecidedEvent, ProcessCanceled, ProcessExited, ProcessProgress, ProcessSpawned, TaskChanged, TaskFired, TeamChanged,
+    ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched, ThreadSuggested, ToolCall, ToolError,
+    ToolInvocation, ToolInvoke, ToolProgress, ToolResult, UserMessage, UserMessageUndelivered, agent_action::Action,
+    decided_event::Event,
 };
 use kairo_read_model::{TABLES, TABLES_SQL};
 use proptest::{prelude::*, test_runner::TestRunner};
@@ -98,6 +99,19 @@ fn history() -> Vec<Record> {
     let canceled = ProcessCanceled { process_id: process_id.clone(), action_id: id.clone(), ..Default::default() };
     let exited = ProcessExited { process_id, action_id: id.clone(), outcome: "exited".into(), ..Default::default() };
     let archived = Event::ThreadArchived(ThreadArchived { thread_id: "t".into(), archived: true });
+    let archived_too = Event::ThreadArchived(ThreadArchived { thread_id: "u".into(), archived: true });
+    let briefed = AgentBriefed { thread_id: "u".into(), user: "ann".into(), told: true, ..Default::default() };
+    let briefed = decided_as("u", "briefed", Event::Briefed(briefed));
+    let team = |status: &str| {
+        let changed = TeamChanged { status: status.into(), ..Default::default() };
+        decided_as("u", status, Event::TeamChanged(changed))
+    };
+    let completed = |thread: &str| {
+        let completed = ThreadCompleted { thread_id: thread.into() };
+        decided_as(thread, "completed", Event::ThreadCompleted(completed))
+    };
+    let compacted = ThreadCompacted { thread_id: "u".into(), ..Default::default() };
+    let compacted = decided_as("u", "compacted", Event::ThreadCompacted(compacted));
     let refused = UserMessageUndelivered { agent: "nobody".into(), reason: "nobody".into(), ..Default::default() };
     let progress = ToolProgress { action_id: id.clone(), fraction: Some(0.5), ..Default::default() };
     let over = Event::ChainEnded(ChainEnded { chain_id, outcome: "done".into(), ..Default::default() });
@@ -137,6 +151,8 @@ fn history() -> Vec<Record> {
         delivered(31, "eve", 30, "u"),
         decision(32, "eve", [of_turn(30, decided("u", "call"))]),
         sent(33, "ann", "bob", "t"),
+        decision(34, "eve", [team("paused"), compacted, completed("u"), briefed.clone()]),
+        decision(35, "eve", [team("active"), decided_as("u", "archived u", archived_too), briefed]),
     ]
 }
 

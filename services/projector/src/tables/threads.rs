@@ -14,7 +14,7 @@ pub async fn create(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), T
         "thread_id": "text" = thread,
         "user_id": "text" = &row.user,
         "kind": "text" = &row.kind,
-        "status": "text" = ThreadStatus::Active.known_word(),
+        "standing": "text" = ThreadStatus::Active.known_word(),
         "title": "text" = &row.title,
         "created_at": "timestamptz" = row.created_at,
         "updated_at": "timestamptz" = row.created_at,
@@ -46,7 +46,16 @@ pub async fn change(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), T
     update_rows!(connection, rows, "threads", |((agent, thread), row)| {
         key "agent": "text" = agent,
         key "thread_id": "text" = thread,
-        set "status": "text" = row.status.as_str(),
+        set "standing": "text" = row.status.as_str(),
         set "placed_at": "bigint" = row.sequence,
+        set "completed_at": "timestamptz" = row.completed_at => "coalesce(new.completed_at, threads.completed_at)",
     }, "threads.placed_at < new.placed_at")
+}
+
+pub async fn compact(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), i64>) -> sqlx::Result<()> {
+    update_rows!(connection, rows, "threads", |((agent, thread), sequence)| {
+        key "agent": "text" = agent,
+        key "thread_id": "text" = thread,
+        set "compacted_at": "bigint" = *sequence,
+    }, "threads.compacted_at IS NULL OR threads.compacted_at < new.compacted_at")
 }

@@ -12,8 +12,8 @@ use kairo_proto::{
     v1::{
         AgentAction, AgentApproval, AgentChoice, AgentDecision, AgentMessage, ApprovalRequested, ChainEnded,
         ChainStarted, ChainStep, ChainStepEnded, DecidedEvent, Say, Task, TaskChanged, TaskFired, TaskScheduled,
-        ThreadArchived, ThreadCreated, ThreadMatched, ThreadSuggested, ThreadSummarized, ToolCall, ToolError,
-        ToolResult, UserMessage, agent_action::Action, decided_event::Event,
+        ThreadArchived, ThreadCompacted, ThreadCreated, ThreadMatched, ThreadSuggested, ThreadSummarized, ToolCall,
+        ToolError, ToolResult, UserMessage, agent_action::Action, decided_event::Event,
     },
 };
 use uuid::Uuid;
@@ -216,6 +216,13 @@ impl Planned {
                 ],
             ),
         ]
+    }
+
+    /// What was oldest of its thread is summed up.
+    pub fn compacted(&self, how: &str) -> Outgoing {
+        let summary = format!("It was {how} about plans.");
+        let compacted = ThreadCompacted { thread_id: self.thread(), summary, ..Default::default() };
+        self.decision(&format!("compacted {how}"), [(how, Event::ThreadCompacted(compacted))])
     }
 
     fn call(&self, tool: &str, step: u32) -> Event {

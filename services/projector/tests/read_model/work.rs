@@ -1,10 +1,10 @@
 //! Threads, chains, tasks and what waits for a human, as they can be asked for.
 
 use kairo_proto::{
-    v1::{ChainRow, TaskRow},
+    v1::{ChainRow, TaskRow, ThreadMessageRow},
     words::{TaskStatus, ThreadStatus},
 };
-use kairo_read_model::{TaskState, TasksQuery, ThreadsQuery};
+use kairo_read_model::{TaskState, TasksQuery, ThreadMessagesQuery, ThreadState, ThreadsQuery};
 
 use crate::{
     planned::{Part, Planned},
@@ -111,8 +111,8 @@ async fn a_thread_is_shown_with_its_events_and_chains() {
             threads.into_iter().map(|thread| thread.thread_id).collect::<Vec<_>>()
         }
     };
-    assert_eq!(threads(Some(ThreadStatus::Active)).await, ["plan-1"]);
-    assert_eq!(threads(Some(ThreadStatus::Archived)).await, ["plan-2"]);
+    assert_eq!(threads(Some(ThreadState::Only(ThreadStatus::Active))).await, ["plan-1"]);
+    assert_eq!(threads(Some(ThreadState::Only(ThreadStatus::Archived))).await, ["plan-2"]);
     assert_eq!(threads(None).await, ["plan-2", "plan-1"]);
     let thread = world.now().await.threads_named("plan-1", None).await.unwrap().remove(0);
     assert_eq!((thread.title.as_str(), thread.summary.as_str()), ("Plans", "All is planned."));
@@ -139,6 +139,97 @@ async fn a_thread_is_shown_with_its_events_and_chains() {
     let chains = world.now().await.chains_of_thread("bob", "plan-2", 10).await.unwrap();
     let origins: Vec<_> = chains.iter().map(|chain| chain.origin.as_str()).collect();
     assert_eq!(origins, ["plan", "task"]);
+}
+
+/// Number, role, what is said, and what is called.
+fn spoken(message: &ThreadMessageRow) -> (u64, String, String, Vec<String>) {
+    let calls = message.tool_calls.iter().map(|call| call.tool.clone()).collect();
+    (message.sequence, message.role.clone(), message.content.clone(), calls)
+}
+
+#[tokio::test]
+async fn what_was_said_in_a_thread_has_numbers_that_stay() {
+    let world = World::start(&[]).await;
+    let planned = Planned::new(1);
+    let messages = async |after, latest, limit| {
+        let (agent, thread) = ("bob".into(), "plan-1".into());
+        let query = ThreadMessagesQuery { agent, thread, after, latest, limit };
+        world.now().await.thread_messages(&query).await.unwrap()
+    };
+    tell(&world, &planned, Part::Offered).await;
+    assert_eq!(messages(0, None, 10).await, [], "it is in no thread yet");
+    tell(&world, &planned, Part::Asked).await;
+    tell(&world, &planned, Part::Ended).await;
+    let all = messages(0, None, 100).await;
+    let said = |number: u64, role: &str, content: &str, calls: &[&str]| {
+        (number, role.to_owned(), content.to_owned(), calls.iter().map(|call| (*call).to_owned()).collect::<Vec<_>>())
+    };
+    assert_eq!(
+        all.iter().map(spoken).collect::<Vec<_>>(),
+        [
+            said(1, "user", "plan 1", &[]),
+            said(2, "assistant", "", &["tools.now"]),
+            said(3, "tool", "{\"n\":1}", &[]),
+            said(4, "assistant", "", &["http.get"]),
+            said(5, "assistant", "", &["email.send"]),
+            said(6, "tool", "timed_out: too slow", &[]),
+            said(7, "assistant", "done", &[]),
+        ]
+    );
+    assert!(all[1..].windows(2).all(|pair| pair[0].log_sequence < pair[1].log_sequence), "{all:?}");
+    assert_eq!((&all[2].tool_call_id, all[2].ok), (&Some(all[1].tool_calls[0].id.clone()), Some(true)));
+    assert_eq!((&all[5].tool_call_id, all[5].ok), (&Some(all[3].tool_calls[0].id.clone()), Some(false)));
+    assert_eq!(all[1].tool_calls[0].arguments.as_ref().unwrap().value()["a"], 2);
+    // The user's own words stand where they entered, before what put them there.
+    assert!(all[0].log_sequence < all[1].log_sequence, "{all:?}");
+    assert!(all.iter().all(|message| message.correlation_id == all[0].correlation_id), "{all:?}");
+
+    // Whatever the pages are, numbers are the same, and what comes later stands behind them.
+    for message in &all {
+        assert_eq!(messages(message.sequence - 1, None, 1).await, std::slice::from_ref(message));
+    }
+    assert_eq!(messages(0, Some(3), 100).await, all[4..]);
+    assert_eq!(messages(5, Some(100), 100).await, all[5..]);
+    tell(&world, &planned, Part::Done).await;
+    let later = messages(0, None, 100).await;
+    assert_eq!((&later[..7], later.len()), (&all[..], 8));
+    assert_eq!(
+        (later[7].role.as_str(), later[7].tool_call_id.clone()),
+        ("tool", Some(all[4].tool_calls[0].id.clone()))
+    );
+    let elsewhere =
+        ThreadMessagesQuery { agent: "eve".into(), thread: "plan-1".into(), limit: 10, ..Default::default() };
+    assert_eq!(world.now().await.thread_messages(&elsewhere).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_thread_is_compacted_while_it_is_in_use_and_has_a_title_from_its_first_message_on() {
+    let world = World::start(&[]).await;
+    let planned = Planned::new(1);
+    tell(&world, &planned, Part::Offered).await;
+    tell(&world, &planned, Part::Asked).await;
+    let thread = async |state| {
+        world.caught_up().await;
+        let query = ThreadsQuery { agent: Some("bob".into()), status: state, ..Default::default() };
+        world.now().await.threads(&query).await.unwrap().pop().map(|thread| (thread.title, thread.status))
+    };
+    assert_eq!(thread(None).await, Some(("plan 1".into(), "active".into())), "by its first message");
+    world.publish(&planned.compacted("once")).await;
+    for state in [ThreadState::Open, ThreadState::Only(ThreadStatus::Compacted)] {
+        assert_eq!(thread(Some(state)).await, Some(("plan 1".into(), "compacted".into())));
+    }
+    assert_eq!(thread(Some(ThreadState::Only(ThreadStatus::Active))).await, None);
+    // With a title of its own it has that one; put away or taken out again, it stays as it is.
+    tell(&world, &planned, Part::Ended).await;
+    assert_eq!(thread(None).await, Some(("Plans".into(), "compacted".into())));
+    tell(&world, &planned, Part::Done).await;
+    assert_eq!(thread(None).await, Some(("Plans".into(), "archived".into())));
+    world.publish(&planned.compacted("twice")).await;
+    assert_eq!(thread(Some(ThreadState::Open)).await, None, "one that was put away is not in use");
+    let query = ThreadMessagesQuery { agent: "bob".into(), thread: planned.thread(), limit: 100, ..Default::default() };
+    let messages = world.now().await.thread_messages(&query).await.unwrap();
+    let summed: Vec<_> = messages.iter().filter(|it| it.role == "system").map(|it| it.content.as_str()).collect();
+    assert_eq!(summed, ["It was once about plans.", "It was twice about plans."]);
 }
 
 #[tokio::test]

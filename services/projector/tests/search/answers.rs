@@ -38,7 +38,7 @@ async fn meilisearch_finds_what_there_is() {
     let live = setup.caught_up().await;
     let documents = setup.meili.engine().page(&setup.meili.config.index(live.generation), 0, 100).await.unwrap();
     let text = format!("{documents:?}");
-    assert!(documents.len() == 9 && !text.contains("unmistakable") && !text.contains("dW5taXN0YWthYmxl"), "{text}");
+    assert!(documents.len() == 13 && !text.contains("unmistakable") && !text.contains("dW5taXN0YWthYmxl"), "{text}");
 }
 
 /// What both backends are held to.
@@ -60,6 +60,12 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
         ("example", vec!["memory 1 of cook"]),
         ("预算", vec!["memory 3"]),
         ("会议", vec!["memory 3"]),
+        ("marmelade", vec!["user eve"]),
+        ("打印机", vec!["agent ann"]),
+        ("works aga", vec!["agent ann"]),
+        // A thread without a title is found by its first message.
+        ("wirelass", vec!["printer", "user ann"]),
+        ("toner", vec![]),
         ("zebra", vec![]),
         ("sarah zebra", vec![]),
         ("params", vec![]),
@@ -85,12 +91,29 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
     );
     assert_eq!((hit.kind.as_str(), hit.r#type.as_str(), hit.status.as_deref()), ("thread", "topic", Some("active")));
 
+    let [thread, said] = ["thread", "message"].map(|kind| {
+        let wireless = SearchQuery { kinds: Kind::parse(kind).into_iter().collect(), ..words("wireless") };
+        async move { ask(search, wireless).await.hits.remove(0) }
+    });
+    let (thread, said) = (thread.await, said.await);
+    assert_eq!((thread.title.as_str(), thread.snippet.as_str()), ("Is the wireless printer broken?", ""));
+    assert_eq!(
+        (said.snippet.as_str(), said.thread_id.as_deref()),
+        ("Is the   <mark>wireless</mark> printer broken?", Some("printer"))
+    );
+    assert_eq!((said.agent.as_str(), said.user.as_deref(), said.r#type.as_str()), ("bob", Some("ann"), "user"));
+
     for (query, expected) in [
         (SearchQuery { kinds: vec![Kind::Task, Kind::Memory], ..words("review") }, vec!["task 1"]),
         (SearchQuery { agent: Some("cook".into()), ..words("soup") }, vec!["memory 1 of cook", "soup"]),
         (SearchQuery { agent: Some("cook".into()), ..words("budget") }, vec![]),
         // Memories for all, and not what is nobody's.
-        (SearchQuery { user: Some("eve".into()), ..words("") }, vec!["memory 2", "memory 3", "trip"]),
+        (SearchQuery { user: Some("eve".into()), ..words("") }, vec!["memory 2", "memory 3", "trip", "user eve"]),
+        // What is said to others is nobody else's.
+        (SearchQuery { user: Some("eve".into()), ..words("printer") }, vec![]),
+        (SearchQuery { user: Some("ann".into()), ..words("marmalade") }, vec![]),
+        (SearchQuery { kinds: vec![Kind::Message], ..words("printer") }, vec!["user ann"]),
+        (SearchQuery { kind_of: Some("agent".into()), ..words("") }, vec!["agent ann"]),
         (SearchQuery { kind_of: Some("person".into()), ..words("") }, vec!["memory 1"]),
         (SearchQuery { status: Some("archived".into()), ..words("") }, vec!["trip"]),
         (
@@ -113,23 +136,32 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
     let counts = |counts: &[(&str, u64)]| {
         counts.iter().map(|(name, count)| (name.to_string(), *count)).collect::<BTreeMap<_, _>>()
     };
-    assert_eq!(facets.kind, counts(&[("memory", 4), ("task", 1), ("thread", 4)]));
-    assert_eq!(facets.agent, counts(&[("bob", 7), ("cook", 2)]));
+    assert_eq!(facets.kind, counts(&[("memory", 4), ("message", 3), ("task", 1), ("thread", 5)]));
+    assert_eq!(facets.agent, counts(&[("bob", 10), ("cook", 3)]));
     assert_eq!(
         facets.r#type,
-        counts(&[("fact", 1), ("hook", 1), ("journal", 1), ("person", 1), ("preference", 1), ("topic", 4)])
+        counts(&[
+            ("agent", 1),
+            ("fact", 1),
+            ("hook", 1),
+            ("journal", 1),
+            ("person", 1),
+            ("preference", 1),
+            ("topic", 5),
+            ("user", 2),
+        ])
     );
-    assert_eq!(facets.status.values().sum::<u64>(), 5);
+    assert_eq!(facets.status.values().sum::<u64>(), 6);
     assert_eq!(facets.status["archived"], 1);
     assert!(all.hits.windows(2).all(|pair| updated(&pair[0]) >= updated(&pair[1])), "what changed last comes first");
     let some = ask(search, SearchQuery { facets: true, user: Some("eve".into()), ..words("") }).await;
-    assert_eq!(some.facets.unwrap().kind, counts(&[("memory", 2), ("thread", 1)]));
+    assert_eq!(some.facets.unwrap().kind, counts(&[("memory", 2), ("message", 1), ("thread", 1)]));
 
     let page = |page| SearchQuery { limit: 4, page, ..words("") };
     let mut pages = Vec::new();
     for number in 0..4 {
         let answer = search.search(&page(number), 0, Duration::ZERO).await.unwrap();
-        assert_eq!(answer.total, 9);
+        assert_eq!(answer.total, 13);
         pages.extend(answer.hits);
     }
     assert_eq!(named(&pages), named(&all.hits));
@@ -153,6 +185,7 @@ fn named(hits: &[HitRow]) -> Vec<String> {
         match hit.kind_word() {
             HitKind::Task => format!("task {}", id("task")),
             HitKind::Memory => format!("memory {}{of}", id("memory")),
+            HitKind::Message => format!("{} {}", hit.r#type, hit.user.as_deref().unwrap_or_default()),
             HitKind::Thread | HitKind::Unknown(_) => hit.id.clone(),
         }
     };

@@ -8,8 +8,8 @@ use kairo_core::{
     subjects::{self, Service},
 };
 use kairo_proto::v1::{
-    AgentDecision, DecidedEvent, MemoryAppended, SealedSecret, Task, TaskScheduled, ThreadArchived, ThreadCreated,
-    ThreadSummarized, decided_event::Event,
+    AgentAction, AgentDecision, AgentMessage, DecidedEvent, MemoryAppended, Say, SealedSecret, Task, TaskScheduled,
+    ThreadArchived, ThreadCreated, ThreadSummarized, UserMessage, agent_action::Action, decided_event::Event,
 };
 use uuid::Uuid;
 
@@ -63,6 +63,33 @@ pub fn memory(id: &str, user: &str, kind: &str, subject: &str, content: &str, da
     })
 }
 
+/// A message of a user in a thread, and its delivery.
+pub fn sent(user: &str, agent: &str, thread: &str, text: &str) -> [Outgoing; 2] {
+    let (from, to) = (Name::parse(user).unwrap(), Name::parse(agent).unwrap());
+    let (message_id, user, thread_id) = (ids::named("message", &[user, text]).to_string(), user.into(), thread.into());
+    let sent =
+        UserMessage { message_id, user, agent: agent.into(), text: text.into(), thread_id, ..Default::default() };
+    let delivered = AgentMessage {
+        message_id: sent.message_id.clone(),
+        user: sent.user.clone(),
+        text: text.into(),
+        thread_id: thread.into(),
+        ..Default::default()
+    };
+    let id = ids::named("test", &[&sent.user, text]);
+    let envelope = Envelope::entering(id, Service::Gateway, Origin::User, Timestamp::now());
+    let follows = envelope.follow(ids::derived(id, "delivered"), Service::Router, Origin::User, Timestamp::now());
+    [
+        Outgoing::new(&subjects::USER_MESSAGE, &from, envelope, sent),
+        Outgoing::new(&subjects::AGENT_MESSAGE, &to, follows, delivered),
+    ]
+}
+
+pub fn say(user: &str, text: &str) -> Event {
+    let say = Say { text: text.into(), user: user.into(), r#final: true, ..Default::default() };
+    Event::Action(AgentAction { action: Some(Action::Say(say)) })
+}
+
 /// A little of everything.
 pub fn everything() -> Vec<Outgoing> {
     let bob = vec![
@@ -82,11 +109,22 @@ pub fn everything() -> Vec<Outgoing> {
         ("soup", thread("soup", "ann", "Pumpkin soup")),
         ("", memory("1", "ann", "preference", "Soup", "Write to ann@example.com about ginger.", "2026-10-01")),
     ];
-    vec![
+    // A thread that nothing is told of but what was said in it.
+    let printer = vec![
+        ("printer", thread("printer", "ann", "")),
+        ("printer", say("ann", "It works again: <b>打印机修好了</b>.")),
+        // What is said to nobody, at work, is in no conversation.
+        ("printer", say("", "Nobody hears of the toner.")),
+    ];
+    let mut all = vec![
         decision("bob", "1", bob),
         decision("cook", "1", cook),
         decision("bob", "2", vec![("other", archived("trip"))]),
-    ]
+    ];
+    all.extend(sent("ann", "bob", "printer", "Is the\n  wireless printer broken?"));
+    all.push(decision("bob", "3", printer));
+    all.extend(sent("eve", "cook", "breakfast", "Never mind the marmalade."));
+    all
 }
 
 /// Many things, `round` times over: each round changes what the one before said.

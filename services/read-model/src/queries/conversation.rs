@@ -26,7 +26,7 @@ pub struct ConversationQuery {
 
 #[derive(sqlx::Type)]
 #[sqlx(transparent)]
-struct Parts(Json<Vec<PartRow>>);
+pub(super) struct Parts(Json<Vec<PartRow>>);
 
 impl From<Parts> for Vec<PartRow> {
     fn from(parts: Parts) -> Self {

@@ -10,12 +10,30 @@ use crate::{
     stored::{Key, U64},
 };
 
+/// How a thread is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ThreadState {
+    /// In use: neither put away nor over.
+    Open,
+    Only(ThreadStatus),
+}
+
+impl ThreadState {
+    /// The words that `status` may be.
+    fn words(&self) -> Vec<String> {
+        match self {
+            Self::Open => vec![ThreadStatus::Active.text(), ThreadStatus::Compacted.text()],
+            Self::Only(status) => vec![status.text()],
+        }
+    }
+}
+
 /// Which threads; all conditions must hold.
 #[derive(Clone, Debug)]
 pub struct ThreadsQuery {
     pub agent: Option<String>,
     pub user: Option<String>,
-    pub status: Option<ThreadStatus>,
+    pub status: Option<ThreadState>,
     /// Those whose last event stands before this message of the log.
     pub before: Option<u64>,
     /// At most so many, and never more than [`MAX_ROWS`]; more only if several had their last event at once.
@@ -28,13 +46,21 @@ impl Default for ThreadsQuery {
     }
 }
 
+/// One without a title of its own is shown by the beginning of its first message (index `messages_of_thread`).
 macro_rules! threads {
     ($conditions:literal, $($parameters:tt)*) => {
         query_as!(
             ThreadRow,
             r#"
-            SELECT agent, thread_id, user_id AS user, kind, status, title, summary, created_at AS "created_at: At",
-                   updated_at AS "updated_at: At", last_sequence AS "last_sequence: U64"
+            SELECT agent, thread_id, user_id AS user, kind, status,
+                   CASE WHEN title <> '' THEN title ELSE coalesce((
+                       SELECT left(btrim(regexp_replace(left(text, 500), '\s+', ' ', 'g')), 120) FROM messages
+                       WHERE messages.agent = threads.agent AND messages.thread_id = threads.thread_id
+                           AND sequence IS NOT NULL AND role <> 'failure' AND text ~ '\S'
+                       ORDER BY sequence LIMIT 1
+                   ), '') END AS "title!",
+                   summary, created_at AS "created_at: At", updated_at AS "updated_at: At",
+                   last_sequence AS "last_sequence: U64"
             FROM threads WHERE "# + $conditions,
             $($parameters)*
         )
@@ -47,11 +73,11 @@ impl Snapshot {
     pub async fn threads(&self, query: &ThreadsQuery) -> Result<Vec<ThreadRow>, ReadError> {
         let threads = threads!(
             "($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR user_id = $2)
-                AND ($3::text IS NULL OR status = $3) AND last_sequence < $4
+                AND ($3::text[] IS NULL OR status = ANY($3)) AND last_sequence < $4
              ORDER BY last_sequence DESC FETCH FIRST ($5) ROWS WITH TIES",
             query.agent.as_deref().map(Key::from) as _,
             query.user.as_deref().map(Key::from) as _,
-            query.status.as_ref().map(ThreadStatus::as_str),
+            query.status.as_ref().map(ThreadState::words) as _,
             number(query.before.unwrap_or(u64::MAX)),
             rows(query.limit)
         );

@@ -98,6 +98,7 @@ mod tests {
             day: 20_261_121,
             updated: 0,
             sequence: 1,
+            thread: None,
         }
     }
 
@@ -117,6 +118,6 @@ mod tests {
         assert_ne!(digests(&many), digests(&turned));
         assert_ne!(digests(&many), digests(&many[1..]));
         let none = digests(&[]);
-        assert_eq!((none.len(), none["task"].documents, none["task"].digest.len()), (3, 0, 64));
+        assert_eq!((none.len(), none["task"].documents, none["task"].digest.len()), (4, 0, 64));
     }
 }

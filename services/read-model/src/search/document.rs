@@ -1,4 +1,4 @@
-//! What the search engine is given: a document for each thread, task and memory, which follows from its row alone.
+//! What the search engine is given: a document for each thread, task, memory and message, which follows from its row alone.
 
 use kairo_proto::words::HitKind;
 use serde::{Deserialize, Serialize};
@@ -22,16 +22,18 @@ pub enum Kind {
     Thread,
     Task,
     Memory,
+    Message,
 }
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::Thread, Self::Task, Self::Memory];
+    pub const ALL: [Self; 4] = [Self::Thread, Self::Task, Self::Memory, Self::Message];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Thread => HitKind::Thread,
             Self::Task => HitKind::Task,
             Self::Memory => HitKind::Memory,
+            Self::Message => HitKind::Message,
         }
         .known_word()
     }
@@ -63,6 +65,8 @@ pub struct Document {
     pub updated: i64,
     /// Of the last message of the log that changed it.
     pub sequence: i64,
+    /// The thread that a message is in.
+    pub thread: Option<String>,
 }
 
 impl Document {

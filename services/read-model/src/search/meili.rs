@@ -93,9 +93,10 @@ struct Found {
     kind_of: String,
     status: Option<String>,
     updated: i64,
+    thread: Option<String>,
 }
 
-const RETRIEVED: [&str; 8] = ["kind", "id", "agent", "user", "title", "type", "status", "updated"];
+const RETRIEVED: [&str; 9] = ["kind", "id", "agent", "user", "title", "type", "status", "updated", "thread"];
 const FACETS: [&str; 4] = ["kind", "agent", "type", "status"];
 
 impl Engine {
@@ -231,8 +232,8 @@ impl Engine {
 }
 
 fn shown(found: Found, snippet: String, score: f64) -> HitRow {
-    let Found { kind, id, agent, user, title, kind_of: r#type, status, updated } = found;
+    let Found { kind, id, agent, user, title, kind_of: r#type, status, updated, thread: thread_id } = found;
     let kind = kind.name().to_owned();
     let updated_at = Some(time::message(jiff::Timestamp::from_microsecond(updated).unwrap_or_default()));
-    HitRow { kind, id, agent, user, title, snippet, r#type, status, updated_at, score }
+    HitRow { kind, id, agent, user, title, snippet, r#type, status, updated_at, score, thread_id }
 }

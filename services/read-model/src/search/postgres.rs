@@ -9,9 +9,9 @@ use kairo_proto::{
 use sqlx::{FromRow, Postgres, QueryBuilder, Row as _};
 
 use super::{
-    MAX_HITS, SearchQuery, facets,
+    Kind, MAX_HITS, SearchQuery, facets,
     highlight::snippet,
-    rows::{MEMORIES, Row, TASKS, THREADS},
+    rows::{Row, union},
     words::{Word, words},
 };
 use crate::{
@@ -79,6 +79,7 @@ fn hit(row: &sqlx::postgres::PgRow, words: &[Word]) -> sqlx::Result<Option<HitRo
         status: document.status,
         updated_at: Some(updated_at.into()),
         score,
+        thread_id: document.thread,
     }))
 }
 
@@ -93,7 +94,8 @@ fn found(query: &SearchQuery, words: &[Word]) -> QueryBuilder<Postgres> {
             .push_bind(Text::from(any.as_str()))
             .push("))::float8 AS score");
     }
-    sql.push(format_args!(" FROM ({THREADS} UNION ALL {TASKS} UNION ALL {MEMORIES}) AS rows WHERE true"));
+    let kinds = if query.kinds.is_empty() { &Kind::ALL[..] } else { &query.kinds };
+    sql.push(format_args!(" FROM {} WHERE true", union(kinds)));
     words.iter().for_each(|word| occurs(word, &mut sql));
     conditions(query, &mut sql);
     sql.push(") ");
@@ -117,17 +119,13 @@ fn occurs(word: &Word, sql: &mut QueryBuilder<Postgres>) {
 }
 
 fn conditions(query: &SearchQuery, sql: &mut QueryBuilder<Postgres>) {
-    if !query.kinds.is_empty() {
-        let kinds: Vec<&str> = query.kinds.iter().map(|kind| kind.name()).collect();
-        sql.push(" AND kind = ANY(").push_bind(kinds).push("::text[])");
-    }
     for (column, value) in [("agent", &query.agent), ("type", &query.kind_of), ("status", &query.status)] {
         if let Some(value) = value {
             sql.push(format_args!(" AND {column} = ")).push_bind(Key::from(value.as_str()));
         }
     }
     if let Some(user) = &query.user {
-        // What is written for all is a memory; a thread of nobody is not everybody's.
+        // What is written for all is a memory; a thread of nobody is not everybody's, and a message is always somebody's.
         sql.push(" AND (user_id = ").push_bind(Key::from(user.as_str()));
         sql.push(" OR (user_id IS NULL AND kind = 'memory'))");
     }

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, FromRow, query_as, query_scalar, types::Json};
 use super::document::{Document, Kind, steps};
 use crate::{READ_MODEL, ReadError, Snapshot, stored::Time};
 
-/// A row of any of the three tables, in the shape that they share.
+/// A row of any of the tables, in the shape that they share.
 #[derive(Debug, FromRow)]
 pub struct Row {
     kind: String,
@@ -23,6 +23,7 @@ pub struct Row {
     day: i64,
     updated_at: Time,
     sequence: i64,
+    thread: Option<String>,
 }
 
 /// As a number, YYYYMMDD, for years of any number of digits.
@@ -40,27 +41,60 @@ macro_rules! day {
     };
 }
 
+/// The columns of a thread, with this title and these words of it.
+macro_rules! thread {
+    ($title:literal, $words:literal, $rest:literal) => {
+        concat!(
+            "SELECT 'thread' AS kind, thread_id AS id, agent, nullif(user_id, '') AS user_id, left(",
+            $title,
+            ", 65536) AS title, left(summary, 65536) AS text, NULL::jsonb AS keywords, NULL::jsonb AS action, ",
+            "kind AS type, status, ",
+            day!("(updated_at AT TIME ZONE 'UTC')"),
+            "updated_at, greatest(last_sequence, described_at, placed_at) AS sequence, NULL::text AS thread, ",
+            $words,
+            " AS words, left(",
+            $title,
+            ", 1000) || ' ' || left(summary, 10000) AS fuzzy FROM threads ",
+            $rest
+        )
+    };
+}
+
 /// Each table in this shape, and how it is found: by `words`, and by what is like `fuzzy`, which is the expression of
 /// an index and must be written as it is there.
-pub(super) const THREADS: &str = concat!(
-    "SELECT 'thread' AS kind, thread_id AS id, agent, nullif(user_id, '') AS user_id, left(title, 65536) AS title, ",
-    "left(summary, 65536) AS text, NULL::jsonb AS keywords, NULL::jsonb AS action, kind AS type, status, ",
-    day!("(updated_at AT TIME ZONE 'UTC')"),
-    "updated_at, greatest(last_sequence, described_at, placed_at) AS sequence, words, left(title, 1000) || ' ' || left(summary, 10000) AS fuzzy ",
-    "FROM threads"
+pub(super) const THREADS: &str = thread!("title", "words", "WHERE title <> ''");
+/// Those without a title of their own, by the beginning of their first message: the few that nothing is told of yet. By
+/// the indexes `threads_untitled` and `messages_of_thread`.
+pub(super) const UNTITLED: &str = thread!(
+    "opening",
+    "setweight(to_tsvector('simple', translate(opening, '@./:_-', '      ')), 'A') || words",
+    "LEFT JOIN LATERAL (SELECT left(btrim(regexp_replace(left(messages.text, 500), '\\s+', ' ', 'g')), 120) AS beginning \
+     FROM messages WHERE messages.agent = threads.agent AND messages.thread_id = threads.thread_id \
+     AND messages.sequence IS NOT NULL AND messages.role <> 'failure' AND messages.text ~ '\\S' \
+     ORDER BY messages.sequence LIMIT 1) AS first ON true, coalesce(first.beginning, '') AS opening WHERE title = ''"
 );
 pub(super) const TASKS: &str = concat!(
     "SELECT 'task' AS kind, task_id::text AS id, agent, user_id, left(title, 65536) AS title, ",
     "left(concat_ws(' ', trigger, condition, definition ->> 'text'), 65536) AS text, NULL::jsonb AS keywords, action, kind AS type, status, ",
     day!("(changed_at AT TIME ZONE 'UTC')"),
-    "changed_at AS updated_at, changed_sequence AS sequence, words, left(title, 1000) || ' ' || steps AS fuzzy ",
+    "changed_at AS updated_at, changed_sequence AS sequence, NULL::text AS thread, words, left(title, 1000) || ' ' || steps AS fuzzy ",
     "FROM tasks"
 );
 pub(super) const MEMORIES: &str = concat!(
     "SELECT 'memory' AS kind, memory_id::text AS id, agent, user_id, left(subject, 65536) AS title, ",
     "left(content, 65536) AS text, definition -> 'keywords' AS keywords, NULL::jsonb AS action, kind AS type, NULL::text AS status, ",
     day!("coalesce(day, (updated_at AT TIME ZONE 'UTC')::date)"),
-    "updated_at, sequence, words, left(named, 1000) || ' ' || left(content, 10000) AS fuzzy FROM memories"
+    "updated_at, sequence, NULL::text AS thread, words, left(named, 1000) || ' ' || left(content, 10000) AS fuzzy FROM memories"
+);
+
+/// What users said to agents, once it was delivered, and what these said to users.
+pub(super) const MESSAGES: &str = concat!(
+    "SELECT 'message' AS kind, event_id::text AS id, agent, user_id, '' AS title, left(text, 65536) AS text, ",
+    "NULL::jsonb AS keywords, NULL::jsonb AS action, role AS type, NULL::text AS status, ",
+    day!("(ts AT TIME ZONE 'UTC')"),
+    "ts AS updated_at, changed AS sequence, thread_id AS thread, words, left(text, 10000) AS fuzzy ",
+    "FROM messages WHERE sequence IS NOT NULL AND agent IS NOT NULL AND user_id IS NOT NULL ",
+    "AND (role = 'agent' OR role = 'user' AND delivered IS NOT NULL)"
 );
 
 impl Row {
@@ -82,16 +116,24 @@ impl Row {
             day: self.day,
             updated: self.updated_at.0.as_microsecond(),
             sequence: self.sequence,
+            thread: self.thread,
         })
     }
 }
 
-fn source(kind: Kind) -> &'static str {
+fn sources(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Thread => THREADS,
-        Kind::Task => TASKS,
-        Kind::Memory => MEMORIES,
+        Kind::Thread => &[THREADS, UNTITLED],
+        Kind::Task => &[TASKS],
+        Kind::Memory => &[MEMORIES],
+        Kind::Message => &[MESSAGES],
     }
+}
+
+/// The rows of these kinds, for `FROM`.
+pub(super) fn union(kinds: &[Kind]) -> String {
+    let all: Vec<&str> = kinds.iter().flat_map(|kind| sources(*kind)).copied().collect();
+    format!("({}) AS rows", all.join(" UNION ALL "))
 }
 
 impl Snapshot {
@@ -103,11 +145,11 @@ impl Snapshot {
     }
 
     /// What was changed by messages after this one, in the order of those, by index `threads_by_change`,
-    /// `tasks_by_change` or `memories_by_sequence`: so many, and more only where several were changed at once.
+    /// `tasks_by_change`, `memories_by_sequence` or `messages_by_change`: so many, and more only where several were changed at once.
     pub async fn changed(&self, kind: Kind, after: i64, limit: u32) -> Result<Vec<Document>, ReadError> {
         let sql = format!(
-            "SELECT * FROM ({}) AS rows WHERE sequence > $1 ORDER BY sequence FETCH FIRST ($2) ROWS WITH TIES",
-            source(kind)
+            "SELECT * FROM {} WHERE sequence > $1 ORDER BY sequence FETCH FIRST ($2) ROWS WITH TIES",
+            union(&[kind])
         );
         let rows = query_as::<_, Row>(AssertSqlSafe(sql)).bind(after).bind(i64::from(limit));
         let rows = rows.fetch_all(&mut **self.connection().await).await?;

@@ -1,17 +1,12 @@
 //! `http.get`: reads a URL of an allowed host. Not offered unless hosts are configured.
 
-use std::fmt::Debug;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use kairo_core::outside;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Client, Response, header, redirect};
+use reqwest::{Client, Response, header};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -20,6 +15,8 @@ use super::parse_args;
 use crate::allow_list::AllowList;
 use crate::config::HttpConfig;
 use crate::tool::{CallContext, CallResult, Executor, Tool, ToolError, ToolSpec};
+pub use crate::web::Hosts;
+use crate::web::{self, IDEMPOTENCY_KEY};
 
 /// The tool's name.
 pub const NAME: &str = "http.get";
@@ -36,9 +33,6 @@ const REPORTED_HEADERS: [header::HeaderName; 9] = [
     header::LOCATION,
     header::RETRY_AFTER,
 ];
-/// Carries the action id, so that a server that does more than read does it once, however often a runner is lost and
-/// another one asks again.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Longest value of a header that is passed on, in characters.
 const MAX_HEADER_CHARS: usize = 1024;
 
@@ -63,7 +57,7 @@ impl HttpGet {
     /// # Errors
     /// When the TLS library cannot be set up.
     pub fn new(config: &HttpConfig, allowed: AllowList) -> Result<Self, reqwest::Error> {
-        Self::finding_hosts(config, allowed, Arc::new(System))
+        Self::finding_hosts(config, allowed, Arc::new(web::System))
     }
 
     /// Asks `hosts` for the addresses of a host.
@@ -76,14 +70,7 @@ impl HttpGet {
         hosts: Arc<dyn Hosts>,
     ) -> Result<Self, reqwest::Error> {
         let allowed = Arc::new(allowed);
-        let client = Client::builder()
-            .user_agent(concat!("kairo/", env!("CARGO_PKG_VERSION")))
-            // Redirects are followed by hand, each checked; a proxy would resolve names itself,
-            // past the check of addresses.
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            .dns_resolver(Arc::new(CheckedResolver { hosts, allowed: Arc::clone(&allowed) }))
-            .build()?;
+        let client = web::client(&allowed, hosts)?;
         Ok(Self {
             spec: ToolSpec {
                 name: NAME.to_owned(),
@@ -114,7 +101,7 @@ impl HttpGet {
         for _ in 0..=self.max_redirects {
             self.allowed.check(&url).map_err(ToolError::failed)?;
             let response = self.send(&url, key).await?;
-            match redirect_target(&url, &response)? {
+            match web::redirect_target(&url, &response).map_err(ToolError::failed)? {
                 Some(target) => url = target,
                 None => return self.read(&url, response).await,
             }
@@ -124,13 +111,13 @@ impl HttpGet {
 
     async fn send(&self, url: &Url, key: &str) -> Result<Response, ToolError> {
         let response = self.client.get(url.clone()).header(IDEMPOTENCY_KEY, key).send().await;
-        response.map_err(|error| ToolError::failed(explain(error)))
+        response.map_err(|error| ToolError::failed(web::explain(error)))
     }
 
     async fn read(&self, url: &Url, response: Response) -> CallResult {
         let status = response.status().as_u16();
         let headers = reported_headers(&response);
-        let (body, truncated) = self.read_body(response).await?;
+        let (body, truncated) = web::read_body(response, self.max_body_bytes).await.map_err(ToolError::failed)?;
         let (body, encoding) = encode_body(body, truncated);
         Ok(json!({
             "url": url.as_str(),
@@ -140,24 +127,6 @@ impl HttpGet {
             "encoding": encoding,
             "truncated": truncated,
         }))
-    }
-
-    /// Reads until the limit; what a server sends beyond it is never held in memory.
-    async fn read_body(&self, response: Response) -> Result<(Vec<u8>, bool), ToolError> {
-        let mut body = Vec::new();
-        let mut chunks = response.bytes_stream();
-        while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.map_err(|error| ToolError::failed(explain(error)))?;
-            let room = self.max_body_bytes.saturating_sub(body.len());
-            match chunk.get(..room) {
-                Some(head) if head.len() < chunk.len() => {
-                    body.extend_from_slice(head);
-                    return Ok((body, true));
-                }
-                Some(_) | None => body.extend_from_slice(&chunk),
-            }
-        }
-        Ok((body, false))
     }
 }
 
@@ -194,22 +163,6 @@ fn schema() -> Value {
     })
 }
 
-/// Where a redirect leads, or that this is the answer.
-fn redirect_target(url: &Url, response: &Response) -> Result<Option<Url>, ToolError> {
-    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-        return Ok(None);
-    }
-    let Some(location) = response.headers().get(header::LOCATION) else {
-        return Ok(None);
-    };
-    location
-        .to_str()
-        .ok()
-        .and_then(|location| url.join(location).ok())
-        .map(Some)
-        .ok_or_else(|| ToolError::failed("the server redirects to something that is no url"))
-}
-
 fn reported_headers(response: &Response) -> Map<String, Value> {
     REPORTED_HEADERS
         .iter()
@@ -233,63 +186,6 @@ fn encode_body(mut body: Vec<u8>, truncated: bool) -> (String, &'static str) {
     match String::from_utf8(body) {
         Ok(text) => (text, "text"),
         Err(error) => (base64::engine::general_purpose::STANDARD.encode(error.as_bytes()), "base64"),
-    }
-}
-
-/// The innermost cause says what happened; the outer ones only repeat the URL, which may hold a
-/// secret.
-fn explain(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    format!("the request failed: {cause}")
-}
-
-/// Knows the addresses of hosts.
-pub trait Hosts: Debug + Send + Sync {
-    /// All addresses that connections to `host` may go to.
-    fn find<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
-}
-
-/// What the machine is configured with: DNS, usually.
-#[derive(Debug)]
-struct System;
-
-impl Hosts for System {
-    fn find<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
-        Box::pin(async move { Ok(tokio::net::lookup_host((host, 0)).await?.map(|found| found.ip()).collect()) })
-    }
-}
-
-/// Resolves names and refuses the addresses they must not lead to. Done here, on the very
-/// addresses that are connected to, a name cannot change its mind between check and use.
-#[derive(Debug)]
-struct CheckedResolver {
-    hosts: Arc<dyn Hosts>,
-    allowed: Arc<AllowList>,
-}
-
-impl Resolve for CheckedResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let (hosts, allowed) = (Arc::clone(&self.hosts), Arc::clone(&self.allowed));
-        Box::pin(async move {
-            let host = name.as_str().trim_end_matches('.').to_ascii_lowercase();
-            let mut usable: Vec<SocketAddr> = Vec::new();
-            let mut refusal = format!("{host} has no address");
-            for address in hosts.find(&host).await? {
-                match allowed.check_address(&host, address) {
-                    // Port 0: reqwest puts in the port of the URL.
-                    Ok(()) => usable.push((address, 0).into()),
-                    Err(reason) => refusal = reason,
-                }
-            }
-            if usable.is_empty() {
-                return Err(refusal.into());
-            }
-            Ok(Box::new(usable.into_iter()) as Addrs)
-        })
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::canonical_json::canonical_json;
 use crate::config::McpServerConfig;
-use crate::tool::{CallResult, Definition, Executor, ToolError, ToolSpec};
+use crate::tool::{CallResult, Definer, Definition, Executor, ToolError, ToolSpec};
 use crate::tool_name;
 
 /// Stands for kinds of content that later versions of the protocol may add.
@@ -43,7 +43,7 @@ fn definition(server: &McpServerConfig, tool: &McpToolInfo) -> Definition {
     let said = serde_json::to_value(tool).unwrap_or_default();
     let digest = ids::named("tool", &[&canonical_json(&said)]).to_string();
     let is_accepted = server.accept.contains(&digest);
-    Definition { digest, is_accepted }
+    Definition { digest, is_accepted, definer: Definer::McpServer }
 }
 
 /// The value of a finished call: structured content where the server gives it, else its text,

@@ -13,7 +13,7 @@ use kairo_core::{
     record::{Raw, Record},
     subjects::{AGENT_APPROVAL, AGENT_DECISION, EVENTS_STREAM, Route, Service, TOOL_INVOKE},
 };
-use kairo_local::{Login, NatsServer, Service as Program, Stack, Tools};
+use kairo_local::{Login, NatsServer, Service as Program, Stack, Tools, Users};
 use kairo_proto::{
     Body,
     v1::{
@@ -33,13 +33,16 @@ use uuid::Uuid;
 const DEADLINE: Duration = Duration::from_secs(60);
 const RUNNER: Program = Program::ToolRunner;
 
+/// The tool worker that NATS lets in.
+pub const WORKER: &str = "billing";
+
 pub struct Kairo {
     pub bus: Bus,
     pub agent: Name,
     stack: Stack,
     /// A web server that never answers, for calls that last.
     site: TcpListener,
-    _nats: NatsServer,
+    nats: NatsServer,
     dir: TempDir,
 }
 
@@ -62,7 +65,11 @@ impl Kairo {
     pub async fn start(replicas: usize, env: &[(&str, String)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let tools = Tools::of_this_checkout().expect("run ./scripts/test");
-        let nats = NatsServer::start(tools.nats_in(dir.path().join("nats")).unwrap()).await.unwrap();
+        let mut options = tools.nats_in(dir.path().join("nats")).unwrap();
+        let mut users = Users::in_dir(dir.path().join("nats/users")).unwrap();
+        users.let_in_worker(&Name::parse(WORKER).unwrap()).unwrap();
+        options.users = Some(users);
+        let nats = NatsServer::start(options).await.unwrap();
         let Login { url, user, password } = nats.operator();
         let config = NatsConfig { url, user, password: Secret::new(password), ..NatsConfig::default() };
         let name = Name::parse("agent-runtime-test").unwrap();
@@ -85,7 +92,7 @@ impl Kairo {
         stack.provision().await.unwrap();
         bus.find_log().await.unwrap();
         stack.start_all(&[(RUNNER, replicas)]).await.unwrap();
-        Self { bus, agent: Name::parse("ann").unwrap(), stack, site, _nats: nats, dir }
+        Self { bus, agent: Name::parse("ann").unwrap(), stack, site, nats, dir }
     }
 
     /// Starts one more replica.
@@ -99,6 +106,17 @@ impl Kairo {
 
     pub async fn stop(mut self) {
         self.stack.stop().await.unwrap();
+    }
+
+    /// How the tool worker logs in.
+    pub fn worker_login(&self) -> Login {
+        let (user, password) = self.nats.users().worker(&Name::parse(WORKER).unwrap()).unwrap();
+        Login { url: self.nats.url(), user, password: password.to_owned() }
+    }
+
+    /// A folder that goes with this.
+    pub fn folder(&self) -> &std::path::Path {
+        self.dir.path()
     }
 
     /// What the replicas have logged, once they have said this.

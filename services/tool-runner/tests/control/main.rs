@@ -15,3 +15,4 @@ mod kairo;
 mod processes;
 mod progress;
 mod room;
+mod workers;

@@ -1048,7 +1048,8 @@ pub mod commands_server {
             tonic::Status,
         >;
         /// Give an agent a direct order. About exactly one thing: cancel an action, a process, a chain or a task; pause,
-        /// resume or run a task; archive or unarchive a thread. It is obeyed without asking a model.
+        /// resume or run a task; archive or unarchive a thread; pause, resume or archive the team that the agent leads. It is
+        /// obeyed without asking a model.
         async fn order(
             &self,
             request: tonic::Request<::kairo_proto::v1::OrderRequest>,
@@ -1057,7 +1058,7 @@ pub mod commands_server {
             tonic::Status,
         >;
         /// Create or change an agent. The profile takes the place of the one before as a whole. One that is in force already
-        /// is not written again.
+        /// is not written again. An agent of a team is changed with POST /v1/teams.
         async fn define_agent(
             &self,
             request: tonic::Request<::kairo_proto::v1::DefineAgentRequest>,
@@ -1065,9 +1066,19 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::DefineAgentResponse>,
             tonic::Status,
         >;
+        /// Create or change a team. The team's name is the agent that leads it; the workers are agents of its own, named
+        /// <team>-<name>. Their profiles take the place of those before as a whole; one that is in force already is not written
+        /// again. The lead is written last: a team is there once its lead is.
+        async fn create_team(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::CreateTeamRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::CreateTeamResponse>,
+            tonic::Status,
+        >;
     }
-    /// What users say and operators order, as POST /v1/messages, /v1/choices, /v1/approvals, /v1/commands and /v1/agents take
-    /// it. An answer means that it is in the log; what follows from it is seen in Events.Stream, by its correlation_id.
+    /// What users say and operators order, as POST /v1/messages, /v1/choices, /v1/approvals, /v1/commands, /v1/agents and
+    /// /v1/teams take it. An answer means that it is in the log; what follows from it is seen in Events.Stream, by its correlation_id.
     ///
     /// Names of users, agents and threads are 1 to 64 of the characters a-z 0-9 _ -. Ids that a client may choose are 1 to 128
     /// printable ASCII characters: what is said again with the same id is the same thing. Ids of events are UUIDs.
@@ -1376,6 +1387,51 @@ pub mod commands_server {
                     };
                     Box::pin(fut)
                 }
+                "/kairo.v1.Commands/CreateTeam" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateTeamSvc<T: Commands>(pub Arc<T>);
+                    impl<
+                        T: Commands,
+                    > tonic::server::UnaryService<::kairo_proto::v1::CreateTeamRequest>
+                    for CreateTeamSvc<T> {
+                        type Response = ::kairo_proto::v1::CreateTeamResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::CreateTeamRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Commands>::create_team(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateTeamSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -1437,12 +1493,38 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListAgentsResponse>,
             tonic::Status,
         >;
+        /// The commands that agents declare, by agent. A message that begins with one and names no agent is for the agent that
+        /// declares it: of several, for the one the user speaks with, or else the first by name.
+        async fn list_commands(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ListCommandsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ListCommandsResponse>,
+            tonic::Status,
+        >;
         /// An agent.
         async fn get_agent(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetAgentRequest>,
         ) -> std::result::Result<
             tonic::Response<::kairo_proto::v1::GetAgentResponse>,
+            tonic::Status,
+        >;
+        /// The teams. In the order of their names, each with its lead and its workers; a key that is limited to a user is shown
+        /// those that the user owns. All of them where no limit is given.
+        async fn list_teams(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ListTeamsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ListTeamsResponse>,
+            tonic::Status,
+        >;
+        /// A team. With its lead and its workers, and what each of them is at.
+        async fn get_team(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::GetTeamRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::GetTeamResponse>,
             tonic::Status,
         >;
         /// Threads. The one where something happened last comes first.
@@ -1460,6 +1542,24 @@ pub mod queries_server {
             request: tonic::Request<::kairo_proto::v1::GetThreadRequest>,
         ) -> std::result::Result<
             tonic::Response<::kairo_proto::v1::GetThreadResponse>,
+            tonic::Status,
+        >;
+        /// What was said in a thread. What users said, what the agent said and called, what came of that, and what the beginning was
+        /// summed up to, each with its number; the oldest first.
+        async fn list_thread_messages(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ListThreadMessagesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ListThreadMessagesResponse>,
+            tonic::Status,
+        >;
+        /// A turn, step by step. What was planned, what was done with what result, and what was made of it; computed from the events
+        /// of its correlation, its first 1000.
+        async fn get_interaction(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::GetInteractionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::GetInteractionResponse>,
             tonic::Status,
         >;
         /// Tasks. The newest first.
@@ -1518,7 +1618,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetMemoryResponse>,
             tonic::Status,
         >;
-        /// Find threads, tasks and memories. Meilisearch answers where it is configured and there, else Postgres: the same but
+        /// Find threads, tasks, memories and messages. Meilisearch answers where it is configured and there, else Postgres: the same but
         /// for the order among what fits about as well. position is that of whoever answered.
         async fn search(
             &self,
@@ -1527,13 +1627,21 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::SearchResponse>,
             tonic::Status,
         >;
-        /// What waits for a user's answer. The oldest first. Offers are answered with POST /v1/choices, approvals with POST
-        /// /v1/approvals.
+        /// What waits for a user's answer, and what they were told unasked. The oldest first, but for briefings. Offers are
+        /// answered with POST /v1/choices, approvals with POST /v1/approvals.
         async fn get_inbox(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetInboxRequest>,
         ) -> std::result::Result<
             tonic::Response<::kairo_proto::v1::GetInboxResponse>,
+            tonic::Status,
+        >;
+        /// What agents with missions told their owners unasked, or did not. The newest first, each with the reason.
+        async fn list_briefings(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ListBriefingsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ListBriefingsResponse>,
             tonic::Status,
         >;
         /// Calls that a human was asked about. The newest first. What waits for one user is in /v1/inbox, too.
@@ -1736,6 +1844,53 @@ pub mod queries_server {
                     };
                     Box::pin(fut)
                 }
+                "/kairo.v1.Queries/ListCommands" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListCommandsSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<::kairo_proto::v1::ListCommandsRequest>
+                    for ListCommandsSvc<T> {
+                        type Response = ::kairo_proto::v1::ListCommandsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::ListCommandsRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::list_commands(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListCommandsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/kairo.v1.Queries/GetAgent" => {
                     #[allow(non_camel_case_types)]
                     struct GetAgentSvc<T: Queries>(pub Arc<T>);
@@ -1766,6 +1921,96 @@ pub mod queries_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetAgentSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/ListTeams" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListTeamsSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<::kairo_proto::v1::ListTeamsRequest>
+                    for ListTeamsSvc<T> {
+                        type Response = ::kairo_proto::v1::ListTeamsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::ListTeamsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::list_teams(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListTeamsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/GetTeam" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetTeamSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<::kairo_proto::v1::GetTeamRequest>
+                    for GetTeamSvc<T> {
+                        type Response = ::kairo_proto::v1::GetTeamResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::GetTeamRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::get_team(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetTeamSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -1858,6 +2103,102 @@ pub mod queries_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetThreadSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/ListThreadMessages" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListThreadMessagesSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::ListThreadMessagesRequest,
+                    > for ListThreadMessagesSvc<T> {
+                        type Response = ::kairo_proto::v1::ListThreadMessagesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::ListThreadMessagesRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::list_thread_messages(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListThreadMessagesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/GetInteraction" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetInteractionSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::GetInteractionRequest,
+                    > for GetInteractionSvc<T> {
+                        type Response = ::kairo_proto::v1::GetInteractionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::GetInteractionRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::get_interaction(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetInteractionSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -2271,6 +2612,54 @@ pub mod queries_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetInboxSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/ListBriefings" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListBriefingsSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::ListBriefingsRequest,
+                    > for ListBriefingsSvc<T> {
+                        type Response = ::kairo_proto::v1::ListBriefingsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::ListBriefingsRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::list_briefings(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListBriefingsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -21,13 +21,19 @@ rpcs! { generated::commands_server::Commands:
     approve(ApproveRequest) -> ApproveResponse = POST APPROVE,
     order(OrderRequest) -> OrderResponse = POST ORDER,
     define_agent(DefineAgentRequest) -> DefineAgentResponse = POST DEFINE_AGENT,
+    create_team(CreateTeamRequest) -> CreateTeamResponse = POST CREATE_TEAM,
 }
 
 rpcs! { generated::queries_server::Queries:
     list_agents(ListAgentsRequest) -> ListAgentsResponse = GET LIST_AGENTS,
+    list_commands(ListCommandsRequest) -> ListCommandsResponse = GET LIST_COMMANDS,
     get_agent(GetAgentRequest) -> GetAgentResponse = GET GET_AGENT,
+    list_teams(ListTeamsRequest) -> ListTeamsResponse = GET LIST_TEAMS,
+    get_team(GetTeamRequest) -> GetTeamResponse = GET GET_TEAM,
     list_threads(ListThreadsRequest) -> ListThreadsResponse = GET LIST_THREADS,
     get_thread(GetThreadRequest) -> GetThreadResponse = GET GET_THREAD,
+    list_thread_messages(ListThreadMessagesRequest) -> ListThreadMessagesResponse = GET LIST_THREAD_MESSAGES,
+    get_interaction(GetInteractionRequest) -> GetInteractionResponse = GET GET_INTERACTION,
     list_tasks(ListTasksRequest) -> ListTasksResponse = GET LIST_TASKS,
     get_task(GetTaskRequest) -> GetTaskResponse = GET GET_TASK,
     get_chain(GetChainRequest) -> GetChainResponse = GET GET_CHAIN,
@@ -37,6 +43,7 @@ rpcs! { generated::queries_server::Queries:
     get_memory(GetMemoryRequest) -> GetMemoryResponse = GET GET_MEMORY,
     search(SearchRequest) -> SearchResponse = GET SEARCH,
     get_inbox(GetInboxRequest) -> GetInboxResponse = GET GET_INBOX,
+    list_briefings(ListBriefingsRequest) -> ListBriefingsResponse = GET LIST_BRIEFINGS,
     list_approvals(ListApprovalsRequest) -> ListApprovalsResponse = GET LIST_APPROVALS,
     get_approval(GetApprovalRequest) -> GetApprovalResponse = GET GET_APPROVAL,
     list_actions(ListActionsRequest) -> ListActionsResponse = GET LIST_ACTIONS,

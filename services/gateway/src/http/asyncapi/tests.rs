@@ -106,7 +106,11 @@ fn an_order_is_about_exactly_one_thing_that_it_knows() {
             let mut frame = json!({ "type": "command", "user": "ann", "agent": "cook", "command": word });
             for (bit, field) in TARGETS.into_iter().enumerate().filter(|(bit, _)| targets & (1 << bit) != 0) {
                 let id = Uuid::from_u128(bit as u128).to_string();
-                frame[field] = if field == "thread_id" { json!("dinner") } else { json!(id) };
+                frame[field] = match field {
+                    "thread_id" => json!("dinner"),
+                    "team" => json!("cook"),
+                    _ => json!(id),
+                };
             }
             assert_eq!(described.is_valid(&frame), is_taken(&frame), "{frame}");
             taken += usize::from(is_taken(&frame));

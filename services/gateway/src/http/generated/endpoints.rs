@@ -18,10 +18,16 @@ pub const CHOOSE: &str = "/v1/choices";
 pub const APPROVE: &str = "/v1/approvals";
 pub const ORDER: &str = "/v1/commands";
 pub const DEFINE_AGENT: &str = "/v1/agents";
+pub const CREATE_TEAM: &str = "/v1/teams";
 pub const LIST_AGENTS: &str = "/v1/agents";
+pub const LIST_COMMANDS: &str = "/v1/commands";
 pub const GET_AGENT: &str = "/v1/agents/{agent}";
+pub const LIST_TEAMS: &str = "/v1/teams";
+pub const GET_TEAM: &str = "/v1/teams/{team}";
 pub const LIST_THREADS: &str = "/v1/threads";
 pub const GET_THREAD: &str = "/v1/threads/{thread_id}";
+pub const LIST_THREAD_MESSAGES: &str = "/v1/threads/{thread_id}/messages";
+pub const GET_INTERACTION: &str = "/v1/interactions/{turn_id}";
 pub const LIST_TASKS: &str = "/v1/tasks";
 pub const GET_TASK: &str = "/v1/tasks/{task_id}";
 pub const GET_CHAIN: &str = "/v1/chains/{chain_id}";
@@ -31,6 +37,7 @@ pub const LIST_MEMORIES: &str = "/v1/memories";
 pub const GET_MEMORY: &str = "/v1/memories/{agent}/{memory_id}";
 pub const SEARCH: &str = "/v1/search";
 pub const GET_INBOX: &str = "/v1/inbox";
+pub const LIST_BRIEFINGS: &str = "/v1/briefings";
 pub const LIST_APPROVALS: &str = "/v1/approvals";
 pub const GET_APPROVAL: &str = "/v1/approvals/{action_id}";
 pub const LIST_ACTIONS: &str = "/v1/actions";
@@ -61,10 +68,16 @@ pub const ACCESS: &[Access] = &[
     row("POST", APPROVE, WRITE, Asked, Asked),
     row("POST", ORDER, WRITE, Asked, Asked),
     row("POST", DEFINE_AGENT, ADMIN, Asked, Closed),
+    row("POST", CREATE_TEAM, ADMIN, Asked, Closed),
     row("GET", LIST_AGENTS, READ, Asked, Free),
+    row("GET", LIST_COMMANDS, READ, Asked, Free),
     row("GET", GET_AGENT, READ, Named, Free),
+    row("GET", LIST_TEAMS, READ, Asked, Asked),
+    row("GET", GET_TEAM, READ, Asked, Asked),
     row("GET", LIST_THREADS, READ, Named, Named),
     row("GET", GET_THREAD, READ, Asked, Asked),
+    row("GET", LIST_THREAD_MESSAGES, READ, Asked, Asked),
+    row("GET", GET_INTERACTION, READ, Asked, Asked),
     row("GET", LIST_TASKS, READ, Named, Named),
     row("GET", GET_TASK, READ, Asked, Asked),
     row("GET", GET_CHAIN, READ, Asked, Asked),
@@ -74,6 +87,7 @@ pub const ACCESS: &[Access] = &[
     row("GET", GET_MEMORY, READ, Asked, Asked),
     row("GET", SEARCH, READ, Named, Named),
     row("GET", GET_INBOX, READ, Asked, Named),
+    row("GET", LIST_BRIEFINGS, READ, Named, Named),
     row("GET", LIST_APPROVALS, READ, Named, Named),
     row("GET", GET_APPROVAL, READ, Asked, Asked),
     row("GET", LIST_ACTIONS, READ, Named, Asked),
@@ -105,10 +119,16 @@ pub struct Handlers {
     pub approve: MethodRouter<Gateway>,
     pub order: MethodRouter<Gateway>,
     pub define_agent: MethodRouter<Gateway>,
+    pub create_team: MethodRouter<Gateway>,
     pub list_agents: MethodRouter<Gateway>,
+    pub list_commands: MethodRouter<Gateway>,
     pub get_agent: MethodRouter<Gateway>,
+    pub list_teams: MethodRouter<Gateway>,
+    pub get_team: MethodRouter<Gateway>,
     pub list_threads: MethodRouter<Gateway>,
     pub get_thread: MethodRouter<Gateway>,
+    pub list_thread_messages: MethodRouter<Gateway>,
+    pub get_interaction: MethodRouter<Gateway>,
     pub list_tasks: MethodRouter<Gateway>,
     pub get_task: MethodRouter<Gateway>,
     pub get_chain: MethodRouter<Gateway>,
@@ -118,6 +138,7 @@ pub struct Handlers {
     pub get_memory: MethodRouter<Gateway>,
     pub search: MethodRouter<Gateway>,
     pub get_inbox: MethodRouter<Gateway>,
+    pub list_briefings: MethodRouter<Gateway>,
     pub list_approvals: MethodRouter<Gateway>,
     pub get_approval: MethodRouter<Gateway>,
     pub list_actions: MethodRouter<Gateway>,
@@ -150,10 +171,16 @@ impl Handlers {
             .route(APPROVE, self.approve)
             .route(ORDER, self.order)
             .route(DEFINE_AGENT, self.define_agent)
+            .route(CREATE_TEAM, self.create_team)
             .route(LIST_AGENTS, self.list_agents)
+            .route(LIST_COMMANDS, self.list_commands)
             .route(GET_AGENT, self.get_agent)
+            .route(LIST_TEAMS, self.list_teams)
+            .route(GET_TEAM, self.get_team)
             .route(LIST_THREADS, self.list_threads)
             .route(GET_THREAD, self.get_thread)
+            .route(LIST_THREAD_MESSAGES, self.list_thread_messages)
+            .route(GET_INTERACTION, self.get_interaction)
             .route(LIST_TASKS, self.list_tasks)
             .route(GET_TASK, self.get_task)
             .route(GET_CHAIN, self.get_chain)
@@ -163,6 +190,7 @@ impl Handlers {
             .route(GET_MEMORY, self.get_memory)
             .route(SEARCH, self.search)
             .route(GET_INBOX, self.get_inbox)
+            .route(LIST_BRIEFINGS, self.list_briefings)
             .route(LIST_APPROVALS, self.list_approvals)
             .route(GET_APPROVAL, self.get_approval)
             .route(LIST_ACTIONS, self.list_actions)

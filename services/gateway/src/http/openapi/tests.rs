@@ -10,7 +10,7 @@ use crate::{
     fields::Fields,
     http::{
         access, agents, approvals::Approval, choices::Choice, commands::Command, ingest::Ingest, keys,
-        messages::Message,
+        messages::Message, teams,
     },
     problem::Problem,
 };
@@ -157,6 +157,7 @@ fn read(operation: &str, body: &Value) -> Result<(), Problem> {
         "command" => said::<Command>(&body),
         "makeKey" => keys::read(&body, "2026-11-21T10:00:00Z".parse().unwrap()).map(drop),
         "defineAgent" => agents::read(&body, &GatewayConfig::default()).map(drop),
+        "createTeam" => teams::read(&body, &GatewayConfig::default()).map(drop),
         other => panic!("a body of {other} is described, and nothing reads it here"),
     }
 }
@@ -252,7 +253,12 @@ fn bounds_of_bodies_are_where_the_readers_draw_them() {
             }
             if let Some(most) = at("maxItems") {
                 let list = |length: u64| {
-                    (0..length).map(|_| json!(if field == "scopes" { "read" } else { "cook" })).collect::<Value>()
+                    let item = |number: u64| match field.as_str() {
+                        "scopes" => json!("read"),
+                        "commands" => json!({ "value": format!("c{number}"), "label": "Cook" }),
+                        _ => json!("cook"),
+                    };
+                    (0..length).map(item).collect::<Value>()
                 };
                 assert!(taken(field, list(most)) && !taken(field, list(most + 1)), "{operation} {field}");
             }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{CONTENT_BYTES, Kept, SUBJECT_BYTES, day, keywords, listed, sources, text};
 use crate::{
+    answer::json_in,
     intrinsics::{Context, threads},
     memories, prompts,
     request::ModelRequest,
@@ -17,6 +18,8 @@ use crate::{
 
 /// Of a thread, so much is shown to the model, in bytes: its end.
 const SHOWN_BYTES: usize = 48 * 1024;
+/// Longest briefing, in bytes.
+const BRIEFING_BYTES: usize = 16 * 1024;
 /// Memories that one session makes.
 const MOST: usize = 20;
 
@@ -31,16 +34,53 @@ pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
         known if known.is_empty() => String::new(),
         known => format!("\n\nKnown already:\n{}", memories::in_lines(&known)),
     };
-    Some(ModelRequest::of("fast", prompts::LEARN, format!("The session:\n{told}{known}")))
+    let prompt = if is_briefed_on(state, thread_id) { prompts::BRIEF } else { prompts::LEARN };
+    Some(ModelRequest::of("fast", prompt, format!("The session:\n{told}{known}")))
+}
+
+/// Whether it is decided if its owner is told of a thread of work: the agent's own, in which it worked for its mission.
+pub fn is_briefed_on(state: &AgentState, thread_id: &str) -> bool {
+    let owner = state.profile.as_ref().filter(|profile| profile.is_lead()).map(|profile| &profile.owner);
+    state.threads.get(thread_id).is_some_and(|thread| Some(&thread.user) == owner)
+}
+
+/// Whether the owner is told what a session came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Briefing {
+    pub told: bool,
+    pub reason: String,
+    pub summary: String,
+    pub text: String,
+}
+
+/// What an answer says of the briefing.
+pub fn briefing(answer: &str) -> Result<Briefing, String> {
+    let said = json_in(answer)?;
+    let briefing = said.get("briefing").and_then(Value::as_object).ok_or("briefing: expected an object")?;
+    let told = briefing.get("worth").and_then(Value::as_bool).ok_or("briefing.worth: expected true or false")?;
+    let of = |name: &str, most: usize| cut_to(&secrets::take_out(text(briefing, name).unwrap_or_default()).text, most);
+    let briefing = Briefing {
+        told,
+        reason: of("reason", CONTENT_BYTES),
+        summary: if told { of("summary", CONTENT_BYTES) } else { String::new() },
+        text: if told { of("text", BRIEFING_BYTES) } else { String::new() },
+    };
+    match told && (briefing.summary.is_empty() || briefing.text.is_empty()) {
+        true => Err("briefing: expected a summary and a text of what is worth telling".to_owned()),
+        false => Ok(briefing),
+    }
 }
 
 /// What the model found out. What is nearly the same as something that is known becomes part of that, with both sources.
 pub fn read(context: &Context<'_>, thread_id: &str, answer: &str) -> Result<Vec<MemoryAppended>, String> {
-    let items = listed(answer, MOST)?;
+    let items = match json_in(answer) {
+        Ok(Value::Object(said)) => said.get("memories").and_then(Value::as_array).cloned().unwrap_or_default(),
+        _ => listed(answer, MOST)?,
+    };
     let memory = |(at, item): (usize, &Value)| {
         memory(context, thread_id, at, item).map_err(|flaw| format!("memory {}: {flaw}", at + 1))
     };
-    items.iter().enumerate().map(memory).collect()
+    items.iter().take(MOST).enumerate().map(memory).collect()
 }
 
 fn memory(context: &Context<'_>, thread_id: &str, at: usize, item: &Value) -> Result<MemoryAppended, String> {

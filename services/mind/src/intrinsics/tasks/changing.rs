@@ -70,6 +70,9 @@ pub fn run(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, 
     let (schedule, next) = match &task.what {
         What::Time { schedule, next } => (schedule, next),
         What::Hook { .. } => return Err(format!("{:?} is a hook: it runs when its trigger happens", task.title)),
+        What::Queue { again: Some(_), .. } if task.status == Status::Pending => {
+            return Ok(changed(task, Status::Pending, None).into());
+        }
         What::Queue { .. } => {
             return Err(format!("{:?} is in the queue: task.first makes it the next one", task.title));
         }

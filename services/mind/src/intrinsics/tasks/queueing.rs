@@ -73,6 +73,6 @@ pub fn canceled(task: &Task) -> Done {
     let (task_id, status) = (task.id.to_string(), TaskStatus::Canceled);
     let result = json!({ "task_id": task_id, "title": task.title, "status": status.as_str() });
     let reason = "on request".to_owned();
-    let ended = TaskEnded { task_id, status: status.text(), result: String::new(), reason };
+    let ended = TaskEnded { task_id, status: status.text(), reason, ..TaskEnded::default() };
     Done { events: vec![Event::TaskEnded(ended)], result }
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{all, end_of_day, fired};
+use crate::session::Bounds;
 use crate::{
     intrinsics::{Begun, Context, Done},
     state::{AgentState, Cause, Profile, Turn},
@@ -34,6 +35,14 @@ fn profile() -> Profile {
         trusts_outside: false,
         background: false,
         session_pause: 60,
+        mission: String::new(),
+        next_run_after: 0,
+        owner: String::new(),
+        team: None,
+        lead: String::new(),
+        session: Bounds::default(),
+        guesses_goal: false,
+        max_reflections: 0,
     }
 }
 

@@ -125,3 +125,32 @@ fn faults_spoil_a_whole_body() {
     let [Frame::Data(broken)] = &with(Fault::InvalidJson)[..] else { panic!("one body") };
     assert!(serde_json::from_slice::<Value>(broken).is_err());
 }
+
+#[test]
+fn reasoning_goes_in_the_fields_of_its_form() {
+    for (form, fields) in [
+        (ReasoningForm::ReasoningContent, [true, false]),
+        (ReasoningForm::Reasoning, [false, true]),
+        (ReasoningForm::Both, [true, true]),
+    ] {
+        let message = || Message { reasoning: Some("hm".to_owned()), reasoning_form: form, ..said("yes") };
+        let whole = sent(message(), None, Delivery::Whole);
+        let [Frame::Data(body)] = whole.as_slice() else { panic!("one body was expected") };
+        let body: Value = serde_json::from_slice(body).expect("it is JSON");
+        let message_of_whole = body.pointer("/choices/0/message").cloned().expect("a message");
+        let streamed = deltas(&events(&sent(message(), None, Delivery::Stream { include_usage: false })));
+        let delta = streamed.get(1).cloned().expect("a delta");
+        for said in [message_of_whole, delta] {
+            let has = ["reasoning_content", "reasoning"].map(|field| said.get(field).is_some_and(|it| it == "hm"));
+            assert_eq!(has, fields, "{form:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn chunks_end_at_the_places_that_are_given() {
+    let message = Message { chunk_ends: Some(vec![1, 4, 99]), ..said("größer als") };
+    let streamed = deltas(&events(&sent(message, None, Delivery::Stream { include_usage: false })));
+    let chunks: Vec<&str> = streamed.iter().filter_map(|delta| delta.get("content")?.as_str()).collect();
+    assert_eq!(chunks, ["g", "röß", "er als"]);
+}

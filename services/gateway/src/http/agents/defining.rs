@@ -1,0 +1,86 @@
+//! Writing what agents are made from, each under the guard of its subject.
+
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{BusError, append::Outgoing},
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    record::Raw,
+    subjects::{AGENT_DEFINED, Service},
+    vocabulary::{self, TEAMS},
+};
+use kairo_proto::v1::{AgentDefined, AgentProfile};
+
+use crate::{auth::Caller, http::Gateway, problem::Problem};
+
+/// Definitions of the same agent that may come in between before a request is given back to its client.
+const TRIES: usize = 8;
+
+/// A request that defines agents.
+pub struct Defining<'a> {
+    pub gateway: &'a Gateway,
+    pub caller: &'a Caller,
+    pub traceparent: Option<String>,
+}
+
+/// Where the definition in force stands, and whether the agent was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    pub sequence: u64,
+    pub is_new: bool,
+}
+
+impl Defining<'_> {
+    /// Refuses what not everybody who is there would understand.
+    pub async fn in_epoch(&self, profile: &AgentProfile) -> Result<(), Problem> {
+        let needed = vocabulary::of_profile(profile);
+        if needed <= self.gateway.bus.epoch().await? {
+            return Ok(());
+        }
+        let what = if needed >= TEAMS { "missions, owners and teams" } else { "a conduct" };
+        let detail = format!("agents have {what} from epoch {needed} on: see kairo fleet promote");
+        Err(Problem::conflict(detail))
+    }
+
+    /// The definition in force of this agent, if it is there and can be read.
+    pub async fn in_force(&self, agent: &Name) -> Result<Option<AgentProfile>, Problem> {
+        let last = self.gateway.bus.last(&AGENT_DEFINED.of(agent)).await?;
+        Ok(last.and_then(|last| self.profile(&last)))
+    }
+
+    /// Writes the definition, if it is not in force, and if what is in force may be replaced.
+    pub async fn write(
+        &self,
+        agent: &Name,
+        profile: &AgentProfile,
+        replaces: impl Fn(&AgentProfile) -> Result<(), Problem>,
+    ) -> Result<Written, Problem> {
+        let subject = AGENT_DEFINED.of(agent);
+        let id = ids::entering();
+        let mut tries = TRIES;
+        loop {
+            let last = self.gateway.bus.last(&subject).await?;
+            let (is_new, expected) = (last.is_none(), last.as_ref().map_or(0, |last| last.sequence));
+            let before = last.and_then(|last| self.profile(&last));
+            before.as_ref().map_or(Ok(()), &replaces)?;
+            if before.as_ref() == Some(profile) {
+                return Ok(Written { sequence: expected, is_new });
+            }
+            let envelope = Envelope::entering(id, Service::Gateway, Origin::User, Timestamp::now());
+            let (traceparent, entered_by) = (self.traceparent.clone(), Some(self.caller.principal()));
+            let envelope = Envelope { traceparent, entered_by, ..envelope };
+            let body = AgentDefined { profile: Some(profile.clone()) };
+            match self.gateway.bus.append(&Outgoing::new(&AGENT_DEFINED, agent, envelope, body), expected).await {
+                Ok(written) => return Ok(Written { sequence: written.sequence, is_new }),
+                Err(BusError::Conflict { .. }) if tries > 0 => tries -= 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The profile a message defines; none if it cannot be read, which a new definition puts right.
+    fn profile(&self, last: &Raw) -> Option<AgentProfile> {
+        let body = last.read(self.gateway.bus.limits.max_body_bytes).ok()?.body;
+        AgentDefined::try_from(body).ok()?.profile
+    }
+}

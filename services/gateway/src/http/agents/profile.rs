@@ -1,0 +1,339 @@
+//! Reading profiles: of agents as they are defined, and of those that a team is made of.
+
+use jiff::tz::TimeZone;
+use kairo_core::{commands::is_value, ids::Name};
+use kairo_proto::{
+    v1::{AgentProfile, ProfileCommand},
+    words::{Conduct, OutsideContent},
+};
+use serde_json::Value;
+
+use super::sessions::Sessions;
+use crate::{
+    config::GatewayConfig,
+    fields::{Fields, NAME, at_most, count, name, one_of, text},
+    problem::Problem,
+};
+
+/// Longest description, in bytes.
+const MAX_DESCRIPTION: usize = 4_096;
+/// Tools a profile names at most, and the longest name, in bytes.
+const MAX_TOOLS: usize = 256;
+const MAX_TOOL_NAME: usize = 64;
+/// Bounds of a profile's numbers.
+const MAX_STEPS: u32 = 1_000;
+const MAX_HISTORY: u32 = 10_000;
+const MAX_NEXT_RUN: u32 = 604_800;
+const MAX_REFLECTIONS: u32 = 8;
+/// Commands a profile declares at most, and the longest label and help of one, in bytes.
+const MAX_COMMANDS: usize = 32;
+const MAX_LABEL: usize = 64;
+const MAX_HELP: usize = 256;
+/// Longest mission, in bytes.
+pub const MAX_MISSION: usize = 8_000;
+
+/// An agent as it is defined by itself: in no team.
+pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile), Problem> {
+    let mut fields = Fields::from_json(body)?;
+    let agent = fields.required("agent", NAME, text(name));
+    let traits = Traits::read(&mut fields, limits);
+    let conduct = fields.optional("conduct", Conduct::WORDS.join(" or "), text(one_of(Conduct::WORDS)));
+    let sessions = Sessions::read(&mut fields);
+    let mission = fields.optional("mission", format!("text of at most {MAX_MISSION} bytes"), text(mission_or_none));
+    let next_run_after = next_run_after(&mut fields);
+    let owner = fields.optional("owner", NAME, text(name));
+    let mission = mission.unwrap_or_default();
+    if !mission.is_empty() && conduct != Some(Conduct::Background.known_word()) {
+        fields.reject("conduct", "background, as the agent has a mission");
+    }
+    if sessions.bounds.is_some() && conduct != Some(Conduct::Background.known_word()) {
+        fields.reject("session", "nothing, as the agent's conduct is not background");
+    }
+    if !mission.is_empty() && owner.is_none() {
+        fields.reject("owner", "the user whose mission it is, as the agent has one");
+    }
+    fields.complete(|| {
+        let agent = agent?;
+        let profile = AgentProfile {
+            conduct: conduct.unwrap_or_default().to_owned(),
+            mission,
+            next_run_after,
+            owner: owner.map(|owner| owner.to_string()).unwrap_or_default(),
+            ..traits.profile(&agent)?
+        };
+        Some((agent, sessions.of(profile)))
+    })
+}
+
+/// What any agent is made from, in a team or not.
+pub struct Traits {
+    description: Option<String>,
+    prompt: Option<String>,
+    tools: Option<Vec<String>>,
+    max_steps: Option<u32>,
+    history_limit: Option<u32>,
+    interjection: Option<&'static str>,
+    planning: Option<&'static str>,
+    threads: Option<&'static str>,
+    time_zone: Option<String>,
+    day_ends_at: Option<String>,
+    outside_content: Option<&'static str>,
+    guesses_goal: Option<bool>,
+    max_reflections: Option<u32>,
+    commands: Option<Vec<ProfileCommand>>,
+}
+
+impl Traits {
+    pub fn read(fields: &mut Fields<Value>, limits: &GatewayConfig) -> Self {
+        let describe = format!("text of at most {MAX_DESCRIPTION} bytes");
+        let longest = limits.max_prompt_bytes;
+        let steps = format!("0 to {MAX_STEPS} (0: the default)");
+        let history = format!("0 to {MAX_HISTORY} (0: the default)");
+        let trust = OutsideContent::WORDS.join(" or ");
+        let reviews = format!("0 to {MAX_REFLECTIONS} (0: never)");
+        Self {
+            description: fields.optional("description", describe, text(|it| up_to(MAX_DESCRIPTION, it))),
+            prompt: fields.required("prompt", format!("text of 1 to {longest} bytes"), text(at_most(longest))),
+            tools: fields.optional("tools", TOOLS, tools),
+            max_steps: fields.optional("max_steps", steps, count(0..=MAX_STEPS)),
+            history_limit: fields.optional("history_limit", history, count(0..=MAX_HISTORY)),
+            interjection: fields.optional("interjection", "order, join or restart", text(one_of(&INTERJECTIONS))),
+            planning: fields.optional("planning", PLANNING.join(" or "), text(one_of(&PLANNING))),
+            threads: fields.optional("threads", THREADS.join(" or "), text(one_of(&THREADS))),
+            time_zone: fields.optional("time_zone", TIME_ZONE, text(time_zone)),
+            day_ends_at: fields.optional("day_ends_at", TIME_OF_DAY, text(time_of_day)),
+            outside_content: fields.optional("outside_content", trust, text(one_of(OutsideContent::WORDS))),
+            guesses_goal: fields.optional("guesses_goal", "true or false", Value::as_bool),
+            max_reflections: fields.optional("max_reflections", reviews, count(0..=MAX_REFLECTIONS)),
+            commands: fields.optional("commands", COMMANDS, commands),
+        }
+    }
+
+    /// What people, and a lead, are told that it is.
+    pub fn description(&self) -> &str {
+        self.description.as_deref().unwrap_or_default()
+    }
+
+    /// The profile of this agent; none without a prompt.
+    pub fn profile(self, agent: &Name) -> Option<AgentProfile> {
+        Some(AgentProfile {
+            agent: agent.to_string(),
+            description: self.description.unwrap_or_default(),
+            prompt: self.prompt?,
+            tools: self.tools.unwrap_or_default(),
+            max_steps: self.max_steps.unwrap_or_default(),
+            history_limit: self.history_limit.unwrap_or_default(),
+            interjection: self.interjection.unwrap_or_default().to_owned(),
+            planning: self.planning.unwrap_or_default().to_owned(),
+            threads: self.threads.unwrap_or_default().to_owned(),
+            time_zone: self.time_zone.unwrap_or_default(),
+            day_ends_at: self.day_ends_at.unwrap_or_default(),
+            outside_content: self.outside_content.unwrap_or_default().to_owned(),
+            guesses_goal: self.guesses_goal.unwrap_or_default(),
+            max_reflections: self.max_reflections.unwrap_or_default(),
+            commands: self.commands.unwrap_or_default(),
+            ..AgentProfile::default()
+        })
+    }
+}
+
+/// The field `next_run_after`; 0 where it is not given.
+pub fn next_run_after(fields: &mut Fields<Value>) -> u32 {
+    let after = format!("0 to {MAX_NEXT_RUN} seconds (0: the default)");
+    fields.optional("next_run_after", after, count(0..=MAX_NEXT_RUN)).unwrap_or_default()
+}
+
+fn mission_or_none(text: &str) -> Option<String> {
+    up_to(MAX_MISSION, text)
+}
+
+/// What becomes of a message that comes while the agent is deciding.
+const INTERJECTIONS: [&str; 3] = ["order", "join", "restart"];
+/// How the agent acts.
+const PLANNING: [&str; 2] = ["tools", "chain"];
+/// Which thread a message belongs to.
+const THREADS: [&str; 2] = ["single", "topics"];
+
+const TIME_ZONE: &str = "the IANA name of a time zone, such as Europe/Berlin";
+const TIME_OF_DAY: &str = "a time of day from 00:00 to 23:59, as HH:MM";
+
+/// The zone as it is spelled in the database.
+fn time_zone(name: &str) -> Option<String> {
+    let zone = TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())?;
+    zone.iana_name().map(str::to_owned)
+}
+
+fn time_of_day(text: &str) -> Option<String> {
+    let (hour, minute) = text.split_once(':')?;
+    let within = |digits: &str, end: u8| {
+        let is_number = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && digits.parse().is_ok_and(|number: u8| number < end)
+    };
+    (within(hour, 24) && within(minute, 60)).then(|| text.to_owned())
+}
+
+fn up_to(max: usize, text: &str) -> Option<String> {
+    (text.len() <= max).then(|| text.to_owned())
+}
+
+const TOOLS: &str = "a list of at most 256 names of tools, or of prefixes followed by *";
+
+fn tools(value: &Value) -> Option<Vec<String>> {
+    let tools = value.as_array().filter(|tools| tools.len() <= MAX_TOOLS)?;
+    tools.iter().map(|tool| tool.as_str().filter(|tool| is_tool_pattern(tool)).map(str::to_owned)).collect()
+}
+
+const COMMANDS: &str = "a list of at most 32 commands {value, label, help}, each with a value of its own: 1 to 32 of a-z, 0-9, _ \
+    and -, a label of 1 to 64 bytes, and a help of at most 256 bytes, which may be left out";
+
+fn commands(value: &Value) -> Option<Vec<ProfileCommand>> {
+    let commands = value.as_array().filter(|commands| commands.len() <= MAX_COMMANDS)?;
+    let commands: Vec<ProfileCommand> = commands.iter().map(command).collect::<Option<_>>()?;
+    let is_first = |(at, command): (usize, &ProfileCommand)| {
+        commands.iter().position(|other| other.value == command.value) == Some(at)
+    };
+    commands.iter().enumerate().all(is_first).then_some(commands)
+}
+
+fn command(value: &Value) -> Option<ProfileCommand> {
+    let fields = value.as_object()?;
+    let known = fields.keys().all(|field| matches!(field.as_str(), "value" | "label" | "help"));
+    let line = |text: &str, max: usize| text.len() <= max && !text.contains(char::is_control);
+    let value = fields.get("value")?.as_str().filter(|value| is_value(value))?;
+    let label = fields.get("label")?.as_str().filter(|label| !label.trim().is_empty() && line(label, MAX_LABEL))?;
+    let help = fields.get("help").map_or(Some(""), Value::as_str).filter(|help| line(help, MAX_HELP))?;
+    known.then(|| ProfileCommand { value: value.to_owned(), label: label.to_owned(), help: help.to_owned() })
+}
+
+fn is_tool_pattern(pattern: &str) -> bool {
+    let name = pattern.strip_suffix('*').unwrap_or(pattern);
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    !pattern.is_empty() && pattern.len() <= MAX_TOOL_NAME && name.bytes().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_proto::v1::SessionBounds;
+
+    use super::*;
+
+    #[test]
+    fn a_profile_needs_a_name_and_a_prompt() {
+        let (agent, profile) = read(br#"{"agent": "a", "prompt": "be kind"}"#, &GatewayConfig::default()).unwrap();
+        let expected = AgentProfile { agent: "a".into(), prompt: "be kind".into(), ..Default::default() };
+        assert_eq!((agent.as_str(), profile), ("a", expected));
+    }
+
+    #[test]
+    fn everything_wrong_is_named() {
+        let body =
+            br#"{"agent": "A", "description": 1, "prompt": "", "tools": ["a b"], "max_steps": -1, "history_limit": 1.5,
+            "interjection": "later", "planning": "never", "threads": 2, "time_zone": "Mars/Utopia",
+            "day_ends_at": "24:00", "outside_content": "maybe", "commands": [{"value": "a b"}], "conduct": "idle",
+            "session_pause": -1,
+            "session": {"model_calls": -1, "tokens": "many", "cost": 2, "seconds": 604801, "calls": 3},
+            "guesses_goal": "yes", "max_reflections": 9, "mission": 7,
+            "next_run_after": 604801, "owner": "Ann", "mood": "good"}"#;
+        let problem = read(body, &GatewayConfig::default()).unwrap_err();
+        let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
+        let expected =
+            ["agent", "description", "prompt", "tools", "max_steps", "history_limit", "interjection", "planning"];
+        let traits = ["threads", "time_zone", "day_ends_at", "outside_content", "guesses_goal", "max_reflections"];
+        let more = ["commands", "conduct", "session_pause"];
+        let within = ["session.model_calls", "session.tokens", "session.cost", "session.seconds", "session.calls"];
+        let last = ["mission", "next_run_after", "owner", "mood"];
+        assert_eq!(fields, [&expected[..], &traits[..], &more[..], &within[..], &last[..]].concat());
+        assert!(
+            problem
+                .errors
+                .iter()
+                .all(|error| ["mood", "session.calls"].contains(&error.field.as_str()) || !error.expected.is_empty())
+        );
+    }
+
+    #[test]
+    fn how_an_agent_plans_and_when_its_days_end() {
+        let body = br#"{"agent": "a", "prompt": "be kind", "planning": "chain", "threads": "topics",
+            "time_zone": "asia/tokyo", "day_ends_at": "23:30"}"#;
+        let (_, profile) = read(body, &GatewayConfig::default()).unwrap();
+        assert_eq!((profile.planning.as_str(), profile.threads.as_str()), ("chain", "topics"));
+        assert_eq!((profile.time_zone.as_str(), profile.day_ends_at.as_str()), ("Asia/Tokyo", "23:30"));
+    }
+
+    #[test]
+    fn a_mission_takes_an_agent_in_the_background_and_an_owner() {
+        let read = |more: &str| {
+            let body = format!(r#"{{"agent": "a", "prompt": "be kind"{more}}}"#);
+            read(body.as_bytes(), &GatewayConfig::default()).map_err(|problem| problem.errors)
+        };
+        let whole = r#", "conduct": "background", "mission": "know", "owner": "ann", "next_run_after": 60"#;
+        let profile = read(whole).unwrap().1;
+        assert_eq!((profile.mission.as_str(), profile.owner.as_str(), profile.next_run_after), ("know", "ann", 60));
+        let wrong = |more: &str| read(more).unwrap_err().into_iter().map(|error| error.field).collect::<Vec<_>>();
+        assert_eq!(wrong(r#", "mission": "know""#), ["conduct", "owner"]);
+        assert_eq!(wrong(r#", "session": {"seconds": 60}"#), ["session"]);
+        let bounded = read(r#", "conduct": "background", "session": {"model_calls": 5, "cost": "0.5"}"#).unwrap().1;
+        let bounds = SessionBounds { model_calls: 5, cost: "0.5".to_owned(), ..SessionBounds::default() };
+        assert_eq!(bounded.session, Some(bounds));
+        assert_eq!(read(r#", "session": {"tokens": 0}"#).unwrap().1.session, None, "bounds nothing");
+        assert_eq!(wrong(r#", "mission": "know", "conduct": "direct", "owner": "ann""#), ["conduct"]);
+        assert_eq!(wrong(&format!(r#", "mission": "{}""#, "x".repeat(8_001))), ["mission"]);
+        assert_eq!(wrong(r#", "team": {}, "lead": "b""#), ["lead", "team"]);
+        assert!(read(r#", "mission": """#).is_ok());
+    }
+
+    #[test]
+    fn zones_are_those_of_the_database() {
+        for good in ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+3"] {
+            assert_eq!(time_zone(good).as_deref(), Some(good));
+        }
+        for bad in
+            ["", " ", "Berlin", "CEST-2", "+02:00", "Etc/Unknown", "../etc/passwd", "Europe/", &"x".repeat(70_000)]
+        {
+            assert_eq!(time_zone(bad), None, "{bad:.40}");
+        }
+    }
+
+    #[test]
+    fn a_time_of_day_is_written_in_full() {
+        for good in ["00:00", "09:05", "23:59"] {
+            assert_eq!(time_of_day(good).as_deref(), Some(good));
+        }
+        for bad in
+            ["", "9:05", "24:00", "12:60", "12:5", "12:00:00", "12.00", "+1:00", "-1:00", "noon", "\u{661}2:00", ":"]
+        {
+            assert_eq!(time_of_day(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn commands_have_names_of_their_own() {
+        let read = |text: &str| commands(&serde_json::from_str(text).unwrap());
+        let search = ProfileCommand { value: "search".into(), label: "Search".into(), help: String::new() };
+        assert_eq!(read(r#"[{"value": "search", "label": "Search"}]"#), Some(vec![search]));
+        assert!(read(r#"[{"value": "a", "label": "A", "help": "does"}, {"value": "b", "label": "A"}]"#).is_some());
+        for bad in [
+            "{}",
+            r#"[{"value": "a"}]"#,
+            r#"[{"value": "A", "label": "A"}]"#,
+            r#"[{"value": "/a", "label": "A"}]"#,
+            r#"[{"value": "a", "label": " "}]"#,
+            r#"[{"value": "a", "label": "A\nB"}]"#,
+            r#"[{"value": "a", "label": "A", "help": 7}]"#,
+            r#"[{"value": "a", "label": "A", "more": ""}]"#,
+            r#"[{"value": "a", "label": "A"}, {"value": "a", "label": "B"}]"#,
+        ] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn tools_are_names_or_prefixes() {
+        for good in ["*", "tools.*", "http.get", "mcp.Read_file-2"] {
+            assert!(is_tool_pattern(good), "{good}");
+        }
+        for bad in ["", "a*b", "**", "a b", "ä", &"x".repeat(65)] {
+            assert!(!is_tool_pattern(bad), "{bad}");
+        }
+    }
+}

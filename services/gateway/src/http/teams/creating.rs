@@ -1,0 +1,289 @@
+//! `POST /v1/teams`: a team, with all of its agents.
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+};
+use kairo_core::ids::Name;
+use kairo_proto::{
+    v1::{AgentProfile, CreateTeamResponse, Team, TeamWorker},
+    words::Conduct,
+};
+use serde_json::Value;
+
+use crate::{
+    auth::Caller,
+    config::GatewayConfig,
+    fields::{Fields, NAME, at_most, name, text},
+    http::{
+        Gateway,
+        agents::{COST, Defining, MAX_MISSION, Sessions, Traits, cost, next_run_after, tokens},
+        body::JsonBody,
+        span::traceparent,
+    },
+    problem::Problem,
+};
+
+/// Most workers of a team.
+const MAX_WORKERS: usize = 32;
+
+/// The agents of a team, as they are to be.
+#[derive(Debug)]
+pub struct GivenTeam {
+    lead: (Name, AgentProfile),
+    workers: Vec<(Name, AgentProfile)>,
+}
+
+/// Creates a team (201) or changes it (200). Definitions that are in force already are not written again.
+pub async fn post(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody,
+) -> Result<(StatusCode, Json<CreateTeamResponse>), Problem> {
+    let GivenTeam { lead: (team, lead), workers } = read(&body, &gateway.config)?;
+    let agents: Vec<&Name> = [&team].into_iter().chain(workers.iter().map(|(agent, _)| agent)).collect();
+    agents.iter().try_for_each(|agent| caller.act_on_agent(Some(agent.as_str())))?;
+    let defining = Defining { gateway: &gateway, caller: &caller, traceparent: traceparent(&headers) };
+    defining.in_epoch(&lead).await?;
+    // Whatever refuses it is found before anything is written, as far as nobody comes in between.
+    if let Some(before) = defining.in_force(&team).await? {
+        leads(&before)?;
+    }
+    for (agent, _) in &workers {
+        if let Some(before) = defining.in_force(agent).await? {
+            works_for(&team, &before)?;
+        }
+    }
+    // The lead last: there is no team until all who work for it are there.
+    let mut newest = 0;
+    for (agent, worker) in &workers {
+        newest = newest.max(defining.write(agent, worker, |before| works_for(&team, before)).await?.sequence);
+    }
+    let written = defining.write(&team, &lead, leads).await?;
+    let status = if written.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let agents = agents.into_iter().map(Name::to_string).collect();
+    let answer = CreateTeamResponse { team: team.to_string(), sequence: newest.max(written.sequence), agents };
+    Ok((status, Json(answer)))
+}
+
+/// Refuses to make a team of an agent that is something else.
+fn leads(before: &AgentProfile) -> Result<(), Problem> {
+    if before.team.is_some() {
+        return Ok(());
+    }
+    let detail = format!("team: {} is an agent that leads no team; choose another name", before.agent);
+    Err(Problem::conflict(detail))
+}
+
+/// Refuses to take an agent away from whomever it works for.
+fn works_for(team: &Name, before: &AgentProfile) -> Result<(), Problem> {
+    if before.lead == team.as_str() {
+        return Ok(());
+    }
+    let whose = match (before.lead.as_str(), &before.team) {
+        ("", None) => "an agent in no team".to_owned(),
+        ("", Some(_)) => "a team of its own".to_owned(),
+        (other, _) => format!("an agent of the team {other}"),
+    };
+    let detail = format!("workers: {} is {whose}; choose another name for the worker", before.agent);
+    Err(Problem::conflict(detail))
+}
+
+pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<GivenTeam, Problem> {
+    let mut fields = Fields::from_json(body)?;
+    let team = fields.required("team", NAME, text(name));
+    let owner = fields.required("owner", NAME, text(name));
+    let mission = fields.required("mission", format!("text of 1 to {MAX_MISSION} bytes"), text(at_most(MAX_MISSION)));
+    let lead = read_lead(&mut fields, limits);
+    let workers = read_workers(&mut fields, team.as_ref(), limits);
+    let tokens_per_day = tokens(&mut fields, "tokens_per_day");
+    let cost_per_day = fields.optional("cost_per_day", COST, text(cost));
+    fields.complete(|| {
+        let (team, lead, workers) = (team?, lead?, workers?);
+        let of_team = Team {
+            workers: workers.iter().map(|worker| worker.told()).collect(),
+            tokens_per_day,
+            cost_per_day: cost_per_day.unwrap_or_default(),
+        };
+        let lead =
+            AgentProfile { mission: mission?, owner: owner?.to_string(), team: Some(of_team), ..lead.profile(&team)? };
+        let workers = workers.into_iter().map(|worker| worker.profile(&team)).collect::<Option<_>>()?;
+        Some(GivenTeam { lead: (team, lead), workers })
+    })
+}
+
+/// An agent of a team, whose name is told elsewhere.
+struct Member {
+    traits: Traits,
+    sessions: Sessions,
+    next_run_after: u32,
+}
+
+impl Member {
+    fn read(fields: &mut Fields<Value>, limits: &GatewayConfig) -> Self {
+        let traits = Traits::read(fields, limits);
+        Self { traits, sessions: Sessions::read(fields), next_run_after: 0 }
+    }
+
+    fn profile(self, agent: &Name) -> Option<AgentProfile> {
+        Some(self.sessions.of(AgentProfile {
+            conduct: Conduct::Background.known_word().to_owned(),
+            next_run_after: self.next_run_after,
+            ..self.traits.profile(agent)?
+        }))
+    }
+}
+
+fn read_lead(fields: &mut Fields<Value>, limits: &GatewayConfig) -> Option<Member> {
+    let given = fields
+        .required("lead", "a JSON object with a prompt", |value: &Value| value.is_object().then(|| value.clone()))?;
+    let lead = Fields::within(&given).and_then(|mut within| {
+        let member = Member::read(&mut within, limits);
+        let next_run_after = next_run_after(&mut within);
+        within.complete(|| Some(Member { next_run_after, ..member }))
+    });
+    lead.map_err(|problem| fields.adopt("lead", problem)).ok()
+}
+
+/// A worker that is asked for.
+struct Worker {
+    agent: Name,
+    member: Member,
+}
+
+impl Worker {
+    fn told(&self) -> TeamWorker {
+        let description = self.member.traits.description().to_owned();
+        TeamWorker { agent: self.agent.to_string(), description }
+    }
+
+    fn profile(self, team: &Name) -> Option<(Name, AgentProfile)> {
+        let profile = AgentProfile { lead: team.to_string(), ..self.member.profile(&self.agent)? };
+        Some((self.agent, profile))
+    }
+}
+
+/// None without the name of the team, by which they are named; what else is wrong with them is told even so.
+fn read_workers(fields: &mut Fields<Value>, team: Option<&Name>, limits: &GatewayConfig) -> Option<Vec<Worker>> {
+    let expected = format!("a list of 1 to {MAX_WORKERS} workers");
+    let given = fields.required("workers", expected, |value: &Value| {
+        value.as_array().filter(|workers| (1..=MAX_WORKERS).contains(&workers.len())).cloned()
+    })?;
+    let mut workers: Vec<Worker> = Vec::new();
+    for (index, value) in given.iter().enumerate() {
+        match read_worker(value, team, &workers, limits) {
+            Ok(worker) => workers.extend(worker),
+            Err(problem) => fields.adopt(&format!("workers[{index}]"), problem),
+        }
+    }
+    team.map(|_| workers)
+}
+
+/// None where the team has no name.
+fn read_worker(
+    value: &Value,
+    team: Option<&Name>,
+    others: &[Worker],
+    limits: &GatewayConfig,
+) -> Result<Option<Worker>, Problem> {
+    let mut fields = Fields::within(value)?;
+    let given = fields.required("name", NAME, text(name));
+    let member = Member::read(&mut fields, limits);
+    let agent = team.zip(given).and_then(|(team, given)| {
+        let agent = Name::parse(&format!("{team}-{given}")).ok();
+        match &agent {
+            None => fields.reject("name", format!("a name so short that {team}-<name> has at most 64 characters")),
+            Some(agent) if others.iter().any(|other| other.agent == *agent) => {
+                fields.reject("name", "a name that no other worker of the team has");
+            }
+            Some(_) => {}
+        }
+        agent
+    });
+    fields.complete(|| Some(agent.map(|agent| Worker { agent, member })))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn wrong(body: &Value) -> Vec<String> {
+        let problem = read(body.to_string().as_bytes(), &GatewayConfig::default()).unwrap_err();
+        problem.errors.into_iter().map(|error| error.field).collect()
+    }
+
+    fn whole() -> Value {
+        json!({
+            "team": "market", "owner": "ann", "mission": "Know our competitors.",
+            "lead": { "prompt": "You lead.", "next_run_after": 60, "time_zone": "Europe/Berlin" },
+            "workers": [
+                { "name": "reader", "description": "reads pages", "prompt": "You read.", "tools": ["http.get"] },
+                { "name": "writer", "prompt": "You write.", "session_pause": 5 },
+            ],
+            "tokens_per_day": 1000, "cost_per_day": "2.50",
+        })
+    }
+
+    #[test]
+    fn a_team_is_a_lead_and_its_workers() {
+        let team = read(whole().to_string().as_bytes(), &GatewayConfig::default()).unwrap();
+        let (name, lead) = team.lead;
+        assert_eq!((name.as_str(), lead.agent.as_str(), lead.lead.as_str()), ("market", "market", ""));
+        assert_eq!((lead.conduct.as_str(), lead.owner.as_str(), lead.next_run_after), ("background", "ann", 60));
+        let told = lead.team.unwrap();
+        assert_eq!((told.tokens_per_day, told.cost_per_day.as_str()), (1_000, "2.50"));
+        let named: Vec<_> = told.workers.iter().map(|it| (it.agent.as_str(), it.description.as_str())).collect();
+        assert_eq!(named, [("market-reader", "reads pages"), ("market-writer", "")]);
+        let [(reader, first), (_, second)] = &team.workers[..] else { panic!() };
+        assert_eq!((reader.as_str(), first.lead.as_str(), first.tools.len()), ("market-reader", "market", 1));
+        assert_eq!((second.conduct.as_str(), second.session_pause, second.mission.as_str()), ("background", 5, ""));
+    }
+
+    #[test]
+    fn everything_wrong_is_named_by_where_it_stands() {
+        let mut body = whole();
+        body["lead"] = json!({ "prompt": "", "conduct": "direct" });
+        body["workers"] = json!([{ "name": "a", "prompt": "x" }, { "name": "a", "prompt": "x", "tools": "all" }, 7]);
+        body["cost_per_day"] = json!("0");
+        body["tokens_per_day"] = json!(-1);
+        let expected = [
+            "lead.prompt",
+            "lead.conduct",
+            "workers[1].tools",
+            "workers[1].name",
+            "workers[2]",
+            "tokens_per_day",
+            "cost_per_day",
+        ];
+        assert_eq!(wrong(&body), expected);
+        assert_eq!(wrong(&json!({})), ["team", "owner", "mission", "lead", "workers"]);
+    }
+
+    #[test]
+    fn names_of_workers_are_with_the_teams_no_longer_than_any() {
+        let mut body = whole();
+        body["team"] = json!("t".repeat(60));
+        assert_eq!(wrong(&body), ["workers[0].name", "workers[1].name"]);
+        body["workers"] = json!([{ "name": "abc", "prompt": "x" }]);
+        assert!(read(body.to_string().as_bytes(), &GatewayConfig::default()).is_ok());
+        body["workers"] = json!([]);
+        assert_eq!(wrong(&body), ["workers"]);
+        body["team"] = json!("Market!");
+        body["workers"] = json!([{ "name": "A", "prompt": "x" }]);
+        assert_eq!(wrong(&body), ["team", "workers[0].name"]);
+    }
+
+    #[test]
+    fn money_is_a_decimal_number_above_nothing() {
+        for good in ["1", "0.000001", "2.50"] {
+            assert_eq!(cost(good).as_deref(), Some(good));
+        }
+        for bad in ["", "0", "0.0000001", "-1", "1e3", ".5", "1."] {
+            assert_eq!(cost(bad), None, "{bad}");
+        }
+    }
+}

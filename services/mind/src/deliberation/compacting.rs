@@ -1,0 +1,77 @@
+//! Summing up what is oldest of a thread, before it is too long to be shown.
+
+use kairo_proto::v1::{ThreadCompacted, decided_event::Event};
+use std::collections::BTreeSet;
+use uuid::Uuid;
+
+use super::{Deliberation, Failure, Purpose};
+use crate::{intrinsics::threads, prompts, request::ModelRequest, secrets, thread::cut_to, tokens};
+
+/// What is kept of a summary, in bytes.
+const SUMMARY_BYTES: usize = 16 * 1024;
+/// Of an entry, so much is shown to be summed up, in bytes.
+const ENTRY_BYTES: usize = 4 * 1024;
+/// Bytes that a token is at least, in the languages that have most of them.
+const TOKEN_BYTES: usize = 2;
+
+/// What was to be thought about, and is once its thread is summed up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compacting {
+    entries: usize,
+    tokens: usize,
+    step: Option<usize>,
+}
+
+impl Deliberation<'_> {
+    /// Has what is oldest of a turn's thread summed up first, if a request would be too much for its model, or the thread is
+    /// about to drop it. Once in a decision: it may be one message that is too long.
+    pub(super) fn compacts(&mut self, turn_id: Uuid, step: Option<usize>, request: &ModelRequest) -> bool {
+        let most = |tier: &str| self.limits.context_tokens.get(tier).copied().filter(|most| *most > 0);
+        let (Some(most), Some(light)) = (most(request.tier), most("light")) else { return false };
+        let Some(thread_id) = self.turn(turn_id).map(|turn| turn.thread_id.clone()) else { return false };
+        if self.compacted.contains(&thread_id) {
+            return false;
+        }
+        let Some(thread) = self.mind.threads.get(&thread_id) else { return false };
+        let tokens = tokens::exceed(request, most / 4 * 3);
+        if tokens.is_none() && !thread.is_nearly_full(self.mind.history_limit()) {
+            return false;
+        }
+        let open: BTreeSet<Uuid> = self.mind.turns.keys().copied().collect();
+        let Some(entries) = thread.oldest(&open) else { return false };
+        let told = threads::oldest(thread, entries, ENTRY_BYTES);
+        // Its beginning is the summary of what was before it.
+        let told = cut_to(&secrets::take_out(&told).text, light / 4 * 3 * TOKEN_BYTES);
+        let request = ModelRequest::of("light", prompts::COMPACT, told);
+        self.compacted.insert(thread_id);
+        let compacting = Compacting { entries, tokens: tokens.unwrap_or_default(), step };
+        self.ask(turn_id, Purpose::Compact(compacting), request);
+        true
+    }
+
+    /// A thread was summed up: it is thought on.
+    pub(super) fn summed_up(&mut self, turn_id: Uuid, of: Compacting, text: &str, model: &str) -> Result<(), Failure> {
+        let summary = text.trim();
+        if summary.is_empty() {
+            return Err(Failure::malformed("expected a summary"));
+        }
+        let Some(thread_id) = self.turn(turn_id).map(|turn| turn.thread_id.clone()) else { return Ok(()) };
+        let compacted = ThreadCompacted {
+            thread_id,
+            entries: u32::try_from(of.entries).unwrap_or(u32::MAX),
+            summary: cut_to(&secrets::take_out(summary).text, SUMMARY_BYTES),
+            model: model.to_owned(),
+            tokens: u64::try_from(of.tokens).unwrap_or_default(),
+        };
+        self.add(turn_id, Event::ThreadCompacted(compacted));
+        self.settle();
+        self.think(turn_id, of.step);
+        Ok(())
+    }
+
+    /// Nobody could sum it up: what is oldest is dropped where there is no room, as it was ever.
+    pub(super) fn go_on_without_summary(&mut self, turn_id: Uuid, of: Compacting) {
+        self.settle();
+        self.think(turn_id, of.step);
+    }
+}

@@ -1,0 +1,34 @@
+//! What decisions rest on that is configured: it is in the log, too.
+
+use std::collections::BTreeMap;
+
+use kairo_events::prices::Price;
+
+/// Limits of deciding.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Answers of the heavy model in one turn when the profile does not say.
+    pub max_steps: u32,
+    /// Tries of one model call, the first included.
+    pub tries: u32,
+    /// Tools called at once.
+    pub parallel_tools: usize,
+    /// Steps a chain may have.
+    pub chain_steps: usize,
+    /// Key under which secrets are sealed.
+    pub secret_key: Option<[u8; 32]>,
+    /// What the models of each tier cost; none of those without a price.
+    pub prices: BTreeMap<String, Price>,
+    /// What the models of each tier take at once, in tokens; nothing is summed up for the sake of those that are missing.
+    pub context_tokens: BTreeMap<String, usize>,
+    /// Digest of the [basis](crate::basis) that says all of this, and more.
+    pub basis: String,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let (max_steps, tries, parallel_tools, chain_steps) = (12, 3, 8, 64);
+        let (prices, context_tokens, basis) = (BTreeMap::new(), BTreeMap::new(), String::new());
+        Self { max_steps, tries, parallel_tools, chain_steps, secret_key: None, prices, context_tokens, basis }
+    }
+}

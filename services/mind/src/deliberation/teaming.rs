@@ -1,0 +1,182 @@
+//! Agents that ask agents, what a team may spend, and what its owner is told unasked.
+
+use jiff::{SignedDuration, Timestamp};
+use kairo_events::{ids, prices::Cost, threads};
+use kairo_proto::{
+    v1::{
+        AgentAction, AgentBriefed, Ask, Completion, DecidedEvent, Say, TaskAnswer, agent_action::Action,
+        decided_event::Event,
+    },
+    words::{RequestKind, StepState as Ended},
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Deliberation, saying::position};
+use crate::{
+    intrinsics::{memory::lessons::Briefing, team},
+    state::{Cause, Turn},
+    target,
+    tasks::Task,
+    team::{Amount, Status, tokens},
+};
+
+impl Deliberation<'_> {
+    /// Asks another agent, as a step of a chain. The step is over when the answer comes.
+    pub(super) fn ask_agent(&mut self, turn_id: Uuid, chain: Uuid, step: usize, ask: Ask) {
+        let ask = Ask { chain_id: chain.to_string(), step: position(step), ..ask };
+        self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Ask(ask)) }));
+    }
+
+    /// Whether a call stops something that another agent does.
+    pub(super) fn is_withdrawal(&self, tool: &str, arguments: &str) -> bool {
+        tool == "action.cancel" && self.withdrawn(tool, arguments, target::Reach::All).is_some()
+    }
+
+    fn withdrawn(&self, tool: &str, arguments: &str, reach: target::Reach<'_>) -> Option<(Uuid, String)> {
+        let (action, _) = target::of(&self.mind, tool, arguments, reach, self.decision.cursor);
+        let asked = self.mind.in_flight.get(&action?)?.asked.clone()?;
+        Some((action?, asked))
+    }
+
+    /// Has another agent stop what it was asked for, instead of calling a tool. False where it is about something else.
+    pub(super) fn withdraw(
+        &mut self,
+        turn_id: Uuid,
+        step: Option<usize>,
+        arguments: &str,
+        reach: target::Reach<'_>,
+    ) -> bool {
+        let Some((action, agent)) = self.withdrawn("action.cancel", arguments, reach) else { return false };
+        let user = self.turn(turn_id).map(|turn| turn.user.clone()).unwrap_or_default();
+        let kind = RequestKind::Cancel.text();
+        let ask = Ask { agent, kind, request_id: action.to_string(), user, ..Ask::default() };
+        self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Ask(ask)) }));
+        if let Some(step) = step {
+            self.end_step(turn_id, step, &Ended::Done, json!({ "status": "asked to stop" }), "");
+        }
+        true
+    }
+
+    /// What whoever asked for a task is told beside how it ended.
+    pub(super) fn answer_for(&self, turn_id: Uuid, task: &Task) -> Option<TaskAnswer> {
+        let asked = task.asked()?;
+        let is_member = self.mind.profile.as_ref().is_some_and(|profile| !profile.lead.is_empty());
+        let told = |event: &DecidedEvent| {
+            let Some(Event::TaskEnded(ended)) = &event.event else { return None };
+            Some(Amount::of(ended.answer.as_ref()?.spent.as_ref()))
+        };
+        let told = self.decision.events.iter().filter_map(told).fold(Amount::default(), Amount::plus);
+        let spent = self.spent_before.plus(self.spent_here()).minus(told);
+        let outside = self.turn(turn_id).map(|turn| self.mind.outside_of(turn).marks());
+        Some(TaskAnswer {
+            agent: asked.agent.clone(),
+            request_id: asked.request_id.clone(),
+            spent: is_member.then(|| spent.told()),
+            outside: outside.unwrap_or_default(),
+        })
+    }
+
+    /// What this decision took.
+    pub(super) fn spent_here(&self) -> Amount {
+        Amount { tokens: tokens(&self.decision.completions), cost: self.cost_of(&self.decision.completions) }
+    }
+
+    pub(super) fn cost_of(&self, completions: &[Completion]) -> u64 {
+        let cost = |it: &Completion| Some(self.limits.prices.get(&it.tier)?.cost(it.input_tokens, it.output_tokens));
+        completions.iter().filter_map(cost).fold(Cost::default(), Cost::plus).units()
+    }
+
+    /// What is to be said of the decision as a whole, once it is all there.
+    pub(super) fn account(&mut self) {
+        let Some(profile) = self.mind.profile.as_ref().filter(|profile| profile.tells_cost()) else { return };
+        if !profile.is_counted() {
+            self.decision.cost = self.cost_of(&self.decision.completions);
+            return;
+        }
+        self.settle();
+        let Some(profile) = &self.mind.profile else { return };
+        let spent = self.mind.team.spent_on(profile.day_of(self.input.envelope.time)).plus(self.spent_here());
+        let reason = profile.team.as_ref().and_then(|team| team.is_spent(spent));
+        self.decision.cost = self.cost_of(&self.decision.completions);
+        if let Some(reason) = reason.filter(|_| self.mind.may_begin()) {
+            self.rest_until_tomorrow(&reason);
+        }
+    }
+
+    /// Nothing may be spent any more: nobody begins anything until the day is over, and the owner is told.
+    fn rest_until_tomorrow(&mut self, reason: &str) {
+        let Some(profile) = self.mind.profile.clone() else { return };
+        let turn_id = ids::derived(self.decision_id, "budget");
+        let thread_id = self.conversation_with(&profile.owner);
+        let tomorrow = profile.next_day(self.input.envelope.time);
+        for event in team::changed(&profile, Status::Paused, RequestKind::Pause, reason, true) {
+            self.tell_team(turn_id, &thread_id, event);
+        }
+        let text = format!("The team rests until {tomorrow}: {reason}. What is under way is still finished.");
+        self.say_unasked(turn_id, &thread_id, &profile.owner, text);
+        self.plan_next_run(turn_id, tomorrow);
+    }
+
+    /// A new day: what was paused for the sake of what may be spent goes on.
+    pub(super) fn go_on_with_the_day(&mut self, turn_id: Uuid) {
+        let Some(profile) = self.mind.profile.clone().filter(|_| self.mind.team.over_budget) else { return };
+        for event in team::changed(&profile, Status::Active, RequestKind::Resume, "a new day", false) {
+            self.tell_team(turn_id, "", event);
+        }
+    }
+
+    fn tell_team(&mut self, turn_id: Uuid, thread_id: &str, event: Event) {
+        self.add_to(turn_id, thread_id, self.input.envelope.correlation_id, event);
+        self.settle();
+    }
+
+    /// Sees to it that the agent asks itself what to do for its mission at this time.
+    pub(super) fn plan_next_run(&mut self, turn_id: Uuid, at: Timestamp) {
+        self.settle();
+        let turn = Turn::new(Cause::Event, self.input.envelope.correlation_id, "", "");
+        let context = self.context(turn_id, &turn, turn_id, &|_| false);
+        if let Some(event) = team::next_run(&context, at) {
+            self.add_to(turn_id, "", self.input.envelope.correlation_id, event);
+            self.settle();
+        }
+    }
+
+    /// When the work is over: in a while or, where nothing may be spent any more, on the next day.
+    pub(super) fn rest(&mut self, turn_id: Uuid) {
+        let Some(profile) = self.mind.profile.as_ref().filter(|profile| profile.is_lead()) else { return };
+        let now = self.input.envelope.time;
+        let pause = SignedDuration::from_secs(i64::from(profile.next_run_after));
+        let at = match self.mind.team {
+            ref team if team.over_budget => profile.next_day(now),
+            ref team if team.status == Status::Archived => return,
+            _ => now.checked_add(pause).unwrap_or(now),
+        };
+        self.plan_next_run(turn_id, at);
+    }
+
+    /// What a session came to is told to its owner, or it is said why not.
+    pub(super) fn brief(&mut self, turn_id: Uuid, thread_id: &str, briefing: Briefing) {
+        let Some(owner) = self.mind.profile.as_ref().map(|profile| profile.owner.clone()) else { return };
+        let Briefing { told, reason, summary, text } = briefing;
+        let briefed = AgentBriefed { thread_id: thread_id.to_owned(), user: owner.clone(), told, reason, summary };
+        let conversation = if told { self.conversation_with(&owner) } else { String::new() };
+        self.add_to(turn_id, &conversation, self.input.envelope.correlation_id, Event::Briefed(briefed));
+        if told {
+            self.settle();
+            self.say_unasked(turn_id, &conversation, &owner, text);
+        }
+    }
+
+    fn say_unasked(&mut self, turn_id: Uuid, thread_id: &str, user: &str, text: String) {
+        let say = Say { text, user: user.to_owned(), ..Say::default() };
+        let action = AgentAction { action: Some(Action::Say(say)) };
+        self.add_to(turn_id, thread_id, self.input.envelope.correlation_id, Event::Action(action));
+    }
+
+    /// The thread in which a user is told what they did not ask for: the one they are in, or their own.
+    fn conversation_with(&self, user: &str) -> String {
+        let agent = self.input.subject.split('.').nth(2).unwrap_or_default();
+        self.current(user).unwrap_or_else(|| threads::only(agent, user))
+    }
+}

@@ -1,0 +1,30 @@
+//! What becomes of a decision beside what was decided: words that are too much, and calls that nothing came of.
+
+use kairo_events::vocabulary;
+use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall};
+
+/// The same decision where even the words of models are too much: what was paid for them is kept.
+pub fn without_words(decision: AgentDecision) -> AgentDecision {
+    let wordless = |completion: Completion| Completion {
+        text: String::new(),
+        reasoning: String::new(),
+        tool_calls: Vec::new(),
+        ..completion
+    };
+    AgentDecision { completions: decision.completions.into_iter().map(wordless).collect(), ..decision }
+}
+
+/// The decision with the calls that were given up since the one before it, in an epoch that knows of them.
+pub fn with_given_up(decision: AgentDecision, given_up: Vec<GivenUpCall>, epoch: u32) -> AgentDecision {
+    let with = AgentDecision { given_up, ..decision };
+    match vocabulary::of_decision(&with) {
+        reader if reader <= epoch => AgentDecision { reader, ..with },
+        _ => AgentDecision { given_up: Vec::new(), ..with },
+    }
+}
+
+/// Whether a completion lost its words.
+pub fn is_without_words(completion: &Completion) -> bool {
+    let Completion { text, reasoning, tool_calls, output_tokens, error, .. } = completion;
+    *output_tokens > 0 && error.is_none() && text.is_empty() && reasoning.is_empty() && tool_calls.is_empty()
+}

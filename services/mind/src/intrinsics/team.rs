@@ -1,0 +1,250 @@
+//! `team.delegate` and `team.status`, for agents that lead others; and what people order of a team.
+
+use kairo_events::ids;
+use kairo_proto::{
+    v1::{self, AgentAction, Ask, TaskChanged, TaskScheduled, TeamChanged, agent_action::Action, decided_event::Event},
+    words::{RequestKind, TaskKind, TaskSource, TaskStatus, TeamStatus},
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Begun, Context, Done, Intrinsic, of_orders,
+    tasks::{TEXT_CHARS, TITLE_CHARS, canceled, intrinsic},
+};
+use crate::{
+    prompts,
+    state::Profile,
+    team::{Status, Team},
+    thread::cut_to,
+};
+
+/// What has a worker do something.
+pub const DELEGATE: &str = "team.delegate";
+const STATUS: &str = "team.status";
+/// What an agent with a mission begins with.
+pub const START: &str = "team.start";
+/// The number of the first time of a next run: those below are of tasks that failed, which are counted from 1.
+const FIRST_TIME: u64 = 100;
+/// Agents that may ask each other for the sake of one task.
+const PATH: usize = 8;
+/// Of each task, so much is shown, in bytes.
+const SHOWN_BYTES: usize = 300;
+
+pub fn all() -> Vec<Intrinsic> {
+    let worker = json!({ "type": "string", "description": "One of those that work for you" });
+    let task = json!({ "type": "string", "description": "What to do, whole: the worker knows nothing else", "maxLength": TEXT_CHARS });
+    let context = json!({ "type": "string", "description": "What helps to do it: what was found, what for, in which form", "maxLength": TEXT_CHARS });
+    let properties = json!({ "worker": worker, "task": task, "context": context });
+    let described = "Has one of your workers do a task, and returns what came of it; several calls in one answer are done at once. A worker that is busy does it when its turn comes.";
+    vec![
+        intrinsic(DELEGATE, described, properties, json!(["worker", "task"]), delegate),
+        intrinsic(
+            STATUS,
+            "Who of your team is at work on what, and what may still be spent today.",
+            json!({}),
+            json!([]),
+            status,
+        ),
+    ]
+}
+
+pub fn ordered() -> Vec<Intrinsic> {
+    vec![
+        of_orders(START, "Goes to work on the mission.", start),
+        of_orders("team.pause", "Has the team begin no task.", pause),
+        of_orders("team.resume", "Has the team go on.", resume),
+        of_orders("team.archive", "Ends the team for good.", archive),
+    ]
+}
+
+/// Whether a tool is of use only to agents that lead others.
+pub fn is_of_leads(tool: &str) -> bool {
+    matches!(tool, DELEGATE | STATUS)
+}
+
+fn delegate(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
+    let text = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or_default().trim();
+    let team = context.state.team_led().ok_or("nobody works for this agent")?;
+    let worker = named(context.agent, team, text("worker"))?;
+    if text("task").is_empty() {
+        return Err("task: expected what is to be done, in words".to_owned());
+    }
+    if !context.state.may_begin() {
+        return Err("the team is paused: nothing is begun until it goes on".to_owned());
+    }
+    let asked = context.turn.work().and_then(|task| context.state.tasks.get(task)?.asked());
+    let mut path = asked.map(|asked| asked.path.clone()).unwrap_or_default();
+    path.push(context.agent.to_owned());
+    if path.contains(&worker) || path.len() >= PATH {
+        return Err(format!("{worker} cannot be asked: {} asked each other for this already", path.join(", ")));
+    }
+    let given = match text("context") {
+        "" => text("task").to_owned(),
+        given => format!("{}\n\n{given}", text("task")),
+    };
+    Ok(Begun::Request(Box::new(Ask {
+        agent: worker,
+        kind: RequestKind::Work.text(),
+        user: context.turn.user.clone(),
+        title: text("task").chars().take(TITLE_CHARS).collect(),
+        text: given,
+        path,
+        outside: context.state.outside_of(context.turn).marks(),
+        ..Ask::default()
+    })))
+}
+
+/// The worker of this name, whole or without that of its team.
+fn named(lead: &str, team: &Team, name: &str) -> Result<String, String> {
+    let is_it =
+        |agent: &str| agent == name || agent.strip_prefix(lead).and_then(|it| it.strip_prefix('-')) == Some(name);
+    let found = team.workers.iter().map(|(agent, _)| agent).find(|agent| is_it(agent));
+    let known = || team.workers.iter().map(|(agent, _)| agent.as_str()).collect::<Vec<_>>().join(", ");
+    found.cloned().ok_or_else(|| format!("worker: {name:?} is none of the team; it has {}", known()))
+}
+
+fn status(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String> {
+    let (state, now) = (context.state, context.now);
+    let (Some(profile), Some(team)) = (&state.profile, state.team_led()) else {
+        return Err("nobody works for this agent".to_owned());
+    };
+    let of_user = |turn| state.turns.get(&turn).is_some_and(|turn| turn.user == context.turn.user);
+    let worker = |(agent, _): &(String, String)| {
+        let its = state.in_flight.values().filter(|known| known.asked.as_ref() == Some(agent));
+        let shown = its.map(|known| match of_user(known.turn) {
+            true => json!({ "asked": cut_to(&known.arguments, SHOWN_BYTES), "for_s": now.duration_since(known.since).as_secs().max(0) }),
+            // What another user wanted is theirs.
+            false => json!({ "for_s": now.duration_since(known.since).as_secs().max(0) }),
+        });
+        json!({ "worker": agent, "at_work_on": shown.collect::<Vec<_>>() })
+    };
+    let spent = state.team.spent_on(profile.day_of(now));
+    let mut result = json!({
+        "status": state.team.status.word().as_str(),
+        "workers": team.workers.iter().map(worker).collect::<Vec<_>>(),
+        "tokens_spent_today": spent.tokens,
+    });
+    if let (Some(most), Some(fields)) = (team.tokens_per_day, result.as_object_mut()) {
+        fields.insert("tokens_left_today".to_owned(), json!(most.saturating_sub(spent.tokens)));
+    }
+    Ok(Done { events: Vec::new(), result }.into())
+}
+
+/// The first thing that an agent with a mission does.
+fn start(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String> {
+    let profile = led(context)?;
+    let title = "Get to work on your mission".to_owned();
+    let text = format!("{title}: {}", profile.mission);
+    let task = v1::Task { title, text, source: TaskSource::System.text(), ..of_mission(context, profile) };
+    context.state.tasks.check_room(&task)?;
+    Ok(Done { events: vec![Event::TaskScheduled(TaskScheduled { task: Some(task) })], result: Value::Null }.into())
+}
+
+/// A queued task of an agent's own.
+fn of_mission(context: &Context<'_>, profile: &Profile) -> v1::Task {
+    v1::Task {
+        task_id: ids::derived(context.id, "mission").to_string(),
+        kind: TaskKind::Queued.text(),
+        action: "[]".to_owned(),
+        user: profile.owner.clone(),
+        source: TaskSource::Itself.text(),
+        ..v1::Task::default()
+    }
+}
+
+/// When the agent asks itself next what to do for its mission; it is the same task, as long as that waits.
+pub fn next_run(context: &Context<'_>, at: jiff::Timestamp) -> Option<Event> {
+    let profile = context.state.profile.as_ref().filter(|profile| profile.is_lead())?;
+    let next_at = at.to_string();
+    if let Some(waiting) = context.state.tasks.next_run() {
+        // One that failed is tried again when it was to be.
+        if waiting.failed() > 0 {
+            return None;
+        }
+        let (task_id, status) = (waiting.id.to_string(), TaskStatus::Pending.text());
+        let occurrence = waiting.times().saturating_add(1);
+        let reason = "the work before it is over".to_owned();
+        return Some(Event::TaskChanged(TaskChanged {
+            task_id,
+            status,
+            reason,
+            next_at,
+            occurrence,
+            ..TaskChanged::default()
+        }));
+    }
+    let task = v1::Task {
+        title: "What to work on next".to_owned(),
+        text: format!("{}\n\nYour mission: {}", prompts::MISSION, profile.mission),
+        next_at,
+        occurrence: FIRST_TIME,
+        is_next_run: true,
+        ..of_mission(context, profile)
+    };
+    context.state.tasks.check_room(&task).ok()?;
+    Some(Event::TaskScheduled(TaskScheduled { task: Some(task) }))
+}
+
+fn pause(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String> {
+    change(context, Status::Paused, RequestKind::Pause)
+}
+
+fn resume(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String> {
+    change(context, Status::Active, RequestKind::Resume)
+}
+
+/// Nothing is left to do: what was queued or is worked on is canceled, and with it what workers were asked for.
+fn archive(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String> {
+    let Begun::Done(mut done) = change(context, Status::Archived, RequestKind::Pause)? else {
+        return Err("it asks nobody".to_owned());
+    };
+    done.events.extend(context.state.tasks.queue().into_iter().flat_map(|task| canceled(task).events));
+    Ok(done.into())
+}
+
+fn change(context: &Context<'_>, status: Status, told: RequestKind) -> Result<Begun, String> {
+    let profile = led(context)?;
+    let known = context.state.team.status;
+    if known == Status::Archived || known == status {
+        return Err(format!("the team is {} already", known.word()));
+    }
+    let spent = context.state.team.spent_on(profile.day_of(context.now));
+    if let (Status::Active, Some(spent)) = (status, profile.team.as_ref().and_then(|team| team.is_spent(spent))) {
+        return Err(format!("{spent}: the team goes on tomorrow, or when more may be spent"));
+    }
+    let reason = format!("on request of {}", context.turn.user);
+    let events = changed(profile, status, told, &reason, false);
+    Ok(Done { events, result: Value::Null }.into())
+}
+
+/// How it is with the team from now on, and telling those who work in it.
+pub fn changed(profile: &Profile, status: Status, told: RequestKind, reason: &str, over_budget: bool) -> Vec<Event> {
+    let changed = TeamChanged { status: status.word().text(), reason: reason.to_owned(), over_budget, decided: 0 };
+    let workers = profile.team.iter().flat_map(|team| &team.workers);
+    let told = workers.map(|(agent, _)| {
+        let (kind, title) = (told.text(), reason.to_owned());
+        let ask = Ask { agent: agent.clone(), kind, title, user: profile.owner.clone(), ..Ask::default() };
+        Event::Action(AgentAction { action: Some(Action::Ask(ask)) })
+    });
+    [Event::TeamChanged(changed)].into_iter().chain(told).collect()
+}
+
+/// The profile of an agent with a mission, whose owner says what becomes of it.
+fn led<'c>(context: &Context<'c>) -> Result<&'c Profile, String> {
+    let profile = context.state.profile.as_ref().filter(|profile| profile.is_lead());
+    let profile = profile.ok_or("this agent has no mission, and leads no team")?;
+    match profile.owner == context.turn.user {
+        true => Ok(profile),
+        false => Err("only its owner says what becomes of a team".to_owned()),
+    }
+}
+
+impl Status {
+    pub fn word(self) -> TeamStatus {
+        match self {
+            Self::Active => TeamStatus::Active,
+            Self::Paused => TeamStatus::Paused,
+            Self::Archived => TeamStatus::Archived,
+        }
+    }
+}

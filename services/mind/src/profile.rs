@@ -1,0 +1,128 @@
+//! What an agent is made from, as its newest definition says.
+
+use kairo_proto::{v1::AgentProfile, words};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    intrinsics,
+    session::Bounds,
+    state::{HISTORY, is_none},
+    team::Team,
+};
+
+/// Seconds until a queued task that failed is tried again, when the profile does not say.
+const SESSION_PAUSE: u32 = 60;
+/// Seconds until an agent with a mission asks itself what to do for it, when the profile does not say.
+const NEXT_RUN_AFTER: u32 = 3_600;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Where in the log it was defined.
+    pub sequence: u64,
+    pub prompt: String,
+    pub tools: Vec<String>,
+    pub max_steps: u32,
+    pub history_limit: usize,
+    pub interjection: Interjection,
+    /// Whether it plans and has chains compiled, instead of calling tools itself.
+    pub plans: bool,
+    /// Whether its messages are matched to threads, one for each subject.
+    pub topics: bool,
+    /// IANA name; UTC where it says none.
+    pub time_zone: String,
+    /// HH:MM; empty for never.
+    pub day_ends_at: String,
+    /// Whether it acts on what it read without asking, whoever wrote that.
+    #[serde(default)]
+    pub trusts_outside: bool,
+    /// Whether it acknowledges what takes work, and works on it beside the conversation.
+    #[serde(default)]
+    pub background: bool,
+    /// Seconds until a queued task that failed is tried again.
+    #[serde(default)]
+    pub session_pause: u32,
+    /// What it works for on its own account; empty for nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mission: String,
+    /// Seconds from the end of its work until it asks itself what to do for its mission.
+    #[serde(default)]
+    pub next_run_after: u32,
+    /// Whose mission it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
+    /// The team that it leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<Team>,
+    /// Who leads it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub lead: String,
+    /// What a session of its work may take.
+    #[serde(default, skip_serializing_if = "Bounds::is_nothing")]
+    pub session: Bounds,
+    /// Whether what a message is after is guessed first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guesses_goal: bool,
+    /// How often what it is about to say is reviewed in a turn.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub max_reflections: u32,
+}
+
+/// What becomes of a message that comes while the agent is deciding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Interjection {
+    /// It is decided on when its turn comes.
+    #[default]
+    Order,
+    /// All that came are decided on together, next.
+    Join,
+    /// The decision under way is begun again, with what came.
+    Restart,
+}
+
+impl Profile {
+    pub(super) fn new(sequence: u64, profile: &AgentProfile) -> Self {
+        let history = usize::try_from(profile.history_limit).unwrap_or(HISTORY);
+        Self {
+            sequence,
+            prompt: profile.prompt.clone(),
+            tools: profile.tools.clone(),
+            max_steps: profile.max_steps,
+            history_limit: if history == 0 { HISTORY } else { history },
+            interjection: match profile.interjection_word() {
+                words::Interjection::Join => Interjection::Join,
+                words::Interjection::Restart => Interjection::Restart,
+                words::Interjection::Order | words::Interjection::Unknown(_) => Interjection::Order,
+            },
+            plans: profile.planning_word() == words::Planning::Chain,
+            topics: profile.threads_word() == words::Threads::Topics,
+            trusts_outside: profile.outside_content_word() == words::OutsideContent::Trusted,
+            session_pause: if profile.session_pause == 0 { SESSION_PAUSE } else { profile.session_pause },
+            background: profile.conduct_word() == words::Conduct::Background,
+            time_zone: if profile.time_zone.is_empty() { "UTC".to_owned() } else { profile.time_zone.clone() },
+            day_ends_at: profile.day_ends_at.clone(),
+            mission: profile.mission.clone(),
+            next_run_after: if profile.next_run_after == 0 { NEXT_RUN_AFTER } else { profile.next_run_after },
+            owner: profile.owner.clone(),
+            team: profile.team.as_ref().map(Team::of),
+            lead: profile.lead.clone(),
+            session: Bounds::of(profile.session.as_ref()),
+            guesses_goal: profile.guesses_goal,
+            max_reflections: profile.max_reflections,
+        }
+    }
+
+    /// Whether the agent may use the tool: it is named, or a prefix with `*` covers it, or nothing is named at all.
+    pub fn offers(&self, tool: &str) -> bool {
+        if intrinsics::tasks::is_of_queue(tool) && !self.background {
+            return false;
+        }
+        if intrinsics::team::is_of_leads(tool) {
+            return self.team.is_some();
+        }
+        let covers = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(prefix) => tool.starts_with(prefix),
+            None => pattern == tool,
+        };
+        self.tools.is_empty() || self.tools.iter().any(covers)
+    }
+}

@@ -1,0 +1,92 @@
+//! What agents ask of each other: what they are asked, and how what they asked for ended.
+
+use kairo_events::record::Record;
+use kairo_proto::{
+    v1::{AgentAnswer, AgentRequest, Ask, DecidedEvent, ToolCall, ToolError, ToolResult},
+    words::{RequestKind, TaskStatus, ToolErrorKind},
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{
+    intrinsics::requests,
+    state::{AgentState, Cause, Order},
+    team::Amount,
+};
+
+impl AgentState {
+    /// Another agent asks for something: it is decided on without asking a model.
+    pub(super) fn requested(&mut self, record: &Record, request: &AgentRequest) {
+        let (id, tool) = match request.kind_word() {
+            RequestKind::Work => (format!("request/{}", request.request_id), requests::ACCEPT),
+            RequestKind::Cancel => (format!("withdrawal/{}", request.request_id), requests::WITHDRAW),
+            RequestKind::Pause | RequestKind::Resume => (format!("team/{}", record.envelope.id), requests::FOLLOW),
+            RequestKind::Unknown(_) => return,
+        };
+        if !self.seen.see(&id) {
+            return;
+        }
+        // What is withdrawn before it comes is not begun any more.
+        let is_new = tool == requests::WITHDRAW && self.seen.see(&format!("request/{}", request.request_id));
+        let arguments = json!({
+            "request_id": request.request_id,
+            "from": request.from,
+            "kind": request.kind,
+            "title": request.title,
+            "text": request.text,
+            "path": request.path,
+            "outside": request.outside,
+            "is_new": is_new,
+            "decided": request.decided,
+        });
+        let order = Order { tool: tool.to_owned(), arguments: arguments.to_string() };
+        self.begin(record.envelope.id, record, Cause::Order(order), "", &request.user);
+    }
+
+    /// What was asked of another agent is over: to the turn that asked it is the result of its call.
+    pub(super) fn answered(&mut self, record: &Record, answer: &AgentAnswer) {
+        let Ok(action) = Uuid::parse_str(&answer.request_id) else { return };
+        let is_of = |asked: &Option<String>| asked.as_deref() == Some(answer.from.as_str());
+        if !self.in_flight.get(&action).is_some_and(|known| is_of(&known.asked)) {
+            return;
+        }
+        self.spend_for(record.envelope.time, Amount::of(answer.spent.as_ref()));
+        let result = json!({ "agent": answer.from, "status": answer.status, "result": answer.result }).to_string();
+        let error = match answer.status_word() {
+            TaskStatus::Completed => None,
+            status => Some(ToolError {
+                kind: if status == TaskStatus::Canceled { ToolErrorKind::Canceled } else { ToolErrorKind::Failed }
+                    .text(),
+                message: answer.reason.clone(),
+            }),
+        };
+        let ok = error.is_none();
+        let (action_id, outside) = (answer.request_id.clone(), answer.outside.clone());
+        let result = if ok { result } else { String::new() };
+        self.learn(record, &ToolResult { action_id, ok, result, error, outside, ..ToolResult::default() });
+    }
+
+    /// Something is asked of another agent: what is to be done is in flight from now on.
+    pub(super) fn ask(&mut self, record: &Record, after: u64, event: &DecidedEvent, turn_id: Uuid, ask: &Ask) {
+        if ask.kind_word() != RequestKind::Work {
+            let withdrawn = Uuid::parse_str(&ask.request_id).ok().and_then(|id| self.in_flight.get_mut(&id));
+            if let Some(known) = withdrawn.filter(|_| ask.kind_word() == RequestKind::Cancel) {
+                known.cancel_requested = true;
+            }
+            return;
+        }
+        let call = ToolCall {
+            tool: ask.tool.clone(),
+            arguments: ask.arguments.clone(),
+            chain_id: ask.chain_id.clone(),
+            step: ask.step,
+            ..ToolCall::default()
+        };
+        self.call(record, after, event, turn_id, &call);
+        let asked = Uuid::parse_str(&event.event_id).ok().and_then(|action| self.in_flight.get_mut(&action));
+        if let Some(known) = asked {
+            known.asked = Some(ask.agent.clone());
+            known.begun = true;
+        }
+    }
+}

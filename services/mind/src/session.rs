@@ -1,0 +1,94 @@
+//! What a session of work took, and what it may take. Folded from the log.
+
+use jiff::{SignedDuration, Timestamp};
+use kairo_events::prices::spendable;
+use kairo_proto::v1::{AgentDecision, SessionBounds};
+use serde::{Deserialize, Serialize};
+
+use super::team::{Amount, tokens};
+
+/// What a profile says that a session may take; none where any amount may.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    pub model_calls: Option<u64>,
+    /// Input and output together.
+    pub tokens: Option<u64>,
+    /// As in [`Amount`].
+    pub cost: Option<u64>,
+    /// From its first task on.
+    pub seconds: Option<u32>,
+}
+
+/// What a session took so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// When its first task began.
+    pub since: Option<Timestamp>,
+    /// Tasks begun.
+    pub tasks: u64,
+    pub model_calls: u64,
+    pub spent: Amount,
+}
+
+impl Bounds {
+    pub(super) fn of(bounds: Option<&SessionBounds>) -> Self {
+        let Some(bounds) = bounds else { return Self::default() };
+        Self {
+            model_calls: (bounds.model_calls > 0).then_some(u64::from(bounds.model_calls)),
+            tokens: (bounds.tokens > 0).then_some(bounds.tokens),
+            cost: spendable(&bounds.cost),
+            seconds: (bounds.seconds > 0).then_some(bounds.seconds),
+        }
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Which of them a session has reached at this time, in words.
+    pub fn reached(&self, session: &Session, now: Timestamp) -> Option<String> {
+        let took = session.since.map_or(SignedDuration::ZERO, |since| now.duration_since(since)).as_secs();
+        let Session { model_calls, spent, .. } = session;
+        if let Some(most) = self.model_calls.filter(|most| model_calls >= most) {
+            return Some(format!("{model_calls} model calls, and it may make {most}"));
+        }
+        if let Some(most) = self.tokens.filter(|most| spent.tokens >= *most) {
+            return Some(format!("{} tokens, and it may take {most}", spent.tokens));
+        }
+        if self.cost.is_some_and(|most| spent.cost >= most) {
+            return Some("the money that it may cost".to_owned());
+        }
+        let most = self.seconds.filter(|most| took >= i64::from(*most))?;
+        Some(format!("{took} seconds, and it may take {most}"))
+    }
+}
+
+impl Session {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether all that it took, it took for the same task.
+    pub fn is_of_one_task(&self) -> bool {
+        self.tasks == 1
+    }
+
+    /// With what a decision that is being made took so far.
+    pub fn with(&self, model_calls: usize, spent: Amount) -> Self {
+        let model_calls = self.model_calls.saturating_add(u64::try_from(model_calls).unwrap_or(u64::MAX));
+        Self { model_calls, spent: self.spent.plus(spent), ..self.clone() }
+    }
+
+    pub(super) fn begin(&mut self, now: Timestamp) {
+        self.since.get_or_insert(now);
+        self.tasks = self.tasks.saturating_add(1);
+    }
+
+    /// Takes in what a decision of the work lane took.
+    pub(super) fn spend_on(&mut self, decision: &AgentDecision) {
+        if decision.work_input > 0 {
+            let spent = Amount { tokens: tokens(&decision.completions), cost: decision.cost };
+            *self = self.with(decision.completions.len(), spent);
+        }
+    }
+}

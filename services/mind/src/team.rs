@@ -1,0 +1,205 @@
+//! How it is with the team that an agent leads or works in: whether it may begin tasks, and what was spent. Folded from the
+//! log.
+
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use kairo_events::{prices::spendable, record::Record};
+use kairo_proto::{
+    v1::{self, AgentDecision, AgentProfile, Completion, Spent, TeamChanged},
+    words::TeamStatus,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    intrinsics,
+    state::{AgentState, Cause, Order, Profile},
+    thread::Thread,
+};
+
+/// What a lead's profile says of its team.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Team {
+    /// By agent, what it is good for.
+    pub workers: Vec<(String, String)>,
+    /// What may be spent in a day; none where any amount may.
+    pub tokens_per_day: Option<u64>,
+    pub cost_per_day: Option<u64>,
+}
+
+/// Of a lead or a worker.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    pub status: Status,
+    /// It goes on by itself when the day is over.
+    pub over_budget: bool,
+    /// Of a worker: where the decision of its lead stands that said last how it is.
+    pub told: u64,
+    /// Of a lead: the day that the team's spending is counted of, in its zone.
+    pub day: Option<Date>,
+    /// Of a lead: what the team spent on that day. Of a worker: what it has not told its lead of yet.
+    pub spent: Amount,
+}
+
+/// Whether tasks are begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    #[default]
+    Active,
+    Paused,
+    Archived,
+}
+
+/// As [`Spent`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    pub tokens: u64,
+    pub cost: u64,
+}
+
+impl Amount {
+    pub fn plus(self, other: Self) -> Self {
+        Self { tokens: self.tokens.saturating_add(other.tokens), cost: self.cost.saturating_add(other.cost) }
+    }
+
+    pub fn minus(self, other: Self) -> Self {
+        Self { tokens: self.tokens.saturating_sub(other.tokens), cost: self.cost.saturating_sub(other.cost) }
+    }
+
+    pub fn told(self) -> Spent {
+        Spent { tokens: self.tokens, cost: self.cost }
+    }
+
+    pub fn of(spent: Option<&Spent>) -> Self {
+        spent.map_or_else(Self::default, |spent| Self { tokens: spent.tokens, cost: spent.cost })
+    }
+}
+
+/// The tokens of some answers of models.
+pub fn tokens(completions: &[Completion]) -> u64 {
+    completions.iter().fold(0, |sum: u64, it| sum.saturating_add(it.input_tokens).saturating_add(it.output_tokens))
+}
+
+impl Team {
+    pub(super) fn of(team: &v1::Team) -> Self {
+        Self {
+            workers: team.workers.iter().map(|worker| (worker.agent.clone(), worker.description.clone())).collect(),
+            tokens_per_day: (team.tokens_per_day > 0).then_some(team.tokens_per_day),
+            cost_per_day: spendable(&team.cost_per_day),
+        }
+    }
+
+    /// Why nothing more may be spent, if that is so.
+    pub fn is_spent(&self, spent: Amount) -> Option<String> {
+        let tokens = self.tokens_per_day.filter(|most| spent.tokens >= *most);
+        let cost = self.cost_per_day.filter(|most| spent.cost >= *most);
+        match (tokens, cost) {
+            (Some(most), _) => Some(format!("{} of {most} tokens of the day are spent", spent.tokens)),
+            (None, Some(_)) => Some("the money of the day is spent".to_owned()),
+            (None, None) => None,
+        }
+    }
+}
+
+impl Standing {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What of it is of this day.
+    pub fn spent_on(&self, day: Date) -> Amount {
+        if self.day == Some(day) { self.spent } else { Amount::default() }
+    }
+}
+
+impl Profile {
+    /// Whether it works for a mission of its own, and tells its owner what is worth telling.
+    pub fn is_lead(&self) -> bool {
+        !self.mission.is_empty() && self.background
+    }
+
+    /// Whether its decisions say what they cost.
+    pub fn tells_cost(&self) -> bool {
+        self.is_counted() || self.session.cost.is_some()
+    }
+
+    /// Whether what it spends is counted.
+    pub fn is_counted(&self) -> bool {
+        self.team.is_some() || !self.lead.is_empty()
+    }
+
+    /// The day of its zone.
+    pub fn day_of(&self, at: Timestamp) -> Date {
+        at.to_zoned(TimeZone::get(&self.time_zone).unwrap_or(TimeZone::UTC)).date()
+    }
+
+    /// When the day after this time begins in its zone.
+    pub fn next_day(&self, at: Timestamp) -> Timestamp {
+        let zone = TimeZone::get(&self.time_zone).unwrap_or(TimeZone::UTC);
+        let next = self.day_of(at).tomorrow().and_then(|day| day.to_zoned(zone));
+        next.map_or(at, |start| start.timestamp())
+    }
+}
+
+impl AgentState {
+    /// Takes in a profile. One that has a mission where none was before goes to work on it.
+    pub(super) fn define(&mut self, record: &Record, profile: &AgentProfile) {
+        let had_mission = self.profile.as_ref().is_some_and(Profile::is_lead);
+        let profile = self.profile.insert(Profile::new(record.sequence, profile));
+        if !had_mission && profile.is_lead() {
+            let order = Order { tool: intrinsics::team::START.to_owned(), arguments: "{}".to_owned() };
+            let owner = profile.owner.clone();
+            self.begin(record.envelope.id, record, Cause::Order(order), "", &owner);
+        }
+    }
+
+    /// What is said to a user unasked is said in a thread that is known.
+    pub(super) fn has_conversation(&mut self, thread_id: &str, user: &str) {
+        if !thread_id.is_empty() && !user.is_empty() {
+            let thread = Thread { user: user.to_owned(), ..Thread::default() };
+            self.threads.entry(thread_id.to_owned()).or_insert_with(|| thread.into());
+        }
+    }
+
+    /// The team it leads.
+    pub fn team_led(&self) -> Option<&Team> {
+        self.profile.as_ref()?.team.as_ref()
+    }
+
+    /// Whether it may begin tasks.
+    pub fn may_begin(&self) -> bool {
+        self.team.status == Status::Active
+    }
+
+    pub(super) fn team_changed(&mut self, changed: &TeamChanged) {
+        self.team.status = match changed.status_word() {
+            TeamStatus::Active => Status::Active,
+            TeamStatus::Paused => Status::Paused,
+            TeamStatus::Archived => Status::Archived,
+            TeamStatus::Unknown(_) => return,
+        };
+        self.team.over_budget = changed.over_budget;
+        self.team.told = changed.decided;
+    }
+
+    /// Takes in what a decision took.
+    pub(super) fn spend_on(&mut self, at: Timestamp, decision: &AgentDecision) {
+        let Some(profile) = self.profile.as_ref().filter(|profile| profile.is_counted()) else { return };
+        let given_up = decision.given_up.iter().map(|call| call.input_tokens.saturating_add(call.output_tokens));
+        let tokens = given_up.fold(tokens(&decision.completions), u64::saturating_add);
+        let day = profile.team.is_some().then(|| profile.day_of(at));
+        self.spend(day, Amount { tokens, cost: decision.cost });
+    }
+
+    /// Takes in what a worker told.
+    pub(super) fn spend_for(&mut self, at: Timestamp, spent: Amount) {
+        if let Some(day) = self.profile.as_ref().filter(|it| it.team.is_some()).map(|profile| profile.day_of(at)) {
+            self.spend(Some(day), spent);
+        }
+    }
+
+    fn spend(&mut self, day: Option<Date>, amount: Amount) {
+        if day.is_some() && self.team.day != day {
+            (self.team.day, self.team.spent) = (day, Amount::default());
+        }
+        self.team.spent = self.team.spent.plus(amount);
+    }
+}

@@ -1,0 +1,58 @@
+//! How much a request is, in tokens.
+
+use std::sync::LazyLock;
+
+use tiktoken_rs::{CoreBPE, o200k_base};
+
+use super::request::{Message, ModelRequest};
+
+/// What a message and a call take beside their words.
+const FRAME: usize = 4;
+/// What an image or a piece of audio is taken for: what it comes to depends on the model.
+const PART: usize = 1_000;
+
+/// None where the vocabulary cannot be read, which is inside.
+static VOCABULARY: LazyLock<Option<CoreBPE>> = LazyLock::new(|| o200k_base().ok());
+
+/// The tokens of a text, as o200k_base counts them.
+pub fn of_text(text: &str) -> usize {
+    VOCABULARY.as_ref().map_or(text.len(), |vocabulary| vocabulary.encode_ordinary(text).len())
+}
+
+/// Whether a request takes more than so many tokens. Counted only where it may: no token is less than a byte.
+pub fn exceed(request: &ModelRequest, most: usize) -> Option<usize> {
+    if counted(request, str::len) <= most {
+        return None;
+    }
+    Some(counted(request, of_text)).filter(|tokens| *tokens > most)
+}
+
+fn counted(request: &ModelRequest, of: impl Fn(&str) -> usize) -> usize {
+    let messages = request.messages.iter().map(|message| {
+        FRAME
+            + match message {
+                Message::System { text } | Message::Tool { text, .. } => of(text),
+                Message::User { text, parts } => of(text) + parts.len() * PART,
+                Message::Assistant { text, calls } => {
+                    of(text) + calls.iter().map(|call| FRAME + of(&call.tool) + of(&call.arguments)).sum::<usize>()
+                }
+            }
+    });
+    let tools = request.tools.iter().map(|tool| FRAME + of(&tool.name) + of(&tool.description) + of(&tool.schema));
+    messages.chain(tools).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_counted_only_where_it_may_be_too_much() {
+        let said = |text: &str| ModelRequest::with("heavy", vec![Message::said(text)]);
+        assert_eq!(of_text("hello world"), 2);
+        assert_eq!(exceed(&said("hello world"), 15), None, "11 bytes and a frame are no more tokens");
+        assert_eq!(exceed(&said(&"hello world ".repeat(100)), 300), None, "1 200 bytes are about 200 tokens");
+        assert!(exceed(&said(&"hello world ".repeat(100)), 150).is_some_and(|tokens| (200..=210).contains(&tokens)));
+        assert!(exceed(&said(&"你好世界".repeat(100)), 100).is_some());
+    }
+}

@@ -1,0 +1,61 @@
+//! A turn as steps: what was planned, done and made of it, from the events of its correlation.
+
+mod steps;
+
+use std::collections::BTreeMap;
+
+use kairo_core::event_json::EventJson;
+use kairo_proto::v1::{self, AgentDecision};
+use uuid::Uuid;
+
+use super::rows;
+use crate::{
+    MAX_ROWS, ReadError, Snapshot,
+    rendered::{self, rendered},
+    stored::{Time, U32, U64},
+};
+
+pub use steps::interaction;
+
+/// What tells of a turn how far it is, and not what it does.
+const ON_THE_WAY: &[&str] =
+    &[v1::AgentMessage::TYPE, v1::ToolInvoke::TYPE, v1::ToolProgress::TYPE, v1::ProcessProgress::TYPE];
+
+/// The events of a turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TurnEvents {
+    /// In the order of the log.
+    pub events: Vec<EventJson>,
+    /// What models read and wrote for each decision, by its sequence.
+    pub tokens: BTreeMap<u64, (u64, u64)>,
+    /// Whether there are more than are read at once.
+    pub more: bool,
+}
+
+impl Snapshot {
+    /// Its first [`MAX_ROWS`] events. By index `events_of_chain`.
+    pub async fn turn(&self, turn: Uuid) -> Result<TurnEvents, ReadError> {
+        let rows = rendered!(
+            "correlation_id = $1 AND type <> ALL($2) ORDER BY sequence, position LIMIT $3",
+            turn,
+            ON_THE_WAY as _,
+            rows(MAX_ROWS)
+        );
+        let rows = rows.fetch_all(&mut **self.connection().await).await?;
+        let more = u32::try_from(rows.len()).is_ok_and(|rows| rows >= MAX_ROWS);
+        let mut tokens = BTreeMap::new();
+        for row in &rows {
+            if tokens.contains_key(&row.sequence) || !row.subject.ends_with(".decision") {
+                continue;
+            }
+            let record = rendered::record(row);
+            let decision = record.as_ref().and_then(|record| AgentDecision::of(&record.body));
+            let completions = decision.map_or(&[][..], |decision| &decision.completions);
+            let sum = completions.iter().fold((0, 0), |(read, written), completion| {
+                (read + completion.input_tokens, written + completion.output_tokens)
+            });
+            tokens.insert(row.sequence, sum);
+        }
+        Ok(TurnEvents { events: rendered::events(rows), tokens, more })
+    }
+}

@@ -1,0 +1,81 @@
+//! Teams: how it is with them, what their agents work on, and what they spent.
+
+use jiff::civil::Date;
+use kairo_proto::v1::TaskAtWorkRow;
+use sqlx::{query, query_as};
+
+use crate::{
+    ReadError, Snapshot,
+    shown::At,
+    stored::{Key, U64},
+};
+
+/// How it is with a team, as its lead said last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TeamStanding {
+    /// The lead.
+    pub agent: String,
+    /// A word of `TeamStatus`.
+    pub status: String,
+    pub reason: String,
+    pub over_budget: bool,
+    pub changed_at: Option<prost_types::Timestamp>,
+}
+
+/// What the calls of one model took that an agent made on a day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpentOn {
+    pub agent: String,
+    pub model: String,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+}
+
+fn keys(agents: &[String]) -> Vec<Key> {
+    agents.iter().map(|agent| Key::from(agent.as_str())).collect()
+}
+
+impl Snapshot {
+    /// How it is with the teams of these leads; of those that were always active, nothing. By the primary key.
+    pub async fn team_standings(&self, leads: &[String]) -> Result<Vec<TeamStanding>, ReadError> {
+        let standings = query_as!(
+            TeamStanding,
+            r#"
+            SELECT agent, status, reason, over_budget, changed_at AS "changed_at: At"
+            FROM teams WHERE agent = ANY($1)"#,
+            keys(leads) as _,
+        );
+        Ok(standings.fetch_all(&mut **self.connection().await).await?)
+    }
+
+    /// What each of these agents works on, what was begun first before others. By index `tasks_at_work`.
+    pub async fn at_work(&self, agents: &[String]) -> Result<Vec<(String, TaskAtWorkRow)>, ReadError> {
+        let tasks = query!(
+            r#"
+            SELECT agent, task_id, title, changed_at AS "changed_at: At"
+            FROM tasks WHERE agent = ANY($1) AND kind = 'queued' AND status = 'in_progress'
+            ORDER BY agent, changed_sequence"#,
+            keys(agents) as _,
+        )
+        .map(|row| {
+            let task_id = row.task_id.to_string();
+            (row.agent, TaskAtWorkRow { task_id, title: row.title, since: row.changed_at.into() })
+        });
+        Ok(tasks.fetch_all(&mut **self.connection().await).await?)
+    }
+
+    /// What these agents spent on this day (UTC), model by model. By index `model_calls_of_agent`.
+    pub async fn spent_on(&self, day: Date, agents: &[String]) -> Result<Vec<SpentOn>, ReadError> {
+        let spent = query_as!(
+            SpentOn,
+            r#"
+            SELECT agent, model, sum(input_tokens)::bigint AS "input_tokens!: U64",
+                   sum(output_tokens)::bigint AS "output_tokens!: U64"
+            FROM model_calls WHERE agent = ANY($1) AND day = $2::text::date
+            GROUP BY agent, model ORDER BY agent, model"#,
+            keys(agents) as _,
+            day.to_string(),
+        );
+        Ok(spent.fetch_all(&mut **self.connection().await).await?)
+    }
+}

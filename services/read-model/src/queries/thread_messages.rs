@@ -1,0 +1,191 @@
+//! What was said in a thread: its events as messages, each with its number.
+//!
+//! A message is a user's words, the words and calls of one decision, the end of a call, a task that is begun, or what was
+//! summed up. They are in the order in which they came into the thread, which only ever grows at its end, so that a number
+//! once told stays: a user's message comes with its delivery if it named the thread, else with what put it there.
+
+mod content;
+
+use std::collections::{BTreeMap, HashMap};
+
+use kairo_proto::v1::{self, ThreadMessageRow};
+use sqlx::query_as;
+use uuid::Uuid;
+
+use super::{conversation::Parts, number, rows};
+use crate::{
+    ReadError, Snapshot,
+    rendered::{self, rendered},
+    stored::{Key, Time, U32, U64},
+};
+use content::{Decided, End, Entry, Heard, Of, TaskText, Thread};
+
+/// What makes a message besides users' words and ends of calls.
+const TOLD: &[&str] = &[v1::AgentAction::TYPE, v1::TaskStarted::TYPE, v1::ThreadCompacted::TYPE];
+
+/// Which messages of a thread.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadMessagesQuery {
+    pub agent: String,
+    pub thread: String,
+    /// Those behind the one of this number.
+    pub after: u64,
+    /// The newest so many instead of the oldest.
+    pub latest: Option<u32>,
+    /// At most so many, and never more than [`MAX_ROWS`](crate::MAX_ROWS).
+    pub limit: u32,
+}
+
+/// Where a message comes from.
+struct Found {
+    number: u64,
+    sequence: u64,
+    position: u32,
+    sent: Option<Uuid>,
+    ended: Option<Uuid>,
+}
+
+impl From<Found> for Entry {
+    fn from(found: Found) -> Self {
+        let Found { number, sequence, position, sent, ended } = found;
+        let of = match (sent, ended) {
+            (Some(event), _) => Of::User(event),
+            (None, Some(action)) => Of::End(action),
+            (None, None) => Of::Decision,
+        };
+        Self { number, sequence, position, of }
+    }
+}
+
+/// By indexes `messages_of_thread`, `actions_of_thread` and `events_of_thread`: what is before a page is counted. What
+/// stands behind the position of the snapshot may not be all there yet.
+macro_rules! entries {
+    ($order:literal, $($parameters:tt)*) => {
+        query_as!(
+            Found,
+            r#"
+            SELECT number AS "number!: U64", sequence AS "sequence!: U64", position AS "position!: U32", sent, ended
+            FROM (
+                SELECT *, row_number() OVER (ORDER BY sequence, position, place) AS number FROM (
+                    SELECT CASE WHEN delivered_thread IS NULL THEN placed ELSE delivered END AS sequence,
+                           0 AS position, sequence AS place, event_id AS sent, NULL::uuid AS ended
+                    FROM messages
+                    WHERE role = 'user' AND sequence IS NOT NULL AND agent = $1 AND thread_id = $2
+                    UNION ALL
+                    SELECT ended_sequence, 0, sequence, NULL, action_id FROM actions
+                    WHERE agent = $1 AND thread_id = $2 AND ended_sequence IS NOT NULL
+                    UNION ALL
+                    SELECT sequence, min(position), sequence, NULL, NULL FROM events
+                    WHERE agent = $1 AND thread_id = $2 AND type = ANY($4)
+                    GROUP BY sequence, CASE WHEN type = $5 THEN -1 ELSE position END
+                ) AS entries
+                WHERE sequence <= $3
+            ) AS numbered
+            WHERE number > $6 ORDER BY number "# + $order,
+            $($parameters)*
+        )
+    };
+}
+
+impl Snapshot {
+    /// In the order of their numbers.
+    pub async fn thread_messages(&self, query: &ThreadMessagesQuery) -> Result<Vec<ThreadMessageRow>, ReadError> {
+        let (agent, thread) = (Key::from(query.agent.as_str()), Key::from(query.thread.as_str()));
+        let entries = self.entries(&agent, &thread, query).await?;
+        let thread = Thread {
+            heard: self.heard(&entries).await?,
+            ends: self.ends(&entries).await?,
+            decided: self.decided(&agent, &thread, &entries).await?,
+            tasks: HashMap::new(),
+        };
+        let thread = Thread { tasks: self.begun(&thread.decided).await?, ..thread };
+        Ok(entries.iter().map(|entry| content::message(entry, &thread)).collect())
+    }
+
+    async fn entries(&self, agent: &Key, thread: &Key, query: &ThreadMessagesQuery) -> Result<Vec<Entry>, ReadError> {
+        let (position, after) = (number(self.position()), number(query.after));
+        let connection = &mut **self.connection().await;
+        let found = match query.latest {
+            None => {
+                let (said, limit) = (v1::AgentAction::TYPE, rows(query.limit));
+                let first = entries!("LIMIT $7", agent as _, thread as _, position, TOLD as _, said, after, limit);
+                first.fetch_all(connection).await?
+            }
+            Some(latest) => {
+                let (said, limit) = (v1::AgentAction::TYPE, rows(latest.min(query.limit)));
+                let last = entries!("DESC LIMIT $7", agent as _, thread as _, position, TOLD as _, said, after, limit);
+                let mut found = last.fetch_all(connection).await?;
+                found.reverse();
+                found
+            }
+        };
+        Ok(found.into_iter().map(Entry::from).collect())
+    }
+
+    /// By the primary key, as the next.
+    async fn heard(&self, entries: &[Entry]) -> Result<HashMap<Uuid, Heard>, ReadError> {
+        let events: Vec<Uuid> = entries.iter().filter_map(|entry| entry.of.sent()).collect();
+        let heard = query_as!(
+            Heard,
+            r#"SELECT event_id, sequence AS "sequence!: U64", position AS "position: U32", ts AS "ts!: Time",
+                      correlation_id AS "correlation_id!", text, parts AS "parts: Parts"
+               FROM messages WHERE event_id = ANY($1)"#,
+            &events,
+        );
+        let heard = heard.fetch_all(&mut **self.connection().await).await?;
+        Ok(heard.into_iter().map(|heard| (heard.event_id, heard)).collect())
+    }
+
+    async fn ends(&self, entries: &[Entry]) -> Result<HashMap<Uuid, End>, ReadError> {
+        let actions: Vec<Uuid> = entries.iter().filter_map(|entry| entry.of.ended()).collect();
+        let ends = query_as!(
+            End,
+            r#"SELECT action_id, correlation_id, ended_at AS "ended_at!: Time", ok AS "ok!", result, error_kind, error_message
+               FROM actions WHERE action_id = ANY($1) AND ended_at IS NOT NULL"#,
+            &actions,
+        );
+        let ends = ends.fetch_all(&mut **self.connection().await).await?;
+        Ok(ends.into_iter().map(|end| (end.action_id, end)).collect())
+    }
+
+    /// What was decided, by its place. By index `events_of_thread`.
+    async fn decided(
+        &self,
+        agent: &Key,
+        thread: &Key,
+        entries: &[Entry],
+    ) -> Result<BTreeMap<(u64, u32), Decided>, ReadError> {
+        let decisions = entries.iter().filter(|entry| entry.of == Of::Decision);
+        let sequences: Vec<i64> = decisions.map(|entry| number(entry.sequence)).collect();
+        let rows = rendered!(
+            "agent = $1 AND thread_id = $2 AND sequence = ANY($3) AND type = ANY($4) ORDER BY sequence, position",
+            agent as _,
+            thread as _,
+            &sequences,
+            TOLD as _
+        );
+        let rows = rows.fetch_all(&mut **self.connection().await).await?;
+        let mut decided = BTreeMap::new();
+        let mut message: Option<(u64, kairo_core::record::Record)> = None;
+        for row in rows {
+            if message.as_ref().is_none_or(|(sequence, _)| *sequence != row.sequence) {
+                message = rendered::record(&row).map(|record| (row.sequence, record));
+            }
+            let event = message.as_ref().and_then(|(_, record)| Decided::at(record, row.position));
+            decided.extend(event.map(|event| ((row.sequence, row.position), event)));
+        }
+        Ok(decided)
+    }
+
+    /// What tasks say that were begun. By the primary key.
+    async fn begun(&self, decided: &BTreeMap<(u64, u32), Decided>) -> Result<HashMap<Uuid, TaskText>, ReadError> {
+        let tasks: Vec<Uuid> = decided.values().filter_map(Decided::task).collect();
+        let texts = query_as!(
+            TaskText,
+            r#"SELECT task_id, title, definition ->> 'text' AS text FROM tasks WHERE task_id = ANY($1)"#,
+            &tasks,
+        );
+        let texts = texts.fetch_all(&mut **self.connection().await).await?;
+        Ok(texts.into_iter().map(|task| (task.task_id, task)).collect())
+    }
+}

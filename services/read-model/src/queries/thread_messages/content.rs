@@ -1,0 +1,207 @@
+//! What a message of a thread says, from what is stored of it. Pure.
+
+use std::collections::{BTreeMap, HashMap};
+
+use kairo_core::record::Record;
+use kairo_proto::{
+    v1::{
+        AgentDecision, DecidedEvent, Json, PartRow, ThreadMessageRow, ThreadToolCallRow, agent_action::Action,
+        decided_event::Event,
+    },
+    words::ThreadMessageRole,
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::stored::Time;
+
+/// What becomes a message, and its place among all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub number: u64,
+    /// Where in the log it came into the thread.
+    pub sequence: u64,
+    pub position: u32,
+    pub of: Of,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// A user's message, by its event.
+    User(Uuid),
+    /// The end of a call, by its action.
+    End(Uuid),
+    /// What was decided there.
+    Decision,
+}
+
+impl Of {
+    pub fn sent(self) -> Option<Uuid> {
+        if let Self::User(event) = self { Some(event) } else { None }
+    }
+
+    pub fn ended(self) -> Option<Uuid> {
+        if let Self::End(action) = self { Some(action) } else { None }
+    }
+}
+
+/// What there is of a page of a thread.
+#[derive(Debug, Default)]
+pub struct Thread {
+    pub heard: HashMap<Uuid, Heard>,
+    pub ends: HashMap<Uuid, End>,
+    /// By their places.
+    pub decided: BTreeMap<(u64, u32), Decided>,
+    pub tasks: HashMap<Uuid, TaskText>,
+}
+
+/// A user's words.
+#[derive(Debug)]
+pub struct Heard {
+    pub event_id: Uuid,
+    pub sequence: u64,
+    pub position: u32,
+    pub ts: Time,
+    pub correlation_id: Uuid,
+    pub text: String,
+    pub parts: Vec<PartRow>,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub struct End {
+    pub action_id: Uuid,
+    pub correlation_id: Uuid,
+    pub ended_at: Time,
+    pub ok: bool,
+    pub result: Option<Value>,
+    pub error_kind: Option<String>,
+    pub error_message: Option<String>,
+}
+
+/// What a task says.
+#[derive(Debug)]
+pub struct TaskText {
+    pub task_id: Uuid,
+    pub title: String,
+    pub text: Option<String>,
+}
+
+/// An event of a decision.
+#[derive(Debug)]
+pub struct Decided {
+    pub at: Time,
+    pub event: DecidedEvent,
+}
+
+impl Decided {
+    pub fn at(record: &Record, position: u32) -> Option<Self> {
+        let events = &AgentDecision::of(&record.body)?.events;
+        let event = events.get(usize::try_from(position).ok()?)?.clone();
+        Some(Self { at: Time(record.envelope.time), event })
+    }
+
+    /// The task that it begins.
+    pub fn task(&self) -> Option<Uuid> {
+        let Some(Event::TaskStarted(started)) = &self.event.event else { return None };
+        started.task_id.parse().ok()
+    }
+}
+
+/// The message of an entry. There is one in any case, so that numbers have no gaps.
+pub fn message(entry: &Entry, thread: &Thread) -> ThreadMessageRow {
+    let row = ThreadMessageRow {
+        sequence: entry.number,
+        log_sequence: entry.sequence,
+        position: entry.position,
+        ..ThreadMessageRow::default()
+    };
+    match entry.of {
+        Of::User(event) => of_user(row, thread.heard.get(&event)),
+        Of::End(action) => of_tool(row, action, thread.ends.get(&action)),
+        Of::Decision => of_decision(row, entry, thread),
+    }
+}
+
+fn of_user(row: ThreadMessageRow, heard: Option<&Heard>) -> ThreadMessageRow {
+    let row = ThreadMessageRow { role: ThreadMessageRole::User.text(), ..row };
+    let Some(heard) = heard else { return row };
+    ThreadMessageRow {
+        // It stands before what put it into the thread.
+        log_sequence: heard.sequence,
+        position: heard.position,
+        correlation_id: heard.correlation_id.to_string(),
+        timestamp: Some(heard.ts.into()),
+        content: heard.text.clone(),
+        parts: heard.parts.clone(),
+        ..row
+    }
+}
+
+fn of_tool(row: ThreadMessageRow, action: Uuid, end: Option<&End>) -> ThreadMessageRow {
+    let tool_call_id = Some(action.to_string());
+    let row = ThreadMessageRow { role: ThreadMessageRole::Tool.text(), tool_call_id, ..row };
+    let Some(end) = end else { return row };
+    let content = match (&end.result, end.ok) {
+        (Some(Value::String(text)), true) => text.clone(),
+        (Some(result), true) => result.to_string(),
+        (None, true) => String::new(),
+        (_, false) => {
+            let parts = [&end.error_kind, &end.error_message].map(|part| part.as_deref().unwrap_or_default());
+            let told: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            told.join(": ")
+        }
+    };
+    ThreadMessageRow {
+        correlation_id: end.correlation_id.to_string(),
+        timestamp: Some(end.ended_at.into()),
+        content,
+        ok: Some(end.ok),
+        ..row
+    }
+}
+
+fn of_decision(row: ThreadMessageRow, entry: &Entry, thread: &Thread) -> ThreadMessageRow {
+    let Some(first) = thread.decided.get(&(entry.sequence, entry.position)) else {
+        return ThreadMessageRow { role: ThreadMessageRole::Assistant.text(), ..row };
+    };
+    let row = ThreadMessageRow {
+        correlation_id: first.event.correlation_id.clone(),
+        timestamp: Some(first.at.into()),
+        ..row
+    };
+    if let Some(task) = first.task() {
+        let task = thread.tasks.get(&task);
+        let text = task.map(|task| task.text.clone().unwrap_or_else(|| task.title.clone()));
+        return ThreadMessageRow { role: ThreadMessageRole::User.text(), content: text.unwrap_or_default(), ..row };
+    }
+    if let Some(Event::ThreadCompacted(compacted)) = &first.event.event {
+        return ThreadMessageRow { role: ThreadMessageRole::System.text(), content: compacted.summary.clone(), ..row };
+    }
+    let places = (entry.sequence, 0)..=(entry.sequence, u32::MAX);
+    acted(row, thread.decided.range(places).map(|(_, decided)| &decided.event))
+}
+
+/// What was said and called in one decision.
+fn acted<'d>(row: ThreadMessageRow, events: impl Iterator<Item = &'d DecidedEvent>) -> ThreadMessageRow {
+    let (mut said, mut tool_calls) = (Vec::new(), Vec::new());
+    for event in events {
+        let Some(Event::Action(action)) = &event.event else { continue };
+        match &action.action {
+            Some(Action::Say(say)) => said.push(say.text.as_str()),
+            Some(Action::ToolCall(call)) => tool_calls.push(called(event, &call.tool, &call.arguments)),
+            Some(Action::Ask(ask)) => tool_calls.push(called(event, &ask.tool, &ask.arguments)),
+            None => {}
+        }
+    }
+    ThreadMessageRow { role: ThreadMessageRole::Assistant.text(), content: said.join("\n\n"), tool_calls, ..row }
+}
+
+fn called(event: &DecidedEvent, tool: &str, arguments: &str) -> ThreadToolCallRow {
+    // What is not JSON stays text.
+    let arguments: Value = serde_json::from_str(arguments).unwrap_or_else(|_| Value::String(arguments.to_owned()));
+    ThreadToolCallRow { id: event.event_id.clone(), tool: tool.to_owned(), arguments: Some(Json::from(&arguments)) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+use kairo_proto::v1::{AgentAction, Ask, Say, TaskStarted, ThreadCompacted, ToolCall};
+use serde_json::json;
+
+use super::*;
+
+const TURN: Uuid = Uuid::from_u128(1);
+
+fn decided(event: Event) -> Decided {
+    let at = Time("2026-01-01T00:00:00Z".parse().unwrap());
+    let (event_id, correlation_id) = (Uuid::from_u128(9).to_string(), TURN.to_string());
+    Decided { at, event: DecidedEvent { event_id, correlation_id, event: Some(event), ..Default::default() } }
+}
+
+fn act(action: Action) -> Decided {
+    decided(Event::Action(AgentAction { action: Some(action) }))
+}
+
+fn say(text: &str) -> Decided {
+    act(Action::Say(Say { text: text.into(), ..Default::default() }))
+}
+
+fn of(sequence: u64, position: u32, of: Of) -> Entry {
+    Entry { number: 7, sequence, position, of }
+}
+
+#[test]
+fn what_was_said_and_called_in_one_decision_is_one_message() {
+    let call = ToolCall { tool: "tools.now".into(), arguments: r#"{"zone":"UTC"}"#.into(), ..Default::default() };
+    let ask = Ask { tool: "team.ask".into(), arguments: "oops".into(), ..Default::default() };
+    let events = [say("Let me see."), act(Action::ToolCall(call)), say("And ask."), act(Action::Ask(ask))];
+    let decided = (1..).zip(events).map(|(at, event)| ((4, at), event));
+    let thread =
+        Thread { decided: decided.chain([((5, 0), say("of another decision"))]).collect(), ..Thread::default() };
+    let message = message(&of(4, 1, Of::Decision), &thread);
+    assert_eq!((message.sequence, message.log_sequence, message.position), (7, 4, 1));
+    assert_eq!((message.role.as_str(), message.content.as_str()), ("assistant", "Let me see.\n\nAnd ask."));
+    assert_eq!(message.correlation_id, TURN.to_string());
+    let calls: Vec<_> =
+        message.tool_calls.iter().map(|call| (call.tool.as_str(), call.arguments.as_ref().unwrap().value())).collect();
+    assert_eq!(calls, [("tools.now", json!({ "zone": "UTC" })), ("team.ask", json!("oops"))]);
+    assert_eq!(message.tool_calls[0].id, Uuid::from_u128(9).to_string());
+}
+
+#[test]
+fn a_task_that_is_begun_is_what_its_user_said_and_a_summary_is_the_systems() {
+    let id = Uuid::from_u128(3);
+    let started = TaskStarted { task_id: id.to_string(), thread_id: "t".into() };
+    let compacted = ThreadCompacted { summary: "It was about the budget.".into(), ..Default::default() };
+    let events =
+        [decided(Event::TaskStarted(started)), decided(Event::ThreadCompacted(compacted)), say("no part of it")];
+    let text = |text: Option<&str>| {
+        let task = TaskText { task_id: id, title: "Research".into(), text: text.map(str::to_owned) };
+        HashMap::from([(id, task)])
+    };
+    let decided = (0..).zip(events).map(|(at, event)| ((4, at), event)).collect();
+    let mut thread = Thread { decided, tasks: text(Some("research it")), ..Thread::default() };
+    let told = |entry: Entry, thread: &Thread| {
+        let message = message(&entry, thread);
+        (message.role, message.content)
+    };
+    assert_eq!(told(of(4, 0, Of::Decision), &thread), ("user".into(), "research it".into()));
+    assert_eq!(told(of(4, 1, Of::Decision), &thread), ("system".into(), "It was about the budget.".into()));
+    thread.tasks = text(None);
+    assert_eq!(told(of(4, 0, Of::Decision), &thread).1, "Research");
+}
+
+#[test]
+fn a_result_names_its_call_and_says_whether_it_went_well() {
+    let end = |ok: bool, result: Option<Value>, error: Option<&str>| {
+        let (error_kind, error_message) = (error.map(str::to_owned), error.map(|_| "too slow".to_owned()));
+        let ended_at = Time("2026-01-01T00:00:00Z".parse().unwrap());
+        let (action_id, correlation_id) = (Uuid::from_u128(5), TURN);
+        let end = End { action_id, correlation_id, ended_at, ok, result, error_kind, error_message };
+        let thread = Thread { ends: HashMap::from([(action_id, end)]), ..Thread::default() };
+        message(&of(6, 0, Of::End(action_id)), &thread)
+    };
+    let done = end(true, Some(json!({ "n": 1 })), None);
+    assert_eq!((done.role.as_str(), done.content.as_str(), done.ok), ("tool", r#"{"n":1}"#, Some(true)));
+    assert_eq!(done.tool_call_id, Some(Uuid::from_u128(5).to_string()));
+    assert_eq!(end(true, Some(json!("as it is")), None).content, "as it is");
+    let failed = end(false, None, Some("timed_out"));
+    assert_eq!((failed.content.as_str(), failed.ok), ("timed_out: too slow", Some(false)));
+}
+
+#[test]
+fn a_users_words_stand_where_they_entered() {
+    let id = Uuid::from_u128(2);
+    let heard = Heard {
+        event_id: id,
+        sequence: 3,
+        position: 0,
+        ts: Time("2026-01-01T00:00:00Z".parse().unwrap()),
+        correlation_id: TURN,
+        text: "hello".into(),
+        parts: Vec::new(),
+    };
+    let thread = Thread { heard: HashMap::from([(id, heard)]), ..Thread::default() };
+    let message = message(&of(8, 0, Of::User(id)), &thread);
+    assert_eq!((message.sequence, message.log_sequence, message.role.as_str()), (7, 3, "user"));
+    assert_eq!((message.content.as_str(), message.ok, message.tool_call_id), ("hello", None, None));
+}
+
+#[test]
+fn what_cannot_be_read_leaves_no_gap() {
+    for (what, role) in [(Of::User(TURN), "user"), (Of::End(TURN), "tool"), (Of::Decision, "assistant")] {
+        let message = message(&of(4, 0, what), &Thread::default());
+        assert_eq!((message.sequence, message.role.as_str(), message.content.as_str()), (7, role, ""));
+    }
+}

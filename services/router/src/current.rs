@@ -1,0 +1,81 @@
+//! The agent that a user speaks with: named once, it stays so until another is named. Pure.
+//!
+//! The log knows it: each change stands there with the message that it came of ([`kairo_proto::v1::UserSwitched`]). So a
+//! message that is read again is for the same agent as before, whatever was said since.
+
+use std::collections::VecDeque;
+
+use kairo_core::ids::Name;
+use kairo_proto::v1::UserSwitched;
+
+/// Whom a user speaks with, from some message on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Current {
+    agent: Name,
+    /// Changes that came of later messages, by their sequences.
+    later: VecDeque<(u64, Name)>,
+    /// Where the last change stands; 0 for nowhere.
+    last: u64,
+}
+
+impl Current {
+    /// Who has never named anybody.
+    pub fn new(default_agent: Name) -> Self {
+        Self { agent: default_agent, later: VecDeque::new(), last: 0 }
+    }
+
+    /// Takes in a change that stands at `sequence`, in the order of the log.
+    pub fn take(&mut self, sequence: u64, switched: &UserSwitched) {
+        let Ok(agent) = Name::parse(&switched.agent) else { return };
+        self.later.push_back((switched.at, agent));
+        self.last = sequence;
+    }
+
+    /// Whom the user speaks with at the message of this sequence, and whether that is known to be of this very message.
+    /// Nobody may ask about earlier ones afterwards.
+    pub fn at(&mut self, sequence: u64) -> (Name, bool) {
+        let mut of_this = false;
+        while let Some((at, agent)) = self.later.pop_front_if(|(at, _)| *at <= sequence) {
+            of_this = at == sequence;
+            self.agent = agent;
+        }
+        (self.agent.clone(), of_this)
+    }
+
+    /// Whether no later message is known to have changed it.
+    pub fn is_newest(&self) -> bool {
+        self.later.is_empty()
+    }
+
+    /// Where the last change stands; 0 for nowhere.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switched(agent: &str, at: u64) -> UserSwitched {
+        UserSwitched { agent: agent.into(), at, ..Default::default() }
+    }
+
+    #[test]
+    fn a_message_that_is_read_again_is_for_whom_it_was_for() {
+        let mut current = Current::new(Name::parse("default").unwrap());
+        assert!(current.is_newest());
+        current.take(5, &switched("cook", 4));
+        current.take(9, &switched("coach", 8));
+        let mut at = |sequence| {
+            let (agent, of_this) = current.at(sequence);
+            (agent.to_string(), of_this, current.is_newest())
+        };
+        assert_eq!(at(3), ("default".to_owned(), false, false));
+        assert_eq!(at(4), ("cook".to_owned(), true, false));
+        assert_eq!(at(6), ("cook".to_owned(), false, false));
+        assert_eq!(at(8), ("coach".to_owned(), true, true));
+        assert_eq!(at(20), ("coach".to_owned(), false, true));
+        assert_eq!(current.last(), 9);
+    }
+}

@@ -1,0 +1,293 @@
+//! What an OpenAPI document offers: its operations, with a schema of their arguments and where each of these goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::schema::{Schemas, follow};
+use crate::web_api::config::METHODS;
+use crate::web_api::request::{Destination, Operation, Place};
+use crate::web_api::template::Template;
+
+/// Longest description of an operation, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 2_000;
+/// The argument that is the body.
+const BODY: &str = "body";
+/// Headers that the specification does not take for parameters.
+const NO_PARAMETERS: [&str; 3] = ["accept", "authorization", "content-type"];
+
+/// What is wanted of a document.
+pub struct Wanted<'w> {
+    /// In place of its servers.
+    pub base_url: Option<&'w str>,
+    /// Whether the operation of this id is.
+    pub is_wanted: &'w dyn Fn(&str) -> bool,
+    /// Headers that are sent in any case, in lower case.
+    pub given_headers: &'w BTreeSet<String>,
+}
+
+/// An operation that can be a tool.
+#[derive(Debug)]
+pub struct Documented {
+    pub id: String,
+    pub description: String,
+    pub schema: Value,
+    pub operation: Operation,
+}
+
+/// What is not offered, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    pub what: String,
+    pub reason: String,
+}
+
+/// What a document has.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub operations: Vec<Documented>,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// The operations that are wanted.
+///
+/// # Errors
+/// When it is no document of OpenAPI 3, after the key that names it.
+pub fn operations(document: &Value, wanted: &Wanted<'_>) -> Result<Found, String> {
+    let version = document.get("openapi").and_then(Value::as_str).unwrap_or_default();
+    if !version.starts_with("3.") {
+        return Err("document: expected openapi: 3.0 or 3.1 in it".to_owned());
+    }
+    let none = Map::new();
+    let paths = document.get("paths").map_or(Some(&none), Value::as_object);
+    let mut found = Found::default();
+    for (path, item) in paths.ok_or("document: expected paths as an object")? {
+        let item = match follow(document, item) {
+            Ok(item) => item,
+            Err(reason) => {
+                found.left_out.push(LeftOut { what: path.clone(), reason });
+                continue;
+            }
+        };
+        for method in METHODS.into_iter().chain(["OPTIONS", "TRACE"]) {
+            if let Some(operation) = item.get(method.to_ascii_lowercase()) {
+                read(&Standing { document, item, path, method, operation }, wanted, &mut found);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Where an operation stands.
+struct Standing<'d> {
+    document: &'d Value,
+    item: &'d Value,
+    path: &'d str,
+    method: &'static str,
+    operation: &'d Value,
+}
+
+fn read(at: &Standing<'_>, wanted: &Wanted<'_>, found: &mut Found) {
+    let Some(id) = at.operation.get("operationId").and_then(Value::as_str).filter(|id| !id.is_empty()) else {
+        let what = format!("{} {}", at.method, at.path);
+        found.left_out.push(LeftOut { what, reason: "it has no operationId".to_owned() });
+        return;
+    };
+    if !(wanted.is_wanted)(id) {
+        return;
+    }
+    match documented(at, id, wanted, &mut found.left_out) {
+        Ok(documented) => found.operations.push(documented),
+        Err(reason) => found.left_out.push(LeftOut { what: id.to_owned(), reason }),
+    }
+}
+
+fn documented(
+    at: &Standing<'_>,
+    id: &str,
+    wanted: &Wanted<'_>,
+    left_out: &mut Vec<LeftOut>,
+) -> Result<Documented, String> {
+    if !METHODS.contains(&at.method) {
+        return Err(format!("tools have no method {}", at.method));
+    }
+    let mut arguments = Arguments::new(at.document);
+    for parameter in parameters(at)? {
+        if let Err(reason) = arguments.add_parameter(parameter, wanted) {
+            let name = text(parameter, "name");
+            if is_required(parameter) {
+                return Err(format!("its parameter {name}: {reason}"));
+            }
+            left_out.push(LeftOut { what: format!("{id}, its parameter {name}"), reason });
+        }
+    }
+    if let Some(body) = at.operation.get("requestBody") {
+        let body = follow(at.document, body)?;
+        match arguments.add_body(body) {
+            Err(reason) if is_required(body) => return Err(format!("its body: {reason}")),
+            Err(reason) => left_out.push(LeftOut { what: format!("{id}, its body"), reason }),
+            Ok(()) => {}
+        }
+    }
+    let template = Template::parse(&format!("{}{}", base(at, wanted)?.trim_end_matches('/'), at.path))
+        .map_err(|mistake| format!("its address: {mistake}"))?;
+    let filled = arguments.names_in(&Place::Path);
+    if let Some(open) = template.placeholders().find(|name| !filled.contains(*name)) {
+        return Err(format!("the part {open} of its path is no parameter"));
+    }
+    Ok(Documented {
+        id: id.to_owned(),
+        description: description(at.operation, id),
+        schema: arguments.schema(),
+        operation: Operation {
+            method: at.method.to_owned(),
+            template,
+            destinations: arguments.destinations,
+            // Nothing goes there: the schema takes no others.
+            others: Place::Query { exploded: true },
+        },
+    })
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is_required(value: &Value) -> bool {
+    value.get("required") == Some(&Value::Bool(true))
+}
+
+/// Those of the path, and in their places those of the operation.
+fn parameters<'d>(at: &Standing<'d>) -> Result<Vec<&'d Value>, String> {
+    let mut all: BTreeMap<(&str, &str), &Value> = BTreeMap::new();
+    for list in [at.item, at.operation].into_iter().filter_map(|of| of.get("parameters")) {
+        for parameter in list.as_array().into_iter().flatten() {
+            let parameter = follow(at.document, parameter)?;
+            all.insert((text(parameter, "in"), text(parameter, "name")), parameter);
+        }
+    }
+    Ok(all.into_values().collect())
+}
+
+/// The address before the path: that of the configuration, or of the innermost server.
+fn base(at: &Standing<'_>, wanted: &Wanted<'_>) -> Result<String, String> {
+    if let Some(base) = wanted.base_url {
+        return Ok(base.to_owned());
+    }
+    let servers = [at.operation, at.item, at.document].into_iter().find_map(|of| of.get("servers")?.get(0));
+    let server = servers.ok_or("the document names no server; give base_url")?;
+    let variables = server.get("variables").and_then(Value::as_object);
+    let mut url = text(server, "url").to_owned();
+    for (name, variable) in variables.into_iter().flatten() {
+        url = url.replace(&format!("{{{name}}}"), text(variable, "default"));
+    }
+    match url.starts_with("http://") || url.starts_with("https://") {
+        true => Ok(url),
+        false => Err("the document's server is no absolute address; give base_url".to_owned()),
+    }
+}
+
+fn description(operation: &Value, id: &str) -> String {
+    let (summary, more) = (text(operation, "summary").trim(), text(operation, "description").trim());
+    let words = match (summary.is_empty(), more.is_empty()) {
+        (true, true) => id.to_owned(),
+        (false, true) => summary.to_owned(),
+        (true, false) => more.to_owned(),
+        (false, false) => format!("{summary}\n{more}"),
+    };
+    words.chars().take(MAX_DESCRIPTION_CHARS).collect()
+}
+
+/// The arguments of one tool as they are gathered.
+struct Arguments<'d> {
+    document: &'d Value,
+    schemas: Schemas<'d>,
+    properties: Map<String, Value>,
+    required: Vec<String>,
+    destinations: BTreeMap<String, Destination>,
+}
+
+impl<'d> Arguments<'d> {
+    fn new(document: &'d Value) -> Self {
+        let schemas = Schemas::new(document);
+        Self { document, schemas, properties: Map::new(), required: Vec::new(), destinations: BTreeMap::new() }
+    }
+
+    fn add_parameter(&mut self, parameter: &'d Value, wanted: &Wanted<'_>) -> Result<(), String> {
+        let (name, location) = (text(parameter, "name"), text(parameter, "in"));
+        let lower = name.to_ascii_lowercase();
+        if location == "header" && (NO_PARAMETERS.contains(&lower.as_str()) || wanted.given_headers.contains(&lower)) {
+            return Ok(());
+        }
+        let place = place(parameter, location)?;
+        let written = parameter.get("schema").ok_or("it has no schema")?;
+        let is_object = text(follow(self.document, written)?, "type") == "object";
+        if is_object {
+            return Err("it is an object, which has no place there".to_owned());
+        }
+        let mut schema = self.schemas.resolved(written)?;
+        if let (Some(said), Value::Object(schema)) = (parameter.get("description"), &mut schema) {
+            schema.entry("description").or_insert_with(|| said.clone());
+        }
+        let is_needed = place == Place::Path || is_required(parameter);
+        self.add(name, location, schema, is_needed, place)
+    }
+
+    fn add_body(&mut self, body: &'d Value) -> Result<(), String> {
+        let content = body.get("content").and_then(Value::as_object);
+        let is_json = |kind: &str| kind.split(';').next().is_some_and(|kind| kind.trim() == "application/json");
+        let json = content.into_iter().flatten().find(|(kind, _)| is_json(kind)).map(|(_, media)| media);
+        let json = json.ok_or("it is not application/json")?;
+        let schema = match json.get("schema") {
+            Some(schema) => self.schemas.resolved(schema)?,
+            None => json!({}),
+        };
+        self.add(BODY, BODY, schema, is_required(body), Place::Body)
+    }
+
+    /// An argument is called as it is there, or after its place where another one is called that already.
+    fn add(&mut self, name: &str, location: &str, schema: Value, required: bool, place: Place) -> Result<(), String> {
+        let mut argument = name.to_owned();
+        if self.properties.contains_key(&argument) {
+            argument = format!("{location}_{name}");
+        }
+        if name.is_empty() || self.properties.contains_key(&argument) {
+            return Err("its name is empty or taken already".to_owned());
+        }
+        if required {
+            self.required.push(argument.clone());
+        }
+        self.properties.insert(argument.clone(), schema);
+        self.destinations.insert(argument, Destination { place, name: name.to_owned() });
+        Ok(())
+    }
+
+    fn names_in(&self, place: &Place) -> BTreeSet<String> {
+        let there = self.destinations.values().filter(|destination| destination.place == *place);
+        there.map(|destination| destination.name.clone()).collect()
+    }
+
+    fn schema(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": self.properties,
+            "required": self.required,
+            "additionalProperties": false,
+        })
+    }
+}
+
+fn place(parameter: &Value, location: &str) -> Result<Place, String> {
+    let style = parameter.get("style").and_then(Value::as_str);
+    let exploded = parameter.get("explode").and_then(Value::as_bool);
+    match (location, style) {
+        ("path", None | Some("simple")) => Ok(Place::Path),
+        ("header", None | Some("simple")) => Ok(Place::Header),
+        ("query", None | Some("form")) => Ok(Place::Query { exploded: exploded.unwrap_or(true) }),
+        ("path" | "header" | "query", Some(style)) => Err(format!("its style {style} is not supported")),
+        _ => Err(format!("parameters in {location:?} are not supported")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

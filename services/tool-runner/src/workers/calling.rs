@@ -1,0 +1,232 @@
+//! A call of a worker's tool: given to one replica, followed by its beats, given to another one where it was lost and that
+//! does no harm.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use kairo_core::bus::Bus;
+use kairo_core::bus::port::{Connection, NoAnswer, Subscription};
+use kairo_core::ids::Name;
+use kairo_core::workers;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
+
+use super::config::WorkerLifecycleConfig;
+use super::message::{self, Answer, Call, Order, Saying};
+use crate::tool::{CallContext, CallResult, Progress, ToolError, ToolErrorKind};
+
+/// What is said of a call that was lost, for whoever may call it again.
+const AGAIN: &str = "it can be called again";
+
+/// Calls the tools of one worker.
+#[derive(Clone)]
+pub struct Caller {
+    pub bus: Bus,
+    pub worker: Name,
+    pub lifecycle: WorkerLifecycleConfig,
+    pub max_result_bytes: usize,
+}
+
+/// A call that is being carried out.
+pub struct Calling<'c> {
+    pub tool: &'c str,
+    pub arguments: &'c Value,
+    pub is_idempotent: bool,
+    pub timeout: Duration,
+    pub ctx: &'c CallContext,
+    pub action: Uuid,
+}
+
+/// How giving a call to a worker ended.
+enum Attempt {
+    Over(CallResult),
+    /// Nothing was begun: nobody is there.
+    Nobody,
+    /// Nothing was begun: they have enough to do.
+    Busy,
+    /// It may have been begun, and whoever has it says nothing any more.
+    Lost(String),
+}
+
+impl Caller {
+    /// Carries a call out, until it ends or the time that the caller grants it is up.
+    pub async fn carry_out(&self, calling: &Calling<'_>) -> CallResult {
+        let mut lost: Option<String> = None;
+        let mut attempts = 0;
+        let mut waiting_since = None;
+        loop {
+            match self.attempt(calling).await {
+                Attempt::Over(result) => return result,
+                Attempt::Busy => sleep(Duration::from_millis(self.lifecycle.busy_ms)).await,
+                Attempt::Nobody => {
+                    let since = *waiting_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= Duration::from_millis(self.lifecycle.wait_ms) {
+                        return Err(self.nobody(lost.as_deref()));
+                    }
+                    sleep(Duration::from_millis(self.lifecycle.busy_ms)).await;
+                }
+                Attempt::Lost(reason) if !calling.is_idempotent => return Err(self.in_doubt(&reason)),
+                Attempt::Lost(reason) => {
+                    attempts += 1;
+                    waiting_since = None;
+                    if attempts >= self.lifecycle.attempts {
+                        return Err(ToolError::failed(format!(
+                            "the worker {} was lost: {reason}; {AGAIN}",
+                            self.worker
+                        )));
+                    }
+                    tracing::warn!(worker = %self.worker, tool = calling.tool, reason, "call is given to a worker again");
+                    lost = Some(reason);
+                }
+            }
+            if calling.ctx.cancel.is_cancelled() {
+                return Err(ToolError::canceled("it was stopped between two attempts"));
+            }
+        }
+    }
+
+    fn nobody(&self, lost: Option<&str>) -> ToolError {
+        match lost {
+            None => ToolError::failed(format!(
+                "the worker {} is not there; nothing was begun, try again later",
+                self.worker
+            )),
+            Some(reason) => ToolError::failed(format!(
+                "the worker {} was lost: {reason}, and none came in its place; {AGAIN}",
+                self.worker
+            )),
+        }
+    }
+
+    fn in_doubt(&self, reason: &str) -> ToolError {
+        ToolError::in_doubt(format!(
+            "the worker {} was lost during the call: {reason}; check whether it had its effect before calling again",
+            self.worker
+        ))
+    }
+
+    async fn attempt(&self, calling: &Calling<'_>) -> Attempt {
+        // Before anybody is asked, so that nothing is missed of what is said.
+        let sayings = match self.bus.subscribe(workers::said(&self.worker, calling.action)).await {
+            Ok(sayings) => sayings,
+            Err(error) => {
+                tracing::warn!(worker = %self.worker, %error, "a worker cannot be listened to");
+                return Attempt::Nobody;
+            }
+        };
+        // Somebody may have it: another runner asked, and is gone.
+        let is_known = calling.is_idempotent
+            && matches!(self.ask(self.order_subject(calling), &Order::Attach).await, Ok(Some(Answer::Accepted)));
+        if is_known {
+            return self.follow(calling, sayings).await;
+        }
+        let call = self.call(calling);
+        match self.ask(workers::call(&self.worker, calling.tool), &call).await {
+            Ok(Some(Answer::Accepted)) => self.follow(calling, sayings).await,
+            Ok(Some(Answer::Busy)) => Attempt::Busy,
+            Ok(Some(Answer::Refused { message })) => {
+                Attempt::Over(Err(message::error(ToolErrorKind::Failed.as_str(), &message)))
+            }
+            Err(NoAnswer::Nobody) => Attempt::Nobody,
+            // The question or the answer got lost: if somebody has it, that is to be heard.
+            Ok(None) | Err(NoAnswer::Silence | NoAnswer::Unavailable(_)) => self.follow(calling, sayings).await,
+        }
+    }
+
+    fn call<'c>(&self, calling: &'c Calling<'_>) -> Call<'c> {
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Call {
+            action_id: &calling.ctx.action_id,
+            tool: calling.tool,
+            arguments: calling.arguments,
+            agent: &calling.ctx.agent,
+            user: calling.ctx.user.as_deref().filter(|user| !user.is_empty()),
+            thread_id: &calling.ctx.thread_id,
+            time: calling.ctx.now.to_string(),
+            timeout_ms: milliseconds(calling.timeout),
+            beat_ms: self.lifecycle.beat_ms,
+            max_result_bytes: self.max_result_bytes,
+        }
+    }
+
+    fn order_subject(&self, calling: &Calling<'_>) -> String {
+        workers::action(&self.worker, calling.action)
+    }
+
+    /// None for an answer that cannot be read.
+    async fn ask(&self, subject: String, question: &impl serde::Serialize) -> Result<Option<Answer>, NoAnswer> {
+        let patience = Duration::from_millis(self.lifecycle.accept_ms);
+        let answer = self.bus.request(subject, json!(question).to_string(), patience).await?;
+        Ok(serde_json::from_slice(&answer).ok())
+    }
+
+    async fn order(&self, calling: &Calling<'_>, order: Order) {
+        let said = self.bus.say(&self.order_subject(calling), json!(order).to_string()).await;
+        if let Err(error) = said {
+            tracing::debug!(worker = %self.worker, %error, ?order, "a worker could not be told");
+        }
+    }
+
+    /// Hears what is said of a call until it is over, or nothing is said any more.
+    async fn follow(&self, calling: &Calling<'_>, mut sayings: Subscription) -> Attempt {
+        let silence = Duration::from_millis(self.lifecycle.silence_ms);
+        let mut connection = self.bus.connection();
+        let mut told = false;
+        loop {
+            let heard = tokio::select! {
+                biased;
+                () = calling.ctx.cancel.cancelled(), if !told => {
+                    told = true;
+                    self.order(calling, Order::Cancel).await;
+                    continue;
+                }
+                heard = timeout(silence, sayings.next()) => heard,
+            };
+            let payload = match heard {
+                Ok(Some(heard)) => heard.payload,
+                Ok(None) => return Attempt::Lost("the connection closed".to_owned()),
+                Err(_) => match was_cut_off(&mut connection, self.bus.connection()) {
+                    true => continue,
+                    false => return Attempt::Lost(format!("it said nothing for {} ms", silence.as_millis())),
+                },
+            };
+            if payload.len() > self.lifecycle.max_message_bytes {
+                self.order(calling, Order::Acknowledge).await;
+                let error =
+                    ToolError::too_large(format!("the worker {} answered with {} bytes", self.worker, payload.len()));
+                return Attempt::Over(Err(error));
+            }
+            let Ok(saying) = serde_json::from_slice(&payload) else { continue };
+            if let Some(result) = self.heard(calling, saying) {
+                self.order(calling, Order::Acknowledge).await;
+                return Attempt::Over(result);
+            }
+        }
+    }
+
+    /// How the call ended, if this says so.
+    fn heard(&self, calling: &Calling<'_>, saying: Saying) -> Option<CallResult> {
+        match saying {
+            Saying::Alive => None,
+            Saying::Progress { fraction, message } => {
+                let fraction =
+                    fraction.filter(|fraction| fraction.is_finite()).map(|fraction| fraction.clamp(0.0, 1.0));
+                calling.ctx.progress.report(Progress { fraction, message });
+                None
+            }
+            Saying::Result { value } => Some(Ok(value)),
+            Saying::Error { kind, message } => Some(Err(message::error(&kind, &message))),
+            Saying::Stopped => {
+                Some(Err(ToolError::canceled(format!("the worker {} stopped it on request", self.worker))))
+            }
+        }
+    }
+}
+
+/// Whether we could not hear anybody, rather than that nobody spoke. Remembers the connection as it is now.
+fn was_cut_off(before: &mut Connection, now: Connection) -> bool {
+    let was_cut_off = !now.up || now.number != before.number;
+    *before = now;
+    was_cut_off
+}

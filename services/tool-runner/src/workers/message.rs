@@ -1,0 +1,179 @@
+//! What tool-runner and workers say to each other: JSON, of which unknown fields are passed over.
+
+use kairo_core::ids::Name;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::tool::{ToolError, ToolErrorKind};
+
+/// The version of the protocol.
+pub const PROTOCOL: u32 = 1;
+/// Longest text of a worker that becomes part of an error, in characters; longer ones are cut off.
+const MAX_MESSAGE_CHARS: usize = 4_096;
+
+/// How a worker may say that a call ended. What else there is, is for tool-runner to say.
+const MAY_SAY: [ToolErrorKind; 6] = [
+    ToolErrorKind::Failed,
+    ToolErrorKind::InvalidArguments,
+    ToolErrorKind::NotFound,
+    ToolErrorKind::InDoubt,
+    ToolErrorKind::TooLarge,
+    ToolErrorKind::TimedOut,
+];
+
+/// A replica of a worker says what it offers.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Announcement {
+    pub protocol: u32,
+    /// This replica, unlike every other's.
+    pub instance: Name,
+    /// When it was started, in milliseconds since 1970: of two that differ, the one that was started later holds.
+    #[serde(default)]
+    pub started_ms: u64,
+    /// It is about to end and takes no more calls.
+    #[serde(default)]
+    pub leaving: bool,
+    #[serde(default)]
+    pub tools: Vec<AnnouncedTool>,
+}
+
+/// A tool as its worker describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AnnouncedTool {
+    /// Without the prefix: `[A-Za-z0-9_-]+`.
+    pub name: String,
+    pub description: String,
+    pub schema: Value,
+    /// Calling twice with the same action id has the effect of calling once.
+    #[serde(default)]
+    pub idempotent: bool,
+    /// It changes nothing.
+    #[serde(default)]
+    pub read_only: bool,
+    /// A human must consent to each call.
+    #[serde(default)]
+    pub needs_approval: bool,
+}
+
+/// What a replica of tool-runner thinks of an announcement.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    pub runner: String,
+    /// Names as agents see them.
+    pub accepted: Vec<String>,
+    pub refused: Vec<RefusedTool>,
+    /// Why nothing of it was taken in, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// When it is to be announced again, in milliseconds.
+    pub announce_ms: u64,
+}
+
+/// A tool that is not offered, by the worker's own name, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RefusedTool {
+    pub tool: String,
+    pub reason: String,
+}
+
+/// A call.
+#[derive(Debug, Serialize)]
+pub struct Call<'c> {
+    pub action_id: &'c str,
+    /// The worker's own name for it.
+    pub tool: &'c str,
+    pub arguments: &'c Value,
+    pub agent: &'c str,
+    /// On whose behalf; null where that is not known.
+    pub user: Option<&'c str>,
+    pub thread_id: &'c str,
+    /// The recorded time of the decision that asked for it: the same when it is called again.
+    pub time: String,
+    pub timeout_ms: u64,
+    pub beat_ms: u64,
+    pub max_result_bytes: usize,
+}
+
+/// What is told to whoever works on an action.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Order {
+    /// Whether it knows the action: then it goes on saying how far it is, or how it ended.
+    Attach,
+    Cancel,
+    /// The end was heard.
+    Acknowledge,
+}
+
+/// The answer to a call, or to [`Order::Attach`].
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Answer {
+    /// It is worked on, or was: what is said of the action says more.
+    Accepted,
+    /// This replica has enough to do; nothing was begun.
+    Busy,
+    /// Nothing was begun, nor will be.
+    Refused {
+        #[serde(default)]
+        message: String,
+    },
+}
+
+/// What a worker says of an action.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Saying {
+    /// It still works on it.
+    Alive,
+    Progress {
+        fraction: Option<f64>,
+        message: Option<String>,
+    },
+    /// It is done.
+    Result {
+        value: Value,
+    },
+    /// It failed.
+    Error {
+        #[serde(default)]
+        kind: String,
+        #[serde(default)]
+        message: String,
+    },
+    /// It was stopped on request.
+    Stopped,
+}
+
+/// The error that a worker ended a call with.
+pub fn error(kind: &str, message: &str) -> ToolError {
+    let message: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
+    let kind = ToolErrorKind::known(kind).filter(|kind| MAY_SAY.contains(kind));
+    ToolError::new(kind.unwrap_or(ToolErrorKind::Failed), message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_later_versions_add_is_passed_over() {
+        let said: Saying = serde_json::from_value(json!({"type": "result", "value": null, "more": 1})).unwrap();
+        assert_eq!(said, Saying::Result { value: Value::Null });
+        let said: Saying = serde_json::from_value(json!({"type": "progress", "fraction": 0.5})).unwrap();
+        assert_eq!(said, Saying::Progress { fraction: Some(0.5), message: None });
+        let answer: Answer = serde_json::from_value(json!({"type": "accepted", "instance": "a"})).unwrap();
+        assert_eq!(answer, Answer::Accepted);
+        assert!(serde_json::from_value::<Saying>(json!({"type": "sings"})).is_err());
+        assert!(serde_json::from_value::<Announcement>(json!({"protocol": 1, "instance": "A b"})).is_err());
+    }
+
+    #[test]
+    fn kinds_of_errors_that_a_worker_may_say() {
+        assert_eq!(error("not_found", "m").kind, ToolErrorKind::NotFound);
+        assert_eq!(error("approval_required", "m").kind, ToolErrorKind::Failed, "that is not for a worker to say");
+        assert_eq!(error("", &"é".repeat(9_000)).message.chars().count(), MAX_MESSAGE_CHARS);
+    }
+}
