@@ -116,7 +116,9 @@ fn queued(records: &[Record]) -> Vec<String> {
                 (task.begun, task.rests) = (task.begun + 1, task.agent_rests);
             }
             if let Some(Event::TaskEnded(it)) = &event.event {
-                let next = decision.events.get(at + 1).and_then(DecidedEvent::say);
+                // What a hook says of the same is another turn.
+                let next = decision.events.get(at + 1).filter(|next| next.turn_id == event.turn_id);
+                let next = next.and_then(DecidedEvent::say);
                 let task = tasks.entry(&it.task_id).or_default();
                 task.ended += 1;
                 task.canceled |= it.status_word() == TaskStatus::Canceled;

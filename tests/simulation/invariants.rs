@@ -102,14 +102,22 @@ const RESTARTS: u32 = 3;
 /// Times that the same may be asked again because the answer could not be used.
 const AGAIN: u32 = 2;
 
-/// A model is asked once for each request, and once more for what was lost with whoever was disturbed.
+/// A model is asked once for each answer that a decision was made of, and once more for what was lost with whoever was
+/// disturbed.
 fn paid(world: &World) -> Vec<String> {
     let restarts = |record: &Record| {
         let profile = AgentDefined::of(&record.body).and_then(|defined| defined.profile.as_ref());
         profile.is_some_and(|it| it.interjection == "restart")
     };
     let restarts = if world.records().iter().any(restarts) { RESTARTS } else { 0 };
-    let too_often = world.asked.iter().filter(|(_, times)| **times > 1 + AGAIN + world.disruptions + restarts);
+    // What an agent asks itself day after day is the same to the letter.
+    let mut used = BTreeMap::<&str, u32>::new();
+    for completion in world.records().iter().filter_map(decision).flat_map(|decision| &decision.completions) {
+        *used.entry(&completion.request_digest).or_default() += 1;
+    }
+    let of = |digest: &str| used.get(digest).copied().unwrap_or_default().max(1);
+    let lost = AGAIN + world.disruptions + restarts;
+    let too_often = world.asked.iter().filter(|(digest, times)| **times > of(digest) + lost);
     too_often.map(|(digest, times)| format!("a model was asked {times} times for {digest}")).collect()
 }
 
@@ -260,7 +268,10 @@ fn minds(world: &World, agent: &Name) -> Vec<String> {
     wrong
 }
 
-/// Every snapshot there ever was of an agent, of this log.
+/// From how many of an agent's snapshots its log is folded once more.
+const MOST_SNAPSHOTS: usize = 12;
+
+/// Snapshots there ever were of an agent, of this log: the last one, and of many some of those before it.
 fn snapshots(world: &World, agent: &Name) -> Vec<Snapshot> {
     let mut entries: BTreeMap<String, Bytes> = BTreeMap::new();
     let mut ever = Vec::new();
@@ -272,7 +283,8 @@ fn snapshots(world: &World, agent: &Name) -> Vec<Snapshot> {
         }
     }
     ever.retain(|snapshot| snapshot.log == world.log);
-    ever
+    let step = ever.len().div_ceil(MOST_SNAPSHOTS).max(1);
+    ever.into_iter().rev().step_by(step).collect()
 }
 
 /// The first line in which two states differ.

@@ -10,7 +10,8 @@ use kairo_core::{
 use kairo_mind::{
     chain::StepState,
     log::Log,
-    tasks::{Status, Task},
+    state::AgentState,
+    tasks::{Status, Task, What},
     team,
 };
 use kairo_proto::{
@@ -136,36 +137,67 @@ pub fn last_replies(world: &World) -> Vec<Outgoing> {
 }
 
 /// What agents wait for, when everything is at rest.
+#[derive(Debug)]
 pub enum Waits {
     Nothing,
     /// A task that failed.
     ForAnotherTry,
     /// A team has spent what it may.
     ForTheNextDay,
-    /// A team was paused.
+    /// A team or what is queued was paused.
     ForItsOwner(Box<Outgoing>),
 }
 
 pub fn what_waits(world: &World) -> Waits {
-    let states: Vec<_> = AGENTS.iter().map(|agent| read(world, &name(agent)).state).collect();
-    let fails = |task: &Task| task.failed() > 0 && task.next().is_some() && task.status == Status::Pending;
-    let rests = states.iter().any(|state| state.work.rests.is_some());
-    if rests || states.iter().flat_map(|state| state.tasks.open.values()).any(fails) {
+    let states: Vec<_> = AGENTS.iter().map(|agent| (*agent, read(world, &name(agent)).state)).collect();
+    if states.iter().any(|(_, state)| is_tried_again(state)) {
         return Waits::ForAnotherTry;
     }
-    match states.first().map(|state| &state.team) {
-        Some(team) if team.over_budget => Waits::ForTheNextDay,
-        Some(team) if team.status == team::Status::Paused => {
-            let (command_id, user) = (format!("last-{}", world.records().len()), USERS[0].to_owned());
-            let [agent, team] = [AGENTS[0].to_owned(), AGENTS[0].to_owned()];
-            let command = "resume".to_owned();
-            Waits::ForItsOwner(Box::new(ordered(
-                world,
-                UserCommand { command_id, user, agent, command, team, ..Default::default() },
-            )))
-        }
-        _ => Waits::Nothing,
+    if let Some(paused) = states.iter().find_map(|(agent, state)| rests_for_its_owner(agent, state)) {
+        let command_id = format!("last-{}", world.records().len());
+        let order = UserCommand { command_id, command: "resume".to_owned(), ..paused };
+        return Waits::ForItsOwner(Box::new(ordered(world, order)));
     }
+    match states.iter().any(|(_, state)| state.team.over_budget) {
+        true => Waits::ForTheNextDay,
+        false => Waits::Nothing,
+    }
+}
+
+/// What goes on only when its owner says so: a task in the queue, or a team that nothing wakes on the next day.
+fn rests_for_its_owner(agent: &str, state: &AgentState) -> Option<UserCommand> {
+    let of = UserCommand { agent: agent.to_owned(), ..Default::default() };
+    let is_paused = |task: &&Task| task.status == Status::Paused && matches!(task.what, What::Queue { .. });
+    if let Some(task) = state.tasks.open.values().find(is_paused) {
+        return Some(UserCommand { task_id: task.id.to_string(), user: task.user.clone(), ..of });
+    }
+    let is_woken = state.team.over_budget && state.tasks.next_run().is_some_and(|task| task.next().is_some());
+    let rests = agent == AGENTS[0] && state.team.status == team::Status::Paused && !is_woken;
+    rests.then(|| UserCommand { team: agent.to_owned(), user: USERS[0].to_owned(), ..of })
+}
+
+/// Whether a task waits for a while, and not for the next day.
+fn is_tried_again(state: &AgentState) -> bool {
+    let rests = |task: &Task| state.work.rests == Some(task.id);
+    let waits =
+        |task: &Task| rests(task) || task.failed() > 0 && task.next().is_some() && task.status == Status::Pending;
+    let of_the_day = |task: &Task| task.is_next_run() && state.team.over_budget;
+    state.tasks.open.values().any(|task| waits(task) && !of_the_day(task))
+}
+
+/// Whoever has hooks cancels them.
+pub fn end_of_hooks(world: &World) -> Vec<Outgoing> {
+    let hooks = AGENTS.iter().flat_map(|agent| {
+        let open = read(world, &name(agent)).state.tasks.open.clone().into_values();
+        let hooks = open.filter(|task| matches!(task.what, What::Hook { .. }) && !task.status.is_over());
+        hooks.map(move |task| (agent, task))
+    });
+    let end = |(agent, task): (&&str, Task)| {
+        let (agent, command) = ((*agent).to_owned(), "cancel".to_owned());
+        let (command_id, task_id) = (format!("end-{}", task.id), task.id.to_string());
+        ordered(world, UserCommand { command_id, user: task.user, agent, command, task_id, ..Default::default() })
+    };
+    hooks.map(end).collect()
 }
 
 /// What an agent knows at the end of its log.

@@ -50,7 +50,7 @@ const ROWS: &str = r#"
          '2026-11-02', '{"keywords": ["salary"]}', 'Salary salary'),
         ('bob', gen_random_uuid(), gen_random_uuid(), 16, 0, now(), '', 'state', 'Odd', 'Of a user without a name.',
          '2026-11-03', '{"keywords": ["odd"]}', 'Odd odd');
-    INSERT INTO threads (agent, thread_id, user_id, kind, status, title, created_at, updated_at, last_sequence)
+    INSERT INTO threads (agent, thread_id, user_id, kind, standing, title, created_at, updated_at, last_sequence)
     VALUES
         ('bob', 'of-ann', 'ann', '', 'active', '', now(), now(), 5),
         ('bob', 'of-zoe', 'zoe', '', 'active', '', now(), now(), 6),

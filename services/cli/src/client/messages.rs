@@ -134,6 +134,12 @@ pub struct Profile {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_pause: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionBounds>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub guesses_goal: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_reflections: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mission: Option<String>,
     /// A user.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,6 +149,21 @@ pub struct Profile {
     pub next_run_after: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<ProfileCommand>,
+}
+
+/// What a session of work may take; what is `None` is any amount.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SessionBounds {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_calls: Option<u32>,
+    /// Input and output together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// In the currency of the prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u32>,
 }
 
 /// A command that an agent declares.

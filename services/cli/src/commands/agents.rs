@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{Session, name};
 use crate::{
     Error,
-    client::{Profile, ProfileCommand},
+    client::{Profile, ProfileCommand, SessionBounds},
     event_lines::printable,
     rows,
     steps::one_line,
@@ -100,6 +100,15 @@ struct Define {
     /// Seconds until a queued task that failed is tried again; without it, 60
     #[arg(long, value_name = "SECONDS")]
     session_pause: Option<u32>,
+    #[command(flatten)]
+    session: SessionOptions,
+    /// Whether a fast model first guesses what a message is after: one more fast call for each
+    #[arg(long)]
+    guesses_goal: bool,
+    /// How often what it is about to say is reviewed in a turn, 0 to 8: a fast call each, and a heavy one where it is
+    /// written anew; without it, 0
+    #[arg(long, value_name = "N")]
+    max_reflections: Option<u32>,
     /// What it works for on its own account; takes --conduct background and --owner
     #[arg(long, value_name = "TEXT", requires = "owner")]
     mission: Option<String>,
@@ -112,6 +121,32 @@ struct Define {
     /// What users may call it by, with what it is called in lists and what it does; can be repeated
     #[arg(long = "command", value_name = "VALUE:LABEL[:HELP]", value_parser = command)]
     commands: Vec<ProfileCommand>,
+}
+
+/// What a session of work may take, of an agent in the background.
+#[derive(Debug, Args)]
+struct SessionOptions {
+    /// Model calls that a session of its work may take before the rest waits; without it, any number
+    #[arg(long, value_name = "N")]
+    session_calls: Option<u32>,
+    /// Tokens that a session of its work may take, input and output; without it, any number
+    #[arg(long, value_name = "N")]
+    session_tokens: Option<u64>,
+    /// What a session of its work may cost, in the currency of the prices; without it, any amount
+    #[arg(long, value_name = "AMOUNT")]
+    session_cost: Option<String>,
+    /// Seconds that a session of its work may take, from its first task on; without it, any number
+    #[arg(long, value_name = "N")]
+    session_seconds: Option<u32>,
+}
+
+impl SessionOptions {
+    fn bounds(self) -> Option<SessionBounds> {
+        let Self { session_calls: model_calls, session_tokens: tokens, session_cost: cost, session_seconds: seconds } =
+            self;
+        let bounds = SessionBounds { model_calls, tokens, cost, seconds };
+        (bounds != SessionBounds::default()).then_some(bounds)
+    }
 }
 
 fn command(text: &str) -> Result<ProfileCommand, String> {
@@ -202,6 +237,9 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         outside_content: arguments.outside_content,
         conduct: arguments.conduct,
         session_pause: arguments.session_pause,
+        session: arguments.session.bounds(),
+        guesses_goal: arguments.guesses_goal,
+        max_reflections: arguments.max_reflections,
         mission: arguments.mission,
         owner: arguments.owner.map(|owner| owner.to_string()),
         next_run_after: arguments.next_run_after,

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{Deliberation, saying::position};
 use crate::{
     intrinsics::{memory::lessons::Briefing, team},
-    state::{Cause, Turn},
+    state::{Cause, Profile, Turn},
     target,
     tasks::Task,
     team::{Amount, Status, tokens},
@@ -99,8 +99,11 @@ impl Deliberation<'_> {
         let spent = self.mind.team.spent_on(profile.day_of(self.input.envelope.time)).plus(self.spent_here());
         let reason = profile.team.as_ref().and_then(|team| team.is_spent(spent));
         self.decision.cost = self.cost_of(&self.decision.completions);
-        if let Some(reason) = reason.filter(|_| self.mind.may_begin()) {
-            self.rest_until_tomorrow(&reason);
+        match reason {
+            Some(reason) if self.mind.may_begin() => self.rest_until_tomorrow(&reason),
+            Some(_) => {}
+            // Whatever an agent decides on the next day wakes its team: the task that was to do so may have been canceled.
+            None => _ = self.go_on_with_the_day(ids::derived(self.decision_id, "budget")),
         }
     }
 
@@ -118,12 +121,19 @@ impl Deliberation<'_> {
         self.plan_next_run(turn_id, tomorrow);
     }
 
-    /// A new day: what was paused for the sake of what may be spent goes on.
-    pub(super) fn go_on_with_the_day(&mut self, turn_id: Uuid) {
-        let Some(profile) = self.mind.profile.clone().filter(|_| self.mind.team.over_budget) else { return };
+    /// What was paused for the sake of what may be spent goes on, or it is said when: before it is a new day, nothing does.
+    pub(super) fn go_on_with_the_day(&mut self, turn_id: Uuid) -> Result<(), Timestamp> {
+        let leads = |profile: &Profile| profile.team.is_some() && self.mind.team.over_budget;
+        let Some(profile) = self.mind.profile.clone().filter(leads) else { return Ok(()) };
+        let now = self.input.envelope.time;
+        let spent = self.mind.team.spent_on(profile.day_of(now));
+        if profile.team.as_ref().is_some_and(|team| team.is_spent(spent).is_some()) {
+            return Err(profile.next_day(now));
+        }
         for event in team::changed(&profile, Status::Active, RequestKind::Resume, "a new day", false) {
             self.tell_team(turn_id, "", event);
         }
+        Ok(())
     }
 
     fn tell_team(&mut self, turn_id: Uuid, thread_id: &str, event: Event) {

@@ -255,10 +255,13 @@ impl Deliberation<'_> {
     pub(super) fn try_again(&mut self, task: &Task) {
         let (task_id, status, reason) =
             (task.id.to_string(), TaskStatus::Pending.text(), "to be tried again".to_owned());
-        let changed = TaskChanged { task_id, status, reason, ..TaskChanged::default() };
+        let mut changed = TaskChanged { task_id, status, reason, ..TaskChanged::default() };
         let turn_id = ids::derived(self.decision_id, &format!("again/{}", task.id));
-        if task.is_next_run() {
-            self.go_on_with_the_day(turn_id);
+        if task.is_next_run()
+            && let Err(tomorrow) = self.go_on_with_the_day(turn_id)
+        {
+            changed.reason = "nothing may be spent until then".to_owned();
+            (changed.next_at, changed.occurrence) = (tomorrow.to_string(), task.times() + 1);
         }
         self.add_to(turn_id, &task.thread_id, task.correlation(), Event::TaskChanged(changed));
     }

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     prompts,
     state::Profile,
+    tasks,
     team::{Status, Team},
     thread::cut_to,
 };
@@ -157,8 +158,11 @@ pub fn next_run(context: &Context<'_>, at: jiff::Timestamp) -> Option<Event> {
     let profile = context.state.profile.as_ref().filter(|profile| profile.is_lead())?;
     let next_at = at.to_string();
     if let Some(waiting) = context.state.tasks.next_run() {
-        // One that failed is tried again when it was to be.
-        if waiting.failed() > 0 {
+        if waiting.status == tasks::Status::Paused {
+            return None;
+        }
+        // One that failed is tried again when it was to be, unless nothing may be spent until then.
+        if waiting.failed() > 0 && waiting.next().is_some() && !context.state.team.over_budget {
             return None;
         }
         let (task_id, status) = (waiting.id.to_string(), TaskStatus::Pending.text());

@@ -286,6 +286,72 @@ fn nothing_is_begun_once_the_budget_of_the_day_is_spent_and_the_team_goes_on_by_
     agent.is_replayed();
 }
 
+/// A lead whose team has spent what it may in a day.
+fn over_budget() -> (Agent, String) {
+    let mut agent = lead(100);
+    let asked = agent.has_delegated();
+    agent.is_answered(&asked[0].0, "completed", "news", 60);
+    agent.is_answered(&asked[1].0, "completed", "report", 60);
+    agent.works(&[says("Done.")]).unwrap();
+    agent.works(&[told_nothing()]).unwrap();
+    assert!(agent.mind.state.team.over_budget);
+    let next = agent.mind.state.tasks.next_run().unwrap().id.to_string();
+    (agent, next)
+}
+
+#[test]
+fn what_wakes_a_team_on_the_next_day_is_not_run_before_and_when_it_is_resumed_it_wakes_it_all_the_same() {
+    let (mut agent, next) = over_budget();
+    agent.orders(OWNER, "c1", "run", &next);
+    let refused = agent.decides(&[]).unwrap();
+    assert!(kinds(&refused).iter().any(|kind| kind.starts_with("failed")), "{:?}", kinds(&refused));
+    agent.orders(OWNER, "c2", "pause", &next);
+    agent.decides(&[]).unwrap();
+    assert_eq!(agent.mind.state.tasks.next_run().unwrap().next(), None);
+    agent.orders(OWNER, "c3", "resume", &next);
+    agent.decides(&[]).unwrap();
+    let (at, occurrence) = agent.mind.state.tasks.next_run().unwrap().next().unwrap();
+    assert_eq!(at, "1970-01-02T00:00:00Z".parse::<Timestamp>().unwrap());
+    agent.later = 24 * 3_600;
+    agent.write(&TASK_DUE, None, TaskDue { task_id: next, occurrence, ..Default::default() });
+    agent.decides(&[]).unwrap();
+    assert!(agent.mind.state.may_begin());
+    agent.is_replayed();
+}
+
+#[test]
+fn a_team_whose_next_run_was_canceled_goes_on_with_whatever_its_lead_decides_on_the_next_day() {
+    let (mut agent, next) = over_budget();
+    agent.orders(OWNER, "c1", "cancel", &next);
+    agent.decides(&[]).unwrap();
+    agent.hears("m1", "do more");
+    agent.decides(&[queues("I will.", &["more"])]).unwrap();
+    assert!(agent.works(&[]).is_none());
+    agent.later = 24 * 3_600;
+    agent.hears("m2", "how far are you?");
+    let woken = agent.decides(&[says("I begin.")]).unwrap();
+    assert!(kinds(&woken).contains(&"team active".to_owned()), "{:?}", kinds(&woken));
+    agent.works(&[says("I did more.")]).unwrap();
+    agent.is_replayed();
+}
+
+#[test]
+fn a_next_run_that_its_owner_paused_stays_so_when_a_session_ends() {
+    let mut agent = lead(0);
+    agent.decides(&[]).unwrap();
+    agent.works(&[says("NVIDIA is up 9 %.")]).unwrap();
+    agent.works(&[told_nothing()]).unwrap();
+    let next = agent.mind.state.tasks.next_run().unwrap().id.to_string();
+    agent.orders(OWNER, "c1", "pause", &next);
+    agent.decides(&[]).unwrap();
+    agent.hears("m1", "and AMD?");
+    agent.decides(&[queues("I will look.", &["AMD"])]).unwrap();
+    agent.works(&[says("AMD is flat.")]).unwrap();
+    agent.works(&[told_nothing()]).unwrap();
+    assert_eq!(agent.mind.state.tasks.next_run().unwrap().status, Status::Paused);
+    agent.is_replayed();
+}
+
 #[test]
 fn a_session_of_a_lead_ends_with_a_briefing_or_the_reason_why_not_and_the_time_of_the_next_run() {
     let mut agent = lead(0);

@@ -27,7 +27,7 @@ pub fn resume(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begu
     let (schedule, next) = match &task.what {
         What::Time { schedule, next } => (schedule, next),
         What::Hook { .. } => return Ok(changed(task, Status::Active, None).into()),
-        What::Queue { .. } => return Ok(changed(task, Status::Pending, None).into()),
+        What::Queue { .. } => return Ok(changed(task, Status::Pending, tomorrow(context, task)).into()),
     };
     let (was, occurrence) = next.unwrap_or((context.now, 0));
     let Some(next) = schedule.next(context.now) else {
@@ -70,6 +70,9 @@ pub fn run(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, 
     let (schedule, next) = match &task.what {
         What::Time { schedule, next } => (schedule, next),
         What::Hook { .. } => return Err(format!("{:?} is a hook: it runs when its trigger happens", task.title)),
+        What::Queue { .. } if tomorrow(context, task).is_some() => {
+            return Err(format!("{:?} waits for the next day: the team has spent what it may today", task.title));
+        }
         What::Queue { again: Some(_), .. } if task.status == Status::Pending => {
             return Ok(changed(task, Status::Pending, None).into());
         }
@@ -133,6 +136,13 @@ fn shared(context: &Context<'_>, params: &Map<String, Value>, shared: bool) -> R
         }
     }
     Ok(done.into())
+}
+
+/// When what wakes a team that has spent what it may in a day is due.
+fn tomorrow(context: &Context<'_>, task: &Task) -> Option<(String, u64)> {
+    let profile = context.state.profile.as_ref()?;
+    let waits = task.is_next_run() && context.state.team.over_budget;
+    waits.then(|| (profile.next_day(context.now).to_string(), task.times().saturating_add(1)))
 }
 
 fn changed(task: &Task, status: Status, next: Option<(String, u64)>) -> Done {
