@@ -242,9 +242,13 @@ impl Process {
         self.kill9().await
     }
 
-    /// Stops it in its tracks (SIGSTOP), as a paused virtual machine would be.
+    /// Stops it in its tracks (SIGSTOP), as a paused virtual machine would be. Returns when all of its threads stand still:
+    /// on a busy machine they go on for a while after the signal.
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
+        let stopped =
+            || waitid(WaitId::Pid(self.pid), WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        while self.waiter.is_some() && matches!(stopped(), Ok(None) | Err(rustix::io::Errno::INTR)) {}
     }
 
     /// Lets a frozen process go on.

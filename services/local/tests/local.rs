@@ -176,8 +176,11 @@ async fn replicas_are_killed_frozen_and_started_one_by_one() {
     stack.restart(Service::Router, 0).await.unwrap();
     assert_eq!(stack.replica(Service::Router, 0).unwrap().process().exit(), None);
 
-    // A frozen process can still be asked to end.
+    // Frozen is who stands still: not who is about to. It can still be asked to end.
     stack.freeze(Service::Router, 1).unwrap();
+    let frozen = stack.replica(Service::Router, 1).unwrap().process().pid();
+    let stat = fs::read_to_string(format!("/proc/{frozen}/stat")).unwrap();
+    assert!(stat.contains(") T "), "{stat}");
     let exit = stack.stop_one(Service::Router, 1).await.unwrap();
     assert_eq!(exit, Exit::Signal(15));
 
