@@ -97,6 +97,70 @@ async fn stops_at_what_is_newer(world: &World, file: &Path) {
     }
 }
 
+/// `kairo state` of a file: the state at any place, differences, the first place of something, and what models were asked.
+async fn states_are_shown(world: &World, file: &Path) {
+    let path = file.to_str().unwrap();
+    let state = async |arguments: &[&str]| {
+        let output = kairo(world, &[&["state", AGENT, "--json"], arguments].concat()).await;
+        let text = String::from_utf8(output.stdout).unwrap();
+        let said: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        (output.status.code(), said, String::from_utf8(output.stderr).unwrap())
+    };
+    let text = std::fs::read_to_string(file).unwrap();
+    let messages: Vec<LogMessage> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |verb: &str| messages.iter().filter(|it| it.subject.ends_with(verb)).map(|it| it.sequence.to_string());
+    let decisions: Vec<String> = of(".decision").collect();
+    let (first, calls, answers) = (&decisions[0], &decisions[1], &decisions[2]);
+
+    // Behind a decision the input is dealt with, and before it waits.
+    let heard = of(".message").nth(1).unwrap();
+    let (code, said, _) = state(&["--file", path, "--at", &heard]).await;
+    assert_eq!((code, &said[0]["waiting"]), (Some(0), &json!([heard.parse::<u64>().unwrap()])));
+    let (_, said, _) = state(&["--file", path, "--at", calls]).await;
+    assert_eq!((&said[0]["waiting"], &said[0]["decided"]), (&json!([]), &json!(calls.parse::<u64>().unwrap())));
+    assert_eq!(said[0]["in_flight"].as_object().unwrap().len(), 1, "{}", said[0]);
+    let from_gateway = state(&["--at", calls]).await;
+    assert_eq!(from_gateway.1, said, "the gateway has the same log");
+
+    let (_, differing, _) = state(&["--file", path, "--at", calls, "--diff", answers]).await;
+    let differing = differing[0]["differences"].as_array().unwrap();
+    let gone = differing.iter().find(|it| it["path"].as_str().unwrap().starts_with("in_flight.")).unwrap();
+    assert!(gone["before"].is_object() && gone["after"].is_null(), "{gone}");
+
+    let (code, found, _) = state(&["--file", path, "--first", "size(in_flight) > 0"]).await;
+    assert_eq!((code, &found[0]["at"]), (Some(0), &json!(calls.parse::<u64>().unwrap())));
+    let (code, found, _) = state(&["--file", path, "--first", "nothing_such == 1"]).await;
+    assert!(code == Some(1) && found[0]["reason"].as_str().unwrap().contains("nothing_such"), "{found:?}");
+    let (code, _, problem) = state(&["--file", path, "--first", "cursor =="]).await;
+    assert!(code == Some(1) && problem.contains("--first: expected an expression in CEL"), "{problem}");
+
+    let (code, asked, _) = state(&["--file", path, "--at", calls, "--request"]).await;
+    assert_eq!((code, asked.len()), (Some(0), 1), "{asked:?}");
+    assert!(asked[0]["request"]["messages"].to_string().contains("time please") && asked[0]["differs"].is_null());
+    assert_eq!(asked[0]["answer"]["tool_calls"][0]["tool"], "tools.now");
+    let (code, none, _) = state(&["--file", path, "--at", &heard, "--request"]).await;
+    assert!(code == Some(1) && none[0]["reason"].as_str().unwrap().contains("is no decision"), "{none:?}");
+
+    // What a log lacks, or has in another order, is named with its place.
+    let changed = |name: &str, messages: Vec<&LogMessage>| {
+        let changed = file.with_file_name(name);
+        let lines = messages.into_iter().map(|message| serde_json::to_string(message).unwrap() + "\n");
+        std::fs::write(&changed, lines.collect::<String>()).unwrap();
+        changed.to_str().unwrap().to_owned()
+    };
+    let hole = changed("hole.log", messages.iter().filter(|it| it.sequence.to_string() != heard).collect());
+    let (code, _, problem) = state(&["--file", &hole]).await;
+    assert!(
+        code == Some(1) && problem.contains(&format!("message {calls}: the decision does not follow")),
+        "{problem}"
+    );
+    let swapped = changed("swapped.log", messages.iter().rev().collect());
+    let (code, _, problem) = state(&["--file", &swapped]).await;
+    assert!(code == Some(1) && problem.contains("in the order of the log"), "{problem}");
+    let (code, _, _) = state(&["--file", path, "--at", "0", "--diff", first]).await;
+    assert_eq!(code, Some(0), "before everything there is nothing, which differs from something");
+}
+
 #[tokio::test]
 async fn the_decisions_of_a_log_are_made_again() {
     let mut world = Wanted::new(USUAL).start().await;
@@ -129,6 +193,8 @@ async fn the_decisions_of_a_log_are_made_again() {
     let state = states().await;
     assert!(state[AGENT].is_string(), "{state}");
     assert_eq!(states().await, state, "another process comes to another state");
+
+    states_are_shown(&world, &file).await;
 
     let reworded = tampered(&file, "reworded.log", |decision| {
         words(decision).into_iter().for_each(|words| words.push('!'));

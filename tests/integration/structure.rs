@@ -118,7 +118,7 @@ const IMPURE: &[&str] = &[
 ];
 
 /// Crates that are pure as a whole.
-const PURE_CRATES: &[&str] = &["kairo-events", "kairo-mind"];
+const PURE_CRATES: &[&str] = &["kairo-events", "kairo-mind", "kairo-replay"];
 
 /// What a pure crate does not depend on, at any depth: what waits, listens, connects or stores. A name stands for those
 /// that continue it, too, such as `tokio-util`.

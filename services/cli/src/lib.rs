@@ -6,6 +6,7 @@
 //! into a picture ([`watch`]). `kairo dev` ([`dev`]) starts everything through [`kairo_local`], and so does `kairo
 //! example` ([`example`]).
 
+mod agent_log;
 pub mod client;
 pub mod commands;
 pub mod dev;

@@ -7,6 +7,7 @@
 mod compare;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
@@ -28,10 +29,13 @@ use self::compare::{Difference, compare};
 use super::{
     basis,
     deliberation::{Deliberation, Limits, Next, Question, is_without_words},
-    log::{Input, Log},
+    log::{Input, Log, Snapshot},
     request::{Catalogue, ModelRequest, Tool, short_digest},
     state::AgentState,
 };
+
+/// Why a decision cannot be made again that the log's answers do not lead to.
+const NOTHING: &str = "there is nothing to decide, or more is asked than was recorded";
 
 /// A decision that was made again.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -84,7 +88,7 @@ impl Replayed {
 /// A log as it is replayed: all of its agents, in its order.
 #[derive(Debug, Default)]
 pub struct Replay {
-    catalogues: BTreeMap<String, Arc<Catalogue>>,
+    catalogues: BTreeMap<String, Catalogue>,
     bases: BTreeMap<String, Limits>,
     agents: BTreeMap<Name, Log>,
     /// Key under which secrets are sealed, for agents that keep some.
@@ -93,10 +97,20 @@ pub struct Replay {
 
 /// What a decision is made again with.
 struct Making<'r> {
-    state: &'r AgentState,
-    input: &'r Input,
-    catalogue: &'r Catalogue,
-    limits: &'r Limits,
+    state: Arc<AgentState>,
+    input: Input,
+    catalogue: Cow<'r, Catalogue>,
+    limits: Cow<'r, Limits>,
+}
+
+/// A model call of a decision, made again.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub request: Arc<ModelRequest>,
+    /// The answer that the log has of it.
+    pub completion: Completion,
+    /// In what the request differs from the one that was made then; none where it is the same.
+    pub drift: Option<Drift>,
 }
 
 impl Replay {
@@ -107,15 +121,7 @@ impl Replay {
 
     /// Takes in the next record of the log. A decision is made again.
     pub fn take(&mut self, record: Record) -> Option<Replayed> {
-        if let Body::ToolCatalogue(catalogue) = &record.body {
-            let tools = catalogue.tools.iter().cloned().map(Tool::from).collect();
-            let version = catalogue.version.clone();
-            self.catalogues.insert(version.clone(), Arc::new(Catalogue { version, tools }));
-        }
-        if let Body::DecisionBasis(recorded) = &record.body {
-            let limits = Limits { secret_key: self.secret_key, ..basis::limits(recorded) };
-            self.bases.insert(recorded.digest.clone(), limits);
-        }
+        self.note(&record);
         let (route, agent) = subjects::route(&record.subject)?;
         if !subjects::is_of_agents(route) {
             return None;
@@ -128,6 +134,19 @@ impl Replay {
         }
         let reason = "it does not follow from what stands before it".to_owned();
         Some(Replayed { outcome: Outcome::NotReplayable { reason }, ..of(agent, &record) })
+    }
+
+    /// Keeps what decisions rest on beside what happened to the agent.
+    fn note(&mut self, record: &Record) {
+        if let Body::ToolCatalogue(catalogue) = &record.body {
+            let tools = catalogue.tools.iter().cloned().map(Tool::from).collect();
+            let version = catalogue.version.clone();
+            self.catalogues.insert(version.clone(), Catalogue { version, tools });
+        }
+        if let Body::DecisionBasis(recorded) = &record.body {
+            let limits = Limits { secret_key: self.secret_key, ..basis::limits(recorded) };
+            self.bases.insert(recorded.digest.clone(), limits);
+        }
     }
 
     /// Takes in a message of an agent that cannot be read.
@@ -147,6 +166,41 @@ impl Replay {
         self.agents.iter().map(|(agent, log)| (agent.clone(), digest(log))).collect()
     }
 
+    /// Takes in the next record without making anything again. False where it does not follow from what was taken in.
+    pub fn follow(&mut self, record: Record) -> bool {
+        self.note(&record);
+        match subjects::route(&record.subject).filter(|(route, _)| subjects::is_of_agents(route)) {
+            Some((_, agent)) => self.agents.entry(agent).or_default().push(record).is_ok(),
+            None => true,
+        }
+    }
+
+    /// What stands of an agent, after all that was taken in.
+    pub fn snapshot(&self, agent: &Name) -> Snapshot {
+        self.agents.get(agent).map_or_else(|| Log::default().snapshot(Uuid::nil()), |log| log.snapshot(Uuid::nil()))
+    }
+
+    /// The model calls of a decision that is the next record, in their order.
+    ///
+    /// # Errors
+    /// Why they cannot be made again.
+    pub fn asked(&self, record: &Record) -> Result<Vec<Asked>, String> {
+        let decision = AgentDecision::of(&record.body).ok_or("it is no decision")?;
+        let agent = subjects::route(&record.subject).map(|(_, agent)| agent).ok_or("it is no agent's")?;
+        let empty = Log::default();
+        let log = self.agents.get(&agent).unwrap_or(&empty);
+        if !log.is_new(record.sequence, decision) {
+            return Err("it is a copy of a decision, and decides nothing".to_owned());
+        }
+        let mut recording = Recording::of(decision);
+        let made = self.making(log, decision)?.make(&mut recording);
+        // What was asked up to there is of use in any case.
+        match made.is_some() || !recording.asked.is_empty() {
+            true => Ok(recording.asked),
+            false => Err(NOTHING.to_owned()),
+        }
+    }
+
     /// None for a copy, which decides nothing.
     fn decide(&self, agent: &Name, record: &Record, decision: &AgentDecision) -> Option<Replayed> {
         let empty = Log::default();
@@ -155,26 +209,29 @@ impl Replay {
             return None;
         }
         let replayed = Replayed { input_id: decision.input_id.clone(), ..of(agent.clone(), record) };
-        let not_replayable =
-            |reason: String| Replayed { outcome: Outcome::NotReplayable { reason }, ..replayed.clone() };
-        let Some((state, input)) = log.before(decision) else {
-            return Some(not_replayable("what it is on is not in the log".to_owned()));
-        };
-        let none = Arc::default();
+        match self.making(log, decision) {
+            Err(reason) => Some(Replayed { outcome: Outcome::NotReplayable { reason }, ..replayed }),
+            Ok(making) => {
+                let (outcome, drifted) = making.compared_with(decision);
+                let without_basis = !self.bases.contains_key(&decision.basis);
+                Some(Replayed { outcome, drifted, without_basis, ..replayed })
+            }
+        }
+    }
+
+    /// What a decision of this log is made again with.
+    fn making(&self, log: &Log, decision: &AgentDecision) -> Result<Making<'_>, String> {
+        let (state, input) = log.before(decision).ok_or("what it is on is not in the log")?;
         let catalogue = match decision.catalogue_version.as_str() {
-            "" => &none,
-            version => match self.catalogues.get(version) {
-                Some(catalogue) => catalogue,
-                None => return Some(not_replayable(format!("the catalogue {version} is not in the log"))),
-            },
+            "" => Cow::Owned(Catalogue::default()),
+            version => {
+                let known = self.catalogues.get(version);
+                Cow::Borrowed(known.ok_or_else(|| format!("the catalogue {version} is not in the log"))?)
+            }
         };
-        let basis = self.bases.get(&decision.basis);
-        let without_basis = basis.is_none();
-        let assumed = Limits { secret_key: self.secret_key, basis: decision.basis.clone(), ..Limits::default() };
-        let limits = basis.unwrap_or(&assumed);
-        let making = Making { state: &state, input: &input, catalogue, limits };
-        let (outcome, drifted) = making.compared_with(decision);
-        Some(Replayed { outcome, drifted, without_basis, ..replayed })
+        let assumed = || Limits { secret_key: self.secret_key, basis: decision.basis.clone(), ..Limits::default() };
+        let limits = self.bases.get(&decision.basis).map_or_else(|| Cow::Owned(assumed()), Cow::Borrowed);
+        Ok(Making { state, input, catalogue, limits })
     }
 }
 
@@ -194,8 +251,7 @@ impl Making<'_> {
         let recorded = &AgentDecision { given_up, reader, ..recorded.clone() };
         let mut recording = Recording::of(recorded);
         let Some(made) = self.make(&mut recording) else {
-            let reason = "there is nothing to decide, or more is asked than was recorded".to_owned();
-            return (Outcome::NotReplayable { reason }, recording.drifted);
+            return (Outcome::NotReplayable { reason: NOTHING.to_owned() }, recording.drifted());
         };
         let mut outcome = judged(compare(recorded, &made));
         if outcome != Outcome::Same {
@@ -206,7 +262,7 @@ impl Making<'_> {
                 outcome = Outcome::Same;
             }
         }
-        (outcome, recording.drifted)
+        (outcome, recording.drifted())
     }
 
     fn make(&self, recording: &mut Recording) -> Option<AgentDecision> {
@@ -238,33 +294,37 @@ struct Recording {
     left: VecDeque<(usize, Completion)>,
     /// Answers that were given twice: whoever decided had paid for them once.
     given: BTreeMap<String, Completion>,
-    drifted: Vec<Drift>,
+    asked: Vec<Asked>,
 }
 
 impl Recording {
     fn of(decision: &AgentDecision) -> Self {
         let left = (1..).zip(decision.completions.iter().cloned()).collect();
-        Self { left, given: BTreeMap::new(), drifted: Vec::new() }
+        Self { left, given: BTreeMap::new(), asked: Vec::new() }
+    }
+
+    fn drifted(&self) -> Vec<Drift> {
+        self.asked.iter().filter_map(|asked| asked.drift.clone()).collect()
     }
 
     /// The answer to this very request or, where there is none, the next one that was not given yet.
     fn answer(&mut self, question: &Question) -> Option<Completion> {
         let digest = question.request.digest();
         let at = self.left.iter().position(|(_, completion)| completion.request_digest == digest);
-        let answer = match at.and_then(|at| self.left.remove(at)) {
-            Some((_, completion)) => completion,
+        let (completion, drift) = match at.and_then(|at| self.left.remove(at)) {
+            Some((_, completion)) => (completion, None),
             None => match self.given.get(&digest) {
                 Some(completion) => return Some(completion.clone()),
                 None => {
                     let (request, completion) = self.left.pop_front()?;
                     let parts = differing(&question.request, completion.digests.as_ref());
-                    self.drifted.push(Drift { request, parts });
-                    completion
+                    (completion, Some(Drift { request, parts }))
                 }
             },
         };
-        self.given.insert(digest, answer.clone());
-        Some(answer)
+        self.given.insert(digest, completion.clone());
+        self.asked.push(Asked { request: question.request.clone(), completion: completion.clone(), drift });
+        Some(completion)
     }
 }
 

@@ -27,6 +27,7 @@ mod recent;
 mod replay;
 mod search;
 mod send;
+mod state;
 mod status;
 mod tasks;
 mod teams;
@@ -114,6 +115,7 @@ enum Command {
     Projections(projections::Arguments),
     Provision(provision::Arguments),
     Replay(replay::Arguments),
+    State(state::Arguments),
 }
 
 /// What every command that speaks to a gateway works with.
@@ -171,6 +173,7 @@ impl Arguments {
             Command::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
             Command::Projections(arguments) => projections::run(arguments, &session).await,
             Command::Replay(arguments) => replay::run(arguments, &session).await,
+            Command::State(arguments) => state::run(arguments, &session).await,
         }
     }
 }

@@ -1,12 +1,6 @@
 //! `kairo replay`
 
-use std::{
-    fs::File,
-    io::{BufRead, BufReader, Write},
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{ops::ControlFlow, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use kairo_core::{
@@ -15,12 +9,12 @@ use kairo_core::{
     vocabulary::{Newer, NotUnderstood, READER},
 };
 use kairo_mind::replay::{Drift, Outcome, Replay, Replayed};
-use kairo_proto::v1::{GetAgentLogResponse, LogMessage};
+use kairo_proto::v1::LogMessage;
 use serde::Serialize;
 use serde_json::json;
 
 use super::{Session, name};
-use crate::{Error, event_lines::printable, secret_key, terminal};
+use crate::{Error, agent_log, event_lines::printable, secret_key, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -100,8 +94,8 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         Ok(if stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     };
     match (arguments.file, arguments.agent) {
-        (Some(file), _) => read_file(&file, take)?,
-        (None, Some(agent)) => read_agent(session, &agent, arguments.save.as_deref(), take).await?,
+        (Some(file), _) => agent_log::of_file(&file, take)?,
+        (None, Some(agent)) => agent_log::of_agent(&session.client, &agent, arguments.save.as_deref(), take).await?,
         (None, None) => return Err(Error::Advice("name an agent with --agent, or a file".to_owned())),
     }
     let states = replay.states();
@@ -145,52 +139,6 @@ impl Stopped {
              of version {reads}: replay it and what follows with a newer build"
         )
     }
-}
-
-fn read_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Result<ControlFlow<()>, Error>) -> Result<(), Error> {
-    let file = File::open(path).map_err(Error::file("read", path))?;
-    for (number, line) in (1..).zip(BufReader::new(file).lines()) {
-        let line = line.map_err(Error::file("read", path))?;
-        let unreadable = |error: serde_json::Error| {
-            Error::Advice(format!(
-                "{}, line {number}: expected a message as --save writes them, {error}",
-                path.display()
-            ))
-        };
-        if take(&serde_json::from_str(&line).map_err(unreadable)?)?.is_break() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-async fn read_agent(
-    session: &Session,
-    agent: &Name,
-    save: Option<&Path>,
-    mut take: impl FnMut(&LogMessage) -> Result<ControlFlow<()>, Error>,
-) -> Result<(), Error> {
-    let mut saved = match save {
-        Some(path) => Some((path, File::create(path).map_err(Error::file("write", path))?)),
-        None => None,
-    };
-    let mut after = Some(0_u64);
-    while let Some(from) = after {
-        let query = [("after", from.to_string())];
-        let page: GetAgentLogResponse = session.client.get(&format!("v1/agents/{agent}/log"), &query).await?;
-        for message in &page.messages {
-            if let Some((path, file)) = &mut saved {
-                let line = serde_json::to_string(message).unwrap_or_default();
-                writeln!(file, "{line}").map_err(Error::file("write", *path))?;
-            }
-            // What is kept is kept to the end, for the build that understands it.
-            if take(message)?.is_break() && saved.is_none() {
-                return Ok(());
-            }
-        }
-        after = page.next_after;
-    }
-    Ok(())
 }
 
 /// Those that are the same are counted only.

@@ -1,0 +1,230 @@
+//! `kairo state`
+
+use std::{ops::ControlFlow, path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use kairo_core::ids::Name;
+use kairo_proto::v1::LogMessage;
+use kairo_replay::{
+    difference::{Difference, differences},
+    expression::{Expression, Said},
+    timeline::{Requests, Taken, Timeline},
+};
+use serde_json::{Value, json};
+
+use super::{Session, name};
+use crate::{Error, agent_log, event_lines::printable, secret_key, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo state default                               what the agent knows now
+  kairo state default --at 120                      and behind message 120 of the log
+  kairo state default --at 120 --diff 131           what has changed between the two
+  kairo state default --at 131 --request            what models were asked for the decision at 131
+  kairo state default --first 'size(in_flight) > 1' behind which message that became true
+  kairo state default --file default.log --at 120   from a file that `kairo replay --save` wrote
+
+The agent's part of the log is read and folded again here, which changes nothing. An expression is in
+CEL; its variables are the fields of the state, as they are shown. The status is 1 where nothing is
+found: no state there, no decision, or no message behind which the expression holds.";
+
+/// Show what an agent knew at any place of its log, and what its models were asked
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The agent; its part of the log is read from the gateway, which takes an administrator's key
+    #[arg(value_parser = name, value_name = "AGENT")]
+    agent: Name,
+    /// Read the log from a file that `kairo replay --save` wrote
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Behind this message of the log; where it is none of the agent's, behind the last one before it
+    #[arg(long, value_name = "SEQUENCE")]
+    at: Option<u64>,
+    /// Show in what the state behind this message differs
+    #[arg(long, value_name = "SEQUENCE", requires = "at")]
+    diff: Option<u64>,
+    /// Show what models were asked for the decision at that place, made again from the log
+    #[arg(long, requires = "at", conflicts_with_all = ["diff", "first"])]
+    request: bool,
+    /// Find the first message behind which this expression holds
+    #[arg(long, value_name = "EXPRESSION", conflicts_with = "diff")]
+    first: Option<String>,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let Arguments { agent, file, at, diff, request, first } = &arguments;
+    let first = first.as_deref().map(Expression::read).transpose();
+    let first = first.map_err(|error| Error::Advice(format!("--first: {error}")))?;
+    let wanted = if *request { at.unwrap_or_default() } else { 0 };
+    let mut looking = Looking {
+        timeline: Timeline::new(agent.clone(), wanted, secret_key::find().ok()),
+        places: at.iter().chain(diff).copied().collect(),
+        first,
+        seen: Vec::new(),
+        found: None,
+        unclear: None,
+    };
+    looking.places.sort_unstable();
+    let take = |message: &LogMessage| looking.take(message);
+    match file {
+        Some(file) => agent_log::of_file(file, take)?,
+        None => agent_log::of_agent(&session.client, agent, None, take).await?,
+    }
+    looking.end();
+    match &arguments {
+        Arguments { first: Some(_), .. } => looking.show_first(session.json),
+        Arguments { request: true, .. } => show_requests(looking.timeline.requests(), wanted, session.json),
+        Arguments { diff: Some(to), at: Some(from), .. } => looking.show_difference((*from, *to), session.json),
+        _ => looking.show_state(agent, session.json),
+    }
+}
+
+/// Reading a log as far as is needed.
+struct Looking {
+    timeline: Timeline,
+    /// Where the state is wanted, in order; empty for the end.
+    places: Vec<u64>,
+    first: Option<Expression>,
+    /// The states behind those places.
+    seen: Vec<(u64, Value)>,
+    found: Option<Value>,
+    /// Why the expression last said neither.
+    unclear: Option<String>,
+}
+
+impl Looking {
+    fn take(&mut self, message: &LogMessage) -> agent_log::Went {
+        while let Some(place) = self.places.first().copied().filter(|place| *place < message.sequence) {
+            self.see(place);
+        }
+        if self.is_over() {
+            return Ok(ControlFlow::Break(()));
+        }
+        let taken = self.timeline.take(message).map_err(|broken| Error::Advice(broken.to_string()))?;
+        if let (Taken::Own, Some(first)) = (taken, &self.first) {
+            let state = self.timeline.state();
+            match first.of(&state) {
+                Said::Holds => self.found = Some(state),
+                Said::DoesNot => self.unclear = None,
+                Said::Unclear(why) => self.unclear = Some(why),
+            }
+        }
+        Ok(if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    /// The log is at its end: the places that are left are there, and so is the end itself where none was named.
+    fn end(&mut self) {
+        while let Some(place) = self.places.first().copied() {
+            self.see(place);
+        }
+        if self.seen.is_empty() {
+            self.see(self.timeline.own());
+        }
+    }
+
+    fn see(&mut self, place: u64) {
+        self.places.retain(|it| *it != place);
+        self.seen.push((place, self.timeline.state()));
+    }
+
+    fn is_over(&self) -> bool {
+        self.found.is_some() || self.places.is_empty() && !self.seen.is_empty()
+    }
+
+    fn show_first(&self, json: bool) -> Result<ExitCode, Error> {
+        let Some(state) = &self.found else {
+            let why = self.unclear.as_ref().map(|why| format!("; of the last state it said: {}", printable(why)));
+            let text = format!("it holds behind no message{}", why.unwrap_or_default());
+            return nothing(&text, json);
+        };
+        match json {
+            true => terminal::json(&json!({ "at": state.get("at"), "type": state.get("type") }))?,
+            false => {
+                let text = |name: &str| state.get(name).map_or_else(String::new, |value| value.to_string());
+                let named = state.get("type").and_then(Value::as_str).unwrap_or_default();
+                terminal::line(format!("message {} ({})", text("at"), printable(named)))?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn show_state(&self, agent: &Name, json: bool) -> Result<ExitCode, Error> {
+        match self.seen.last() {
+            Some((_, state)) if state.get("at") != Some(&json!(0)) => {
+                show(state, json)?;
+                Ok(ExitCode::SUCCESS)
+            }
+            _ => nothing(&format!("the log has nothing of the agent {agent} up to there"), json),
+        }
+    }
+
+    fn show_difference(&self, (from, to): (u64, u64), json: bool) -> Result<ExitCode, Error> {
+        let at = |place: u64| self.seen.iter().find(|(it, _)| *it == place).map_or(&Value::Null, |(_, state)| state);
+        let found = differences(at(from), at(to));
+        if json {
+            terminal::json(&json!({ "differences": found }))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        found.iter().flat_map(lines).try_for_each(terminal::line)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn nothing(text: &str, json: bool) -> Result<ExitCode, Error> {
+    match json {
+        true => terminal::json(&json!({ "found": null, "reason": text }))?,
+        false => terminal::line(text)?,
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+/// For people in many lines, for programs in one.
+fn show(value: &Value, json: bool) -> Result<(), Error> {
+    Ok(match json {
+        true => terminal::json(value)?,
+        false => terminal::line(printable_json(value))?,
+    })
+}
+
+/// What others wrote stands in it, so nothing of it moves the cursor of a terminal.
+fn printable_json(value: &Value) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.lines().map(|line| printable(line).to_string()).collect::<Vec<_>>().join("\n")
+}
+
+fn lines(difference: &Difference) -> Vec<String> {
+    let Difference { path, before, after } = difference;
+    let line = |sign: char, value: &Value| format!("{sign} {}: {}", printable(path), printable(&value.to_string()));
+    let (before, after) = (before.as_ref().map(|it| line('-', it)), after.as_ref().map(|it| line('+', it)));
+    before.into_iter().chain(after).collect()
+}
+
+fn show_requests(requests: Option<&Requests>, at: u64, json: bool) -> Result<ExitCode, Error> {
+    let asked = match requests {
+        None => return nothing(&format!("message {at} is no decision of this agent"), json),
+        Some(Err(why)) => return nothing(&format!("the decision cannot be made again: {why}"), json),
+        Some(Ok(asked)) => asked,
+    };
+    for asked in asked {
+        let drift = asked.drift.as_ref().map(|drift| &drift.parts);
+        let model = &asked.completion.model;
+        show(
+            &json!({ "model": model, "request": *asked.request, "answer": answer(&asked.completion), "differs": drift }),
+            json,
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn answer(completion: &kairo_proto::v1::Completion) -> Value {
+    let calls = completion.tool_calls.iter().map(|call| json!({ "tool": call.tool, "arguments": call.arguments }));
+    let error = completion.error.as_ref().map(|error| json!({ "kind": error.kind, "message": error.message }));
+    json!({
+        "text": completion.text,
+        "tool_calls": calls.collect::<Vec<_>>(),
+        "error": error,
+        "input_tokens": completion.input_tokens,
+        "output_tokens": completion.output_tokens,
+    })
+}

@@ -1,0 +1,128 @@
+//! One agent's messages, and what it knew behind each of them.
+
+use kairo_events::{
+    ids::Name,
+    log_message::{self, NotStored},
+    subjects,
+    vocabulary::{Newer, NotUnderstood},
+};
+use kairo_mind::replay::{Asked, Replay};
+use kairo_proto::{Body, v1::LogMessage};
+use serde_json::{Value, json};
+
+/// Why a log cannot be followed any further.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    #[error("message {sequence}: {cause}")]
+    Foreign { sequence: u64, cause: NotStored },
+    #[error("message {sequence}: it stands behind message {after}: messages are expected in the order of the log")]
+    Order { sequence: u64, after: u64 },
+    #[error("message {sequence}: {why}. It takes a reader of version {reader}: look at this log with a newer build")]
+    Newer { sequence: u64, reader: u32, why: String },
+    #[error(
+        "message {sequence}: the decision does not follow from what stands before it: messages are missing, or were changed"
+    )]
+    Hole { sequence: u64 },
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is another's, or about none.
+    Others,
+    /// It is the agent's.
+    Own,
+    /// It is the agent's, and nobody can read it: it decides nothing.
+    Unreadable,
+}
+
+/// What models were asked for a decision, or why that cannot be made again.
+pub type Requests = Result<Vec<Asked>, String>;
+
+/// An agent's part of a log, as far as it was taken in.
+#[derive(Debug)]
+pub struct Timeline {
+    agent: Name,
+    log: Replay,
+    /// The last message that was taken in, whosever it is, and the last one of the agent.
+    read: u64,
+    own: u64,
+    type_name: String,
+    /// The message whose requests are wanted, and those.
+    wanted: u64,
+    requests: Option<Requests>,
+}
+
+impl Timeline {
+    /// What models were asked for the decision that stands at `wanted` is made again when that is taken in; 0 for none. Where
+    /// secrets were sealed on the way, that takes their key.
+    pub fn new(agent: Name, wanted: u64, secret_key: Option<[u8; 32]>) -> Self {
+        Self { agent, log: Replay::new(secret_key), read: 0, own: 0, type_name: String::new(), wanted, requests: None }
+    }
+
+    /// Takes in the next message of the log. Messages of other agents are passed over.
+    ///
+    /// # Errors
+    /// When the message is none of a log, takes a newer reader, or does not follow from what was taken in.
+    pub fn take(&mut self, message: &LogMessage) -> Result<Taken, Broken> {
+        let sequence = message.sequence;
+        if sequence <= self.read {
+            return Err(Broken::Order { sequence, after: self.read });
+        }
+        self.read = sequence;
+        let of = subjects::route(&message.subject).filter(|(route, _)| subjects::is_of_agents(route));
+        if of.as_ref().is_some_and(|(_, agent)| *agent != self.agent) {
+            return Ok(Taken::Others);
+        }
+        let understood = log_message::understand(message).map_err(|cause| Broken::Foreign { sequence, cause })?;
+        if of.is_some() {
+            self.own = sequence;
+            self.type_name = message.headers.get("ce-type").cloned().unwrap_or_default();
+        }
+        match understood {
+            Ok(record) => {
+                if sequence == self.wanted && matches!(record.body, Body::AgentDecision(_)) {
+                    self.requests = Some(self.log.asked(&record));
+                }
+                match self.log.follow(record) {
+                    true => Ok(if of.is_some() { Taken::Own } else { Taken::Others }),
+                    false => Err(Broken::Hole { sequence }),
+                }
+            }
+            Err(NotUnderstood::Newer(Newer { reader, why })) => Err(Broken::Newer { sequence, reader, why }),
+            Err(NotUnderstood::Unreadable(_)) if of.is_none() => Ok(Taken::Others),
+            Err(NotUnderstood::Unreadable(_)) => {
+                self.log.pass_over(sequence, &message.subject);
+                Ok(Taken::Unreadable)
+            }
+        }
+    }
+
+    /// The last message that was taken in; 0 for none.
+    pub fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// The last message of the agent; 0 for none.
+    pub fn own(&self) -> u64 {
+        self.own
+    }
+
+    /// What models were asked for the decision that was wanted; none where no decision stands there.
+    pub fn requests(&self) -> Option<&Requests> {
+        self.requests.as_ref()
+    }
+
+    /// What the agent knows: the state that its decisions made, and under `waiting` where the inputs stand that no decision
+    /// has dealt with. `at` and `type` are of the agent's last message.
+    pub fn state(&self) -> Value {
+        let snapshot = self.log.snapshot(&self.agent);
+        let mut state = serde_json::to_value(&*snapshot.state).unwrap_or_default();
+        if let Some(fields) = state.as_object_mut() {
+            fields.insert("at".to_owned(), json!(self.own));
+            fields.insert("type".to_owned(), json!(self.type_name));
+            fields.insert("waiting".to_owned(), json!(snapshot.ahead));
+        }
+        state
+    }
+}
