@@ -5,6 +5,7 @@ mod bounds;
 mod chains;
 mod compacting;
 mod in_progress;
+mod inner_state;
 mod interjection;
 mod orders;
 mod outside;
