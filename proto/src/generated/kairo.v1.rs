@@ -2980,6 +2980,9 @@ pub struct InnerStateRow {
     /// Where what it was made from comes from that nobody here wrote, such as web:<https://example.org/a.>
     #[prost(string, repeated, tag = "13")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Of the event within its message.
+    #[prost(uint32, tag = "14")]
+    pub position: u32,
 }
 impl ::prost::Name for InnerStateRow {
     const NAME: &'static str = "InnerStateRow";
