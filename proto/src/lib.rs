@@ -21,7 +21,7 @@ pub use body::{About, Body, ContentType, Decided, READER, READERS, Type, Unreada
 /// message is put into a group where it is declared, and then there is no building without those who match that group.
 pub mod about {
     pub use crate::body::{
-        About, Agent, Chain, Decided, Live, Memory, Outside, Process, System, Task, Thread, Tool, Turn, User,
+        About, Agent, Chain, Decided, Live, Memory, Outside, Process, State, System, Task, Thread, Tool, Turn, User,
     };
 }
 

@@ -182,7 +182,7 @@ impl Open {
                 self.sessions.remove(&thread.thread_id);
                 self.ended.insert(thread.thread_id.clone());
             }
-            Some(Decided::Thread(_) | Decided::Memory(_)) | None => {}
+            Some(Decided::Thread(_) | Decided::Memory(_) | Decided::State(_)) | None => {}
         }
     }
 

@@ -135,7 +135,7 @@ impl Watch {
             }
             Decided::Task(about::Task::Fired(fired)) => self.end(fired),
             Decided::Task(about::Task::Changed(_) | about::Task::Started(_) | about::Task::Ended(_)) => None,
-            Decided::Turn(_) | Decided::Memory(_) => None,
+            Decided::Turn(_) | Decided::Memory(_) | Decided::State(_) => None,
             Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => None,
             Decided::Thread(Thread::Created(_) | Thread::Matched(_)) => None,
             Decided::Thread(

@@ -112,6 +112,7 @@ async fn both_interfaces_say_the_same() {
         ("Queries/ListProcesses", json!({ "running": false }), "/v1/processes?running=false"),
         ("Queries/ListTasks", json!({ "status": "open" }), "/v1/tasks?status=open"),
         ("Queries/ListMemories", json!({ "scope": "recent" }), "/v1/memories?scope=recent"),
+        ("Queries/ListInnerState", json!({ "agent": "bob" }), "/v1/agents/bob/inner-state"),
         ("Queries/Search", json!({ "facets": true }), "/v1/search?facets=true"),
         ("Administration/ListKeys", json!({}), "/v1/keys"),
         ("Administration/ListDeadLetters", json!({ "limit": 1 }), "/v1/dead-letters?limit=1"),

@@ -104,6 +104,11 @@ rules:
 const TOOLS: &[(&str, Kept)] = &[
     ("action.cancel", Kept::ToTheirs),
     ("process.cancel", Kept::ToTheirs),
+    ("state.write", Kept::ToTheirs),
+    ("state.read", Kept::ToTheirs),
+    ("state.search", Kept::ToTheirs),
+    ("state.related", Kept::ToTheirs),
+    ("state.delete", Kept::ToTheirs),
     ("team.delegate", Kept::ToTheirs),
     ("team.status", Kept::ToTheirs),
     ("process.list", Kept::ToTheirs),

@@ -34,6 +34,7 @@ mod faults;
 mod freshness;
 mod golden_path;
 mod grpc;
+mod inner_state;
 mod interjection;
 mod isolation;
 mod keys;

@@ -313,6 +313,6 @@ fn asked_of(event: &Event) -> Option<&str> {
         Decided::Thread(Thread::Created(_) | Thread::Matched(_) | Thread::Summarized(_)) => None,
         Decided::Thread(Thread::Archived(_) | Thread::Completed(_) | Thread::Compacted(_)) => None,
         Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => None,
-        Decided::Turn(_) | Decided::Task(_) | Decided::Memory(_) => None,
+        Decided::Turn(_) | Decided::Task(_) | Decided::Memory(_) | Decided::State(_) => None,
     }
 }

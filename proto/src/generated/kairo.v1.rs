@@ -505,6 +505,9 @@ pub struct AgentProfile {
     /// reader that does not know them makes the same of the agent.
     #[prost(message, repeated, tag = "23")]
     pub commands: ::prost::alloc::vec::Vec<ProfileCommand>,
+    /// Whether the agent keeps an inner state: it is offered state.write, .read, .search, .related and .delete.
+    #[prost(bool, tag = "28")]
+    pub inner_state: bool,
 }
 impl ::prost::Name for AgentProfile {
     const NAME: &'static str = "AgentProfile";
@@ -876,7 +879,7 @@ pub struct DecidedEvent {
     pub turn_id: ::prost::alloc::string::String,
     #[prost(
         oneof = "decided_event::Event",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 48, 49"
     )]
     pub event: ::core::option::Option<decided_event::Event>,
 }
@@ -934,6 +937,10 @@ pub mod decided_event {
         Goal(super::AgentGoal),
         #[prost(message, tag = "34")]
         Reflected(super::AgentReflected),
+        #[prost(message, tag = "48")]
+        StateWritten(super::StateWritten),
+        #[prost(message, tag = "49")]
+        StateDeleted(super::StateDeleted),
     }
 }
 impl ::prost::Name for DecidedEvent {
@@ -1477,6 +1484,9 @@ pub struct ChainStepEnded {
     /// What it ran with, a JSON object as text; empty when it did not run.
     #[prost(string, tag = "6")]
     pub params: ::prost::alloc::string::String,
+    /// As in ToolResult: where what the step read comes from, of what the mind itself read.
+    #[prost(string, repeated, tag = "48")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for ChainStepEnded {
     const NAME: &'static str = "ChainStepEnded";
@@ -1817,6 +1827,63 @@ impl ::prost::Name for MemoryAppended {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.MemoryAppended".into()
+    }
+}
+/// Something of the agent's inner state was written. The same key of the same user again takes the place of what it said.
+/// Type kairo.state.written.v1.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StateWritten {
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub content: ::prost::alloc::string::String,
+    /// Other keys that it has to do with, whether there is something under them or not.
+    #[prost(string, repeated, tag = "3")]
+    pub related_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whose it is: nobody else's turns see it. Empty for what was written in a turn that no user began, which all turns see.
+    #[prost(string, tag = "4")]
+    pub user: ::prost::alloc::string::String,
+    /// RFC 3339; the time of what was decided on.
+    #[prost(string, tag = "5")]
+    pub updated_at: ::prost::alloc::string::String,
+    /// As in ToolResult: of what was seen in the turn that wrote it.
+    #[prost(string, repeated, tag = "6")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What looked like a secret and was taken out of the content, sealed for this id.
+    #[prost(message, repeated, tag = "7")]
+    pub secrets: ::prost::alloc::vec::Vec<SealedSecret>,
+    #[prost(string, tag = "8")]
+    pub version_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for StateWritten {
+    const NAME: &'static str = "StateWritten";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.StateWritten".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.StateWritten".into()
+    }
+}
+/// A key of the agent's inner state is gone. Type kairo.state.deleted.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StateDeleted {
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
+    /// As in StateWritten.
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub updated_at: ::prost::alloc::string::String,
+}
+impl ::prost::Name for StateDeleted {
+    const NAME: &'static str = "StateDeleted";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.StateDeleted".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.StateDeleted".into()
     }
 }
 /// A secret that only the holder of the key can read. In the content stands "\[secret <name>\]" in its place.
@@ -2875,6 +2942,58 @@ impl ::prost::Name for MemoryRow {
         "/kairo.v1.MemoryRow".into()
     }
 }
+/// A key of an agent's inner state, as it was written or deleted.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct InnerStateRow {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+    /// Whose it is; none for all.
+    #[prost(string, optional, tag = "3")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
+    /// With \[secret <name>\] in the place of what was sealed; empty of what was deleted.
+    #[prost(string, tag = "4")]
+    pub content: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "5")]
+    pub related_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it was deleted.
+    #[prost(bool, tag = "6")]
+    pub deleted: bool,
+    #[prost(message, optional, tag = "7")]
+    #[serde(with = "crate::json::time")]
+    pub updated_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Of the event that says it.
+    #[prost(uint64, tag = "8")]
+    pub sequence: u64,
+    #[prost(string, tag = "9")]
+    pub event_id: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "10")]
+    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// What the secrets are sealed for; empty of what was deleted.
+    #[prost(string, tag = "11")]
+    pub version_id: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "12")]
+    pub secrets: ::prost::alloc::vec::Vec<SealedSecret>,
+    /// Where what it was made from comes from that nobody here wrote, such as web:<https://example.org/a.>
+    #[prost(string, repeated, tag = "13")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Of the event within its message.
+    #[prost(uint32, tag = "14")]
+    pub position: u32,
+}
+impl ::prost::Name for InnerStateRow {
+    const NAME: &'static str = "InnerStateRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.InnerStateRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.InnerStateRow".into()
+    }
+}
 /// Something an agent put to a user, who has not answered.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -3381,31 +3500,31 @@ impl ::prost::Name for LagRow {
         "/kairo.v1.LagRow".into()
     }
 }
-/// A thread, task or memory that was found.
+/// A thread, task, memory, message or key of inner state that was found.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HitRow {
-    /// thread, task, memory or message.
+    /// thread, task, memory, message or state.
     #[prost(string, tag = "1")]
     pub kind: ::prost::alloc::string::String,
-    /// Of the thread, task or memory; of a message, that of its event.
+    /// Of the thread, task or memory; of a message, that of its event; of inner state, the key.
     #[prost(string, tag = "2")]
     pub id: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub agent: ::prost::alloc::string::String,
     #[prost(string, optional, tag = "4")]
     pub user: ::core::option::Option<::prost::alloc::string::String>,
-    /// Of a memory, its subject; none of a message.
+    /// Of a memory, its subject; of inner state, the key; none of a message.
     #[prost(string, tag = "5")]
     pub title: ::prost::alloc::string::String,
     /// A part of the text as HTML, what was found in <mark>.
     #[prost(string, tag = "6")]
     pub snippet: ::prost::alloc::string::String,
-    /// Of a message, who said it: user or agent.
+    /// Of a message, who said it: user or agent; of inner state, whose it is: user or agent.
     #[prost(string, tag = "7")]
     pub r#type: ::prost::alloc::string::String,
-    /// None of a memory, and of a message.
+    /// None of a memory, of a message, and of inner state.
     #[prost(string, optional, tag = "8")]
     pub status: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "9")]
@@ -4645,6 +4764,10 @@ pub struct DefineAgentRequest {
     #[prost(message, repeated, tag = "21")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
+    /// Whether it keeps an inner state: what it writes with state.write is there in later turns, each user's apart.
+    #[prost(bool, tag = "28")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub inner_state: bool,
 }
 impl ::prost::Name for DefineAgentRequest {
     const NAME: &'static str = "DefineAgentRequest";
@@ -4834,6 +4957,9 @@ pub struct GivenLead {
     #[prost(message, repeated, tag = "17")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
+    #[prost(bool, tag = "28")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub inner_state: bool,
 }
 impl ::prost::Name for GivenLead {
     const NAME: &'static str = "GivenLead";
@@ -4901,6 +5027,9 @@ pub struct GivenWorker {
     #[prost(message, repeated, tag = "17")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
+    #[prost(bool, tag = "28")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub inner_state: bool,
 }
 impl ::prost::Name for GivenWorker {
     const NAME: &'static str = "GivenWorker";
@@ -6320,6 +6449,145 @@ impl ::prost::Name for GetMemoryResponse {
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListInnerStateRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// Only what is this user's, and what is for all.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    /// Only under this key.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub key: ::prost::alloc::string::String,
+    /// Only under keys that begin so.
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub prefix: ::prost::alloc::string::String,
+    /// Those before this message of the log, which is next_before of the page before; none for the newest.
+    #[prost(uint64, optional, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub before: ::core::option::Option<u64>,
+    /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
+    #[prost(uint32, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub limit: u32,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for ListInnerStateRequest {
+    const NAME: &'static str = "ListInnerStateRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListInnerStateRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListInnerStateRequest".into()
+    }
+}
+/// What there is.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListInnerStateResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub entries: ::prost::alloc::vec::Vec<InnerStateRow>,
+    /// What to ask for as before to go on; none where nothing more is known.
+    #[prost(uint64, optional, tag = "2")]
+    pub next_before: ::core::option::Option<u64>,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for ListInnerStateResponse {
+    const NAME: &'static str = "ListInnerStateResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListInnerStateResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListInnerStateResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetInnerStateHistoryRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// Only what was this user's, and what was for all.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub key: ::prost::alloc::string::String,
+    /// Those before this message of the log, which is next_before of the page before; none for the newest.
+    #[prost(uint64, optional, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub before: ::core::option::Option<u64>,
+    /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
+    #[prost(uint32, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub limit: u32,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for GetInnerStateHistoryRequest {
+    const NAME: &'static str = "GetInnerStateHistoryRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetInnerStateHistoryRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetInnerStateHistoryRequest".into()
+    }
+}
+/// What was written, and when it was deleted.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetInnerStateHistoryResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub changes: ::prost::alloc::vec::Vec<InnerStateRow>,
+    /// What to ask for as before to go on; none where nothing more is known.
+    #[prost(uint64, optional, tag = "2")]
+    pub next_before: ::core::option::Option<u64>,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for GetInnerStateHistoryResponse {
+    const NAME: &'static str = "GetInnerStateHistoryResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetInnerStateHistoryResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetInnerStateHistoryResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SearchRequest {
     /// Words that must all occur, the last one at least as the beginning of a word. One letter of a word of five or more
     /// may be wrong. No more than ten words count. Without it, what changed last comes first.
@@ -6333,7 +6601,7 @@ pub struct SearchRequest {
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
-    /// Only what is this user's, and memories for all.
+    /// Only what is this user's, and memories and inner state for all.
     #[prost(string, tag = "4")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub user: ::prost::alloc::string::String,

@@ -57,6 +57,8 @@ bodies! {
     DeadLetter = "kairo.dlq.letter.v1",
     LiveToken = "kairo.live.token.v1",
     LiveOutput = "kairo.live.output.v1",
+    StateWritten = "kairo.state.written.v1",
+    StateDeleted = "kairo.state.deleted.v1",
 }
 
 decided! {
@@ -85,6 +87,8 @@ decided! {
     TaskFired(TaskFired),
     TaskChanged(TaskChanged),
     MemoryAppended(MemoryAppended),
+    StateWritten(StateWritten),
+    StateDeleted(StateDeleted),
 }
 
 groups! {
@@ -179,6 +183,11 @@ groups! {
         Token(LiveToken),
         Output(LiveOutput),
     }
+    /// What an agent keeps in its inner state.
+    State {
+        Written(StateWritten),
+        Deleted(StateDeleted),
+    }
 }
 
 /// Types that not all builds know, and the version of readers that does.
@@ -194,6 +203,8 @@ pub const READERS: &[(&str, u32)] = &[
     ("kairo.thread.completed.v1", 4),
     ("kairo.task.started.v1", 4),
     ("kairo.task.ended.v1", 4),
+    ("kairo.state.written.v1", 6),
+    ("kairo.state.deleted.v1", 6),
 ];
 /// The newest of these, and of those that fields ask for.
 pub const READER: u32 = 6;
@@ -234,6 +245,8 @@ pub enum Decided<'m> {
     Task(Task<'m>),
     /// What an agent remembers.
     Memory(Memory<'m>),
+    /// What an agent keeps in its inner state.
+    State(State<'m>),
 }
 
 impl Body {
@@ -296,6 +309,8 @@ impl Body {
             Body::DeadLetter(it) => About::System(System::DeadLetter(it)),
             Body::LiveToken(it) => About::Live(Live::Token(it)),
             Body::LiveOutput(it) => About::Live(Live::Output(it)),
+            Body::StateWritten(it) => About::Decided(Decided::State(State::Written(it))),
+            Body::StateDeleted(it) => About::Decided(Decided::State(State::Deleted(it))),
         }
     }
 }
@@ -329,6 +344,8 @@ impl Event {
             Event::TaskFired(it) => Decided::Task(Task::Fired(it)),
             Event::TaskChanged(it) => Decided::Task(Task::Changed(it)),
             Event::MemoryAppended(it) => Decided::Memory(Memory::Appended(it)),
+            Event::StateWritten(it) => Decided::State(State::Written(it)),
+            Event::StateDeleted(it) => Decided::State(State::Deleted(it)),
         }
     }
 }
@@ -387,6 +404,8 @@ mapped! {
     TaskFired,
     TaskChanged,
     MemoryAppended,
+    StateWritten,
+    StateDeleted,
     SealedSecret,
     Completion,
     GivenUpCall,

@@ -297,6 +297,7 @@ vocabularies! {
         Task = "task",
         Memory = "memory",
         Message = "message",
+        State = "state",
     }
     /// Who answers a search.
     SearchBackend {

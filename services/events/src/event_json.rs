@@ -11,13 +11,18 @@ use kairo_proto::{
     About, Body, Decided,
     about::{Chain, Tool, Turn},
     time,
-    v1::{self, agent_action::Action, decided_event::Event},
+    v1::{self, AgentDecision, agent_action::Action, decided_event::Event},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::{envelope::Origin, ids, principal::Principal, record::Record};
+use crate::{
+    envelope::{Modality, Origin},
+    ids,
+    principal::Principal,
+    record::Record,
+};
 
 /// An event in seed 002's form, with its place in the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -171,7 +176,7 @@ fn shown(record: &Record, heading: Heading) -> EventJson {
         event_id: heading.event_id,
         ts: envelope.time,
         source: origin.as_str().to_owned(),
-        modality: envelope.modality.as_str().to_owned(),
+        modality: modality(record, heading.position).as_str().to_owned(),
         payload,
         meta: Meta { tags },
         type_name: heading.type_name.to_owned(),
@@ -206,6 +211,17 @@ fn said(record: &Record, position: u32) -> (Value, Vec<String>, Origin) {
     }
 }
 
+/// What the event at a position is made of: of what a decision holds, what changes the agent's inner state is state.
+fn modality(record: &Record, position: u32) -> Modality {
+    let decision = AgentDecision::of(&record.body);
+    let event = decision.and_then(|it| it.events.get(usize::try_from(position).unwrap_or(usize::MAX))?.event.as_ref());
+    match event.map(Event::about) {
+        Some(Decided::State(_)) => Modality::State,
+        Some(Decided::Turn(_) | Decided::Thread(_) | Decided::Chain(_) | Decided::Task(_) | Decided::Memory(_))
+        | None => record.envelope.modality,
+    }
+}
+
 /// What kind of thing was decided.
 fn tag(event: &Event) -> &'static str {
     match event.about() {
@@ -222,6 +238,7 @@ fn tag(event: &Event) -> &'static str {
         Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => "chain",
         Decided::Task(_) => "task",
         Decided::Memory(_) => "memory",
+        Decided::State(_) => "state",
     }
 }
 

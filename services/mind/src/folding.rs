@@ -64,6 +64,7 @@ impl AgentState {
             Decided::Task(about::Task::Fired(fired)) => self.fired(record, event, turn_id, fired),
             Decided::Task(about::Task::Changed(changed)) => self.task_changed(record, changed),
             Decided::Memory(about::Memory::Appended(appended)) => self.remembered(appended),
+            Decided::State(change) => self.inner_state_changed(&event.event_id, change),
         }
     }
 
@@ -162,6 +163,7 @@ impl AgentState {
             _ => StepState::Failed { reason },
         };
         let Some(step) = self.set_step(turn_id, ended.step, state) else { return };
+        self.see_outside(&event.thread_id, turn_id, &ended.outside);
         let limit = self.history_limit();
         let Some(thread) = self.threads.get_mut(&event.thread_id) else { return };
         if step.event == THINK {

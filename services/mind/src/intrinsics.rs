@@ -3,6 +3,7 @@
 //! Some are done at once, some ask a model first. One file for each noun.
 
 pub mod chains;
+pub mod inner_state;
 pub mod memory;
 pub mod requests;
 pub mod steps;
@@ -17,6 +18,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
+    outside::Provenance,
     request::{ModelRequest, Tool},
     state::{AgentState, Turn},
 };
@@ -44,6 +46,11 @@ pub struct Context<'a> {
 /// How an intrinsic begins.
 pub enum Begun {
     Done(Done),
+    /// It changed nothing; what it read comes from there, as far as nobody here wrote it.
+    Read {
+        result: Value,
+        outside: Provenance,
+    },
     /// It goes on with the model's answer, in `finish`.
     Ask(ModelRequest),
     /// It is over when another agent has answered.
@@ -74,10 +81,9 @@ pub struct Intrinsic {
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Intrinsic> {
     static ALL: std::sync::LazyLock<Vec<Intrinsic>> = std::sync::LazyLock::new(|| {
-        [chains::all(), memory::all(), steps::all(), tasks::all(), team::all(), threads::all(), user::all()]
-            .into_iter()
-            .flatten()
-            .collect()
+        let minds_own =
+            [chains::all(), memory::all(), steps::all(), tasks::all(), team::all(), threads::all(), user::all()];
+        minds_own.into_iter().chain([inner_state::all()]).flatten().collect()
     });
     ALL.iter()
 }

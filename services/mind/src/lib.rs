@@ -3,7 +3,7 @@
 //!
 //! * [`log`]: the order in which the log is folded, and what is left to decide on
 //! * [`state`]: what an agent knows, folded from the log; [`thread`] its conversations, [`in_flight`] what it has
-//!   going, `events` how that changes
+//!   going, `events` how that changes; [`inner_state`] what it keeps in words for later turns
 //! * [`deliberation`]: from one input to one decision, by way of model calls
 //! * `working`: what is worked on beside the conversations, `session` what that may take; `requests` what agents ask of each other; [`team`] those that work
 //!   for one
@@ -22,6 +22,7 @@ mod events;
 pub mod facts;
 mod folding;
 pub mod in_flight;
+pub mod inner_state;
 pub mod intrinsics;
 pub mod log;
 pub mod memories;

@@ -65,6 +65,9 @@ pub struct Profile {
     /// How often what it is about to say is reviewed in a turn.
     #[serde(default, skip_serializing_if = "is_none")]
     pub max_reflections: u32,
+    /// Whether it keeps an inner state.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inner_state: bool,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -108,6 +111,7 @@ impl Profile {
             session: Bounds::of(profile.session.as_ref()),
             guesses_goal: profile.guesses_goal,
             max_reflections: profile.max_reflections,
+            inner_state: profile.inner_state,
         }
     }
 
@@ -123,6 +127,11 @@ impl Profile {
             Some(prefix) => tool.starts_with(prefix),
             None => pattern == tool,
         };
+        if intrinsics::inner_state::is_of_inner_state(tool) {
+            // Tools are named to narrow what there is; other names say nothing of inner state.
+            let of_state: Vec<&String> = self.tools.iter().filter(|tool| tool.starts_with("state.")).collect();
+            return self.inner_state && (of_state.is_empty() || of_state.into_iter().any(covers));
+        }
         self.tools.is_empty() || self.tools.iter().any(covers)
     }
 }

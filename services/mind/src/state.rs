@@ -19,6 +19,7 @@ pub use super::profile::{Interjection, Profile};
 use super::{
     chain::{Chain, Move},
     in_flight::{Doubt, Doubts, InFlight, Processes},
+    inner_state::InnerState,
     memories::Memories,
     outside::Provenance,
     seen::Seen,
@@ -61,6 +62,9 @@ pub struct AgentState {
     /// How it is with its team.
     #[serde(default, skip_serializing_if = "Standing::is_nothing")]
     pub team: Standing,
+    /// What it keeps in words for later turns.
+    #[serde(default, skip_serializing_if = "has_no_inner_state")]
+    pub inner: Shared<InnerState>,
 }
 
 /// Something that wants an answer, on its way to it.
@@ -374,6 +378,10 @@ impl AgentState {
             bytes -= self.threads.remove(&id).map_or(0, |thread| thread.bytes);
         }
     }
+}
+
+fn has_no_inner_state(inner: &Shared<InnerState>) -> bool {
+    inner.is_nothing()
 }
 
 pub(super) fn is_none(number: &u32) -> bool {

@@ -5,6 +5,7 @@
 
 mod chains;
 mod consent;
+mod inner_state;
 mod memories;
 mod tasks;
 mod teams;
@@ -19,6 +20,7 @@ use uuid::Uuid;
 
 pub use chains::{Chain, ChainEnd, Step, StepAsked, StepBegun, StepEnd};
 pub use consent::{Approval, Choice, Offer, Settled, Withdrawal};
+pub use inner_state::StateChange;
 pub use memories::Memory;
 pub use tasks::{Firing, Task, TaskState};
 pub use teams::{Briefing, TeamState};
@@ -81,6 +83,10 @@ pub struct Changes {
     pub task_states: BTreeMap<Uuid, TaskState>,
     /// By agent and memory; newest wins.
     pub memories: BTreeMap<(Key, Uuid), Memory>,
+    /// By the event that says so.
+    pub inner_state_changes: BTreeMap<Uuid, StateChange>,
+    /// By agent, user and key; newest wins.
+    pub inner_state: BTreeMap<(Key, Key, Key), StateChange>,
     /// By decision, and which of its calls.
     pub model_calls: BTreeMap<(Uuid, i32), ModelCall>,
     pub approvals: BTreeMap<Uuid, Approval>,

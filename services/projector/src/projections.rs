@@ -6,6 +6,7 @@ mod approvals;
 mod chains;
 mod conversations;
 mod events;
+mod inner_state;
 mod memories;
 mod offers;
 mod processes;
@@ -140,6 +141,7 @@ pub fn project(record: &Record, changes: &mut Changes) {
     offers::project(&fact, changes);
     tasks::project(&fact, changes);
     memories::project(&fact, changes);
+    inner_state::project(&fact, changes);
     usage::project(&fact, changes);
     events::project(&fact, changes);
 }

@@ -11,6 +11,7 @@ mod chains;
 mod commuting;
 mod consent;
 mod events;
+mod inner_state;
 mod memories;
 mod messages;
 mod processes;
@@ -64,6 +65,8 @@ pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     tasks::fire(connection, &changes.firings).await?;
     tasks::change(connection, &changes.task_states).await?;
     memories::append(connection, &changes.memories).await?;
+    inner_state::keep(connection, &changes.inner_state_changes).await?;
+    inner_state::change(connection, &changes.inner_state).await?;
     usage::call(connection, &changes.model_calls).await?;
     consent::request(connection, &changes.approvals).await?;
     consent::decide(connection, &changes.consents).await?;

@@ -62,3 +62,8 @@ CREATE INDEX messages_by_likeness ON messages USING gin (left(text, 10000) gin_t
 CREATE INDEX messages_by_change ON messages (changed);
 -- Threads that are shown by the beginning of their first message.
 CREATE INDEX threads_untitled ON threads (agent, thread_id) WHERE title = '';
+CREATE INDEX inner_state_of_agent ON inner_state (agent, sequence) WHERE NOT deleted;
+CREATE INDEX inner_state_changes_of_key ON inner_state_changes (agent, key, sequence);
+CREATE INDEX inner_state_by_word ON inner_state USING gin (words) WHERE NOT deleted;
+CREATE INDEX inner_state_by_likeness ON inner_state USING gin ((key || ' ' || left(content, 10000)) gin_trgm_ops) WHERE NOT deleted;
+CREATE INDEX inner_state_by_sequence ON inner_state (sequence);

@@ -253,6 +253,43 @@ CREATE TABLE memories (
     PRIMARY KEY (agent, memory_id)
 );
 
+-- The inner state of agents: all that was written under each key, and when it was deleted.
+CREATE TABLE inner_state_changes (
+    event_id   uuid PRIMARY KEY,
+    sequence   bigint NOT NULL,
+    position   integer NOT NULL,
+    agent      text NOT NULL,
+    -- Whose it is; empty for all.
+    user_id    text NOT NULL,
+    key        text NOT NULL,
+    content    text NOT NULL,
+    deleted    boolean NOT NULL,
+    updated_at timestamptz NOT NULL,
+    thread_id  text,
+    -- What is only shown of it: related keys, marks, and secrets, which only the holder of the key can read.
+    definition jsonb NOT NULL
+);
+
+-- As it is now. What was deleted stays, so that it is found out of date elsewhere.
+CREATE TABLE inner_state (
+    agent      text NOT NULL,
+    user_id    text NOT NULL,
+    key        text NOT NULL,
+    event_id   uuid NOT NULL,
+    sequence   bigint NOT NULL,
+    position   integer NOT NULL,
+    content    text NOT NULL,
+    deleted    boolean NOT NULL,
+    updated_at timestamptz NOT NULL,
+    thread_id  text,
+    definition jsonb NOT NULL,
+    words      tsvector NOT NULL GENERATED ALWAYS AS (
+        setweight(to_tsvector('simple', translate(key, '@./:_-', '      ')), 'A')
+        || setweight(to_tsvector('simple', translate(left(content, 65536), '@./:_-', '      ')), 'B')
+    ) STORED,
+    PRIMARY KEY (agent, user_id, key)
+);
+
 CREATE TABLE chains (
     chain_id       uuid PRIMARY KEY,
     -- Of the event that began it.

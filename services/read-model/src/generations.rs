@@ -29,7 +29,7 @@ pub const TABLES_SQL: &str = include_str!("../model/tables.sql");
 /// The indexes of a generation.
 pub const INDEXES_SQL: &str = include_str!("../model/indexes.sql");
 /// Every table of a generation.
-pub const TABLES: [&str; 18] = [
+pub const TABLES: [&str; 20] = [
     "log",
     "events",
     "unknown_types",
@@ -41,6 +41,8 @@ pub const TABLES: [&str; 18] = [
     "actions",
     "processes",
     "memories",
+    "inner_state",
+    "inner_state_changes",
     "chains",
     "chain_steps",
     "tasks",

@@ -39,6 +39,7 @@ pub use queries::{
     events::EventsQuery,
     history::ThreadHistory,
     inbox::Inbox,
+    inner_state::InnerStateQuery,
     interaction::{TurnEvents, interaction},
     memories::MemoriesQuery,
     message::SentMessage,

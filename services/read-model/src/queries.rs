@@ -13,6 +13,7 @@ pub mod conversations;
 pub mod events;
 pub mod history;
 pub mod inbox;
+pub mod inner_state;
 pub mod interaction;
 pub mod memories;
 pub mod message;

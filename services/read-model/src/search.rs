@@ -1,4 +1,4 @@
-//! Searching threads, tasks, memories and messages.
+//! Searching threads, tasks, memories, messages and inner state.
 //!
 //! Meilisearch answers where it is configured and there, else Postgres does: the same question, the same answer but for
 //! the order among what fits about as well. projector keeps the documents of the search engine ([`document`]) up to
@@ -40,7 +40,7 @@ pub struct SearchQuery {
     /// Empty for all.
     pub kinds: Vec<Kind>,
     pub agent: Option<String>,
-    /// What is this user's, and memories for all.
+    /// What is this user's, and memories and inner state for all.
     pub user: Option<String>,
     /// The kind of thread, task or memory; of a message, who said it.
     pub kind_of: Option<String>,

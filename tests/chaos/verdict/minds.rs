@@ -91,7 +91,7 @@ impl Evidence<'_> {
                     }
                 }
                 Decided::Chain(Chain::ApprovalRequested(_) | Chain::StepEnded(_) | Chain::Ended(_)) => {}
-                Decided::Turn(_) | Decided::Thread(_) | Decided::Memory(_) => {}
+                Decided::Turn(_) | Decided::Thread(_) | Decided::Memory(_) | Decided::State(_) => {}
             }
         }
         for (id, told) in tasks {

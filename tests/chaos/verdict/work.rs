@@ -56,7 +56,7 @@ impl Evidence<'_> {
                 }
                 Decided::Thread(Thread::Compacted(_)) => work.compacted += 1,
                 Decided::Turn(Turn::Briefed(it)) => *briefed.entry(&it.thread_id).or_default() += 1,
-                Decided::Turn(_) | Decided::Thread(_) | Decided::Chain(_) | Decided::Memory(_) => {}
+                Decided::Turn(_) | Decided::Thread(_) | Decided::Chain(_) | Decided::Memory(_) | Decided::State(_) => {}
             }
         }
         let named = |it: (&&str, &Vec<TaskStatus>)| format!("{}: {:?}", it.0, it.1);

@@ -123,6 +123,8 @@ pub const CASES: &[(&str, &str, &str)] = &[
     ),
     ("FROM memories WHERE", "'a7', NULL, NULL, NULL, NULL, NULL, NULL, 20", "memories_of_agent"),
     ("FROM memories WHERE", "NULL, NULL, NULL, NULL, NULL, NULL, NULL, 20", "memories_by_place"),
+    ("FROM inner_state WHERE", "'a7', NULL, NULL, NULL, {END}, 50", "inner_state_of_agent"),
+    ("FROM inner_state_changes WHERE", "'a7', NULL, 'k7', NULL, {END}, 50", "inner_state_changes_of_key"),
     ("tasks.task_id = $1", "{ID}", "tasks_pkey firings_of_task"),
     ("AND tasks.sequence < $5", "NULL, NULL, NULL, NULL, {END}, 50", "tasks_by_age firings_of_task"),
     ("AND tasks.sequence < $5", "'a7', NULL, ARRAY['active'], NULL, {END}, 50", "tasks_of_agent firings_of_task"),

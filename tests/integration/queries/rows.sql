@@ -50,6 +50,16 @@ SELECT 'a' || i % 200, md5(i::text)::uuid, gen_random_uuid(), i, 0, now(), 'fact
        'subject ' || md5(i::text)
 FROM generate_series(1, 20000) AS i;
 
+INSERT INTO inner_state_changes (event_id, sequence, position, agent, user_id, key, content, deleted, updated_at, definition)
+SELECT gen_random_uuid(), i, 0, 'a' || i % 200, 'u' || i % 500, 'k' || i % 1000, 'content ' || md5(i::text), i % 10 = 0, now(),
+       '{"related_keys": ["k1"]}'
+FROM generate_series(1, 40000) AS i;
+
+INSERT INTO inner_state (agent, user_id, key, event_id, sequence, position, content, deleted, updated_at, definition)
+SELECT DISTINCT ON (agent, user_id, key) agent, user_id, key, event_id, sequence, position, content, deleted, updated_at,
+       definition
+FROM inner_state_changes ORDER BY agent, user_id, key, sequence DESC;
+
 INSERT INTO chains (chain_id, sequence, position, agent, thread_id, correlation_id, origin, task_id, plan, started_at)
 SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 't' || i % 2000, gen_random_uuid(), 'plan', md5((i / 9)::text)::uuid, '',
        now()

@@ -137,6 +137,8 @@ pub struct Profile {
     pub session: Option<SessionBounds>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub guesses_goal: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub inner_state: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_reflections: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -121,6 +121,9 @@ struct Define {
     /// What users may call it by, with what it is called in lists and what it does; can be repeated
     #[arg(long = "command", value_name = "VALUE:LABEL[:HELP]", value_parser = command)]
     commands: Vec<ProfileCommand>,
+    /// Whether it keeps an inner state: what it writes with state.write is there in later turns, each user's apart
+    #[arg(long)]
+    inner_state: bool,
 }
 
 /// What a session of work may take, of an agent in the background.
@@ -244,6 +247,7 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         owner: arguments.owner.map(|owner| owner.to_string()),
         next_run_after: arguments.next_run_after,
         commands: arguments.commands,
+        inner_state: arguments.inner_state,
     };
     let answer: Value = session.client.post("v1/agents", &profile).await?;
     match session.json {

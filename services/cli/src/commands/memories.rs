@@ -132,7 +132,12 @@ async fn reveal(wanted: Reveal, session: &Session) -> Result<ExitCode, Error> {
 }
 
 fn open(key: &sealing::Key, memory: &MemoryRow, secret: &SealedSecret) -> Result<String, Error> {
-    let opened = Uuid::parse_str(&memory.memory_id)
+    opened(key, &memory.memory_id, secret)
+}
+
+/// A secret that was sealed for this id.
+pub(super) fn opened(key: &sealing::Key, id: &str, secret: &SealedSecret) -> Result<String, Error> {
+    let opened = Uuid::parse_str(id)
         .map_err(|_| sealing::SealingError::NotOpened)
         .and_then(|id| sealing::open(key, id, &secret.name, &secret.sealed));
     opened.map_err(|error| Error::Advice(format!("cannot open {:?}: {error}", secret.name)))

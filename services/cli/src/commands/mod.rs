@@ -17,6 +17,7 @@ mod example;
 mod fleet;
 mod id;
 mod inbox;
+mod inner_state;
 mod keys;
 mod memories;
 mod orders;
@@ -93,6 +94,7 @@ enum Command {
     Actions(actions::Arguments),
     Processes(processes::Arguments),
     Memories(memories::Arguments),
+    InnerState(inner_state::Arguments),
     Search(search::Arguments),
     Threads(threads::Arguments),
     Turn(turn::Arguments),
@@ -154,6 +156,7 @@ impl Arguments {
             Command::Actions(arguments) => actions::run(arguments, &session).await,
             Command::Processes(arguments) => processes::run(arguments, &session).await,
             Command::Memories(arguments) => memories::run(arguments, &session).await,
+            Command::InnerState(arguments) => inner_state::run(arguments, &session).await,
             Command::Search(arguments) => search::run(arguments, &session).await,
             Command::Threads(arguments) => threads::run(arguments, &session).await,
             Command::Turn(arguments) => turn::run(arguments, &session).await,

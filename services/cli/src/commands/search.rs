@@ -19,7 +19,7 @@ Examples:
   kairo search --in messages --user ann wireless
   kairo search --in tasks --status pending --json";
 
-/// Search threads, tasks, memories and what was said, misspelt words included
+/// Search threads, tasks, memories, inner state and what was said, misspelt words included
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -27,12 +27,12 @@ pub(super) struct Arguments {
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
     /// Only among these
-    #[arg(long = "in", value_delimiter = ',', value_parser = ["threads", "tasks", "memories", "messages"], value_name = "KINDS")]
+    #[arg(long = "in", value_delimiter = ',', value_parser = ["threads", "tasks", "memories", "messages", "state"], value_name = "KINDS")]
     kinds: Vec<String>,
     /// Only of this agent
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
-    /// Only what is this user's, and memories for all
+    /// Only what is this user's, and memories and inner state for all
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
     /// Only of this type, such as topic, hook or person

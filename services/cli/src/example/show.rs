@@ -82,6 +82,7 @@ fn in_words(type_name: &str, event: &EventJson) -> Option<(&'static str, String)
         v1::MemoryAppended::TYPE => {
             ("memory", format!("{} {}: {}", field(event, "kind"), field(event, "day"), field(event, "content")))
         }
+        v1::StateWritten::TYPE | v1::StateDeleted::TYPE => ("state", event.text().to_owned()),
         v1::EmailReceived::TYPE => ("mail", format!("{}: {}", field(event, "sender"), field(event, "subject"))),
         v1::TaskEnded::TYPE => {
             let came = [field(event, "result"), field(event, "reason")].concat();

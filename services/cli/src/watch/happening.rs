@@ -178,7 +178,7 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         }
         Type::ThreadCompacted => (Kind::Thread, "thread", format!("{} compacted: {text}", thread(payload))),
         Type::ThreadSummarized => (Kind::Thread, "thread", format!("{} summarized: {text}", thread(payload))),
-        Type::MemoryAppended => (Kind::Remembered, agent, text),
+        Type::MemoryAppended | Type::StateWritten | Type::StateDeleted => (Kind::Remembered, agent, text),
         Type::TaskScheduled => (Kind::Task, "task", format!("made: {text}")),
         Type::TaskFired => (Kind::Task, "task", format!("fired: {text}")),
         Type::TaskChanged | Type::TaskStarted | Type::TaskEnded => (Kind::Task, "task", text),

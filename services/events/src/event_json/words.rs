@@ -7,9 +7,9 @@ use kairo_proto::{
     v1::{
         AgentAnswer, AgentApproval, AgentBriefed, AgentChoice, AgentCommand, AgentDefined, AgentGoal, AgentMessage,
         AgentReflected, AgentRequest, ChainEnded, ChainStarted, ChainStep, ChainStepEnded, MemoryAppended,
-        ProcessCapabilities, Task, TaskChanged, TaskDue, TaskEnded, TaskFired, TaskStarted, TaskTriggered, TeamChanged,
-        ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched, ThreadSuggested, ThreadSummarized,
-        ToolCatalogue, UserApproval, UserChoice, UserCommand, UserMessage,
+        ProcessCapabilities, StateDeleted, StateWritten, Task, TaskChanged, TaskDue, TaskEnded, TaskFired, TaskStarted,
+        TaskTriggered, TeamChanged, ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched, ThreadSuggested,
+        ThreadSummarized, ToolCatalogue, UserApproval, UserChoice, UserCommand, UserMessage,
     },
 };
 
@@ -25,6 +25,7 @@ pub fn of(body: &Body) -> String {
         About::Decided(Decided::Chain(chain)) => of_chain(chain),
         About::Decided(Decided::Task(task)) => of_task(task),
         About::Decided(Decided::Memory(memory)) => of_memory(memory),
+        About::Decided(Decided::State(state)) => of_state(state),
         About::Outside(outside) => of_outside(outside),
         About::Tool(tool) => of_tool(tool),
         About::Process(process) => of_process(process),
@@ -226,6 +227,13 @@ fn of_memory(memory: about::Memory<'_>) -> String {
         about::Memory::Appended(MemoryAppended { kind, subject, content, .. }) => {
             because(if subject.is_empty() { kind.clone() } else { format!("{kind} {subject}") }, content)
         }
+    }
+}
+
+fn of_state(state: about::State<'_>) -> String {
+    match state {
+        about::State::Written(StateWritten { key, content, .. }) => because(key.clone(), content),
+        about::State::Deleted(StateDeleted { key, .. }) => format!("{key} deleted"),
     }
 }
 

@@ -25,6 +25,7 @@ mod guard;
 mod home;
 mod inbox;
 mod ingest;
+mod inner_state;
 mod interactions;
 mod keys;
 mod log;
@@ -121,6 +122,8 @@ fn rpcs() -> Router<Gateway> {
         get_conversation: get(conversations::get),
         list_memories: get(memories::get),
         get_memory: get(memories::one),
+        list_inner_state: get(inner_state::list),
+        get_inner_state_history: get(inner_state::history),
         search: get(search::get),
         get_inbox: get(inbox::get),
         list_briefings: get(briefings::get),

@@ -1,4 +1,4 @@
-//! `GET /v1/search`: threads, tasks, memories and messages, found by words, also misspelt ones.
+//! `GET /v1/search`: threads, tasks, memories, messages and inner state, found by words, also misspelt ones.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const MAX_VALUE_BYTES: usize = 64;
 /// Hits of an answer where the client does not say.
 const HITS: u32 = 20;
 const DAY: &str = "a day such as 2026-11-21";
-const KINDS: &str = "thread, task, memory or message, or several of them with commas between";
+const KINDS: &str = "thread, task, memory, message or state, or several of them with commas between";
 
 pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<SearchResponse>, Problem> {
     let query = asked.read(read)?;

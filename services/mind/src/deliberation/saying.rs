@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{
-    super::{state::Cause, target, target::Reach},
+    super::{outside::Provenance, state::Cause, target, target::Reach},
     Deliberation,
 };
 
@@ -116,23 +116,30 @@ impl Deliberation<'_> {
 
     /// A step ends without having run.
     pub(super) fn end_step(&mut self, turn_id: Uuid, step: usize, outcome: &Ended, result: Value, reason: &str) {
-        self.end_step_with(turn_id, step, outcome, result, reason, String::new());
+        let ended = ChainStepEnded { reason: reason.to_owned(), ..ChainStepEnded::default() };
+        self.end_step_with(turn_id, step, outcome, result, ended);
     }
 
     /// A step that the mind itself carried out is done.
     pub(super) fn done_with(&mut self, turn_id: Uuid, step: usize, params: &Map<String, Value>, result: Value) {
-        self.end_step_with(turn_id, step, &Ended::Done, result, "", Value::Object(params.clone()).to_string());
+        self.done_reading(turn_id, step, params, result, &Provenance::default());
     }
 
-    fn end_step_with(
+    /// The same of one that read what comes from there.
+    pub(super) fn done_reading(
         &mut self,
         turn_id: Uuid,
         step: usize,
-        outcome: &Ended,
+        params: &Map<String, Value>,
         result: Value,
-        reason: &str,
-        params: String,
+        outside: &Provenance,
     ) {
+        let params = Value::Object(params.clone()).to_string();
+        let ended = ChainStepEnded { params, outside: outside.marks(), ..ChainStepEnded::default() };
+        self.end_step_with(turn_id, step, &Ended::Done, result, ended);
+    }
+
+    fn end_step_with(&mut self, turn_id: Uuid, step: usize, outcome: &Ended, result: Value, ended: ChainStepEnded) {
         let Some(chain) = self.turn(turn_id).and_then(|turn| turn.chain.as_ref()) else { return };
         // At the end of the day, one thread that cannot be written down does not keep the others from it.
         let is_of_system =
@@ -147,8 +154,7 @@ impl Deliberation<'_> {
             step: position(step),
             outcome: outcome.text(),
             result: text,
-            reason: reason.to_owned(),
-            params,
+            ..ended
         };
         self.add(turn_id, Event::ChainStepEnded(ended));
         self.settle();

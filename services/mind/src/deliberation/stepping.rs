@@ -165,6 +165,7 @@ impl Deliberation<'_> {
         let begun = self.intrinsic(turn_id, event, id, |intrinsic, context| (intrinsic.begin)(context, &params));
         match begun {
             Ok(Begun::Done(done)) => self.done(turn_id, at, &params, done),
+            Ok(Begun::Read { result, outside }) => self.done_reading(turn_id, at, &params, result, &outside),
             Ok(Begun::Ask(request)) => {
                 let completing = Completing { step: at, event: event.to_owned(), params, id };
                 self.ask(turn_id, Purpose::Complete(completing), request);
@@ -203,7 +204,7 @@ impl Deliberation<'_> {
         let begun = self.intrinsic(turn_id, &order.tool, id, |intrinsic, context| (intrinsic.begin)(context, &params));
         match begun {
             Ok(Begun::Done(done)) => self.take(turn_id, done.events),
-            Ok(Begun::Ask(_) | Begun::Request(_)) => {
+            Ok(Begun::Ask(_) | Begun::Read { .. } | Begun::Request(_)) => {
                 self.fail(turn_id, "unknown_command", "this cannot be ordered", 1, false)
             }
             Err(reason) => {

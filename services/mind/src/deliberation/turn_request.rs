@@ -122,9 +122,10 @@ fn planner(tools: &[&Tool]) -> String {
     format!("{}\n{}", prompts::THINK, lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// What there is at hand while a message is acknowledged: the queue, what is in progress, and memory.
+/// What there is at hand while a message is acknowledged: the queue, what is in progress, memory and inner state.
 fn is_about_work(tool: &str) -> bool {
-    is_about_actions(tool) || tool == "team.status" || tool.starts_with("task.") || tool.starts_with("memory.")
+    let is_kept = tool.starts_with("memory.") || intrinsics::inner_state::is_of_inner_state(tool);
+    is_about_actions(tool) || tool == "team.status" || tool.starts_with("task.") || is_kept
 }
 
 fn is_about_actions(tool: &str) -> bool {

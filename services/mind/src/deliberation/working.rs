@@ -172,7 +172,7 @@ impl Deliberation<'_> {
         let begun = self.intrinsic(turn_id, QUEUE, id, |intrinsic, context| (intrinsic.begin)(context, &params));
         match begun {
             Ok(Begun::Done(done)) => Some(done),
-            Ok(Begun::Ask(_) | Begun::Request(_)) | Err(_) => None,
+            Ok(Begun::Ask(_) | Begun::Read { .. } | Begun::Request(_)) | Err(_) => None,
         }
     }
 

@@ -99,14 +99,14 @@ fn text<'p>(params: &'p Map<String, Value>, name: &str) -> Option<&'p str> {
 }
 
 /// A text as it is remembered: its secrets sealed, or, without a key, lost.
-struct Kept {
-    text: String,
-    sealed: Vec<SealedSecret>,
+pub(crate) struct Kept {
+    pub(crate) text: String,
+    pub(crate) sealed: Vec<SealedSecret>,
 }
 
 impl Kept {
-    /// The secrets are those that were taken out of what the text was made from.
-    fn of(context: &Context<'_>, memory: Uuid, content: Cleaned) -> Result<Self, String> {
+    /// The secrets are those that were taken out of what the text was made from; `id` says what they are sealed for.
+    pub(crate) fn of(secret_key: Option<&sealing::Key>, id: Uuid, content: Cleaned) -> Result<Self, String> {
         let Cleaned { mut text, secrets } = secrets::take_out_of(content);
         let forgotten: Vec<String> =
             secrets.iter().map(|(name, _)| marker(name)).filter(|marker| !text.contains(marker.as_str())).collect();
@@ -115,12 +115,12 @@ impl Kept {
         }
         let mut sealed = Vec::new();
         for (name, secret) in secrets {
-            let Some(key) = context.secret_key else {
+            let Some(key) = secret_key else {
                 let lost = format!("[secret {name} not kept: no key is configured]");
                 text = text.replace(&marker(&name), &lost);
                 continue;
             };
-            let bytes = sealing::seal(key, memory, &name, &secret).map_err(|error| error.to_string())?;
+            let bytes = sealing::seal(key, id, &name, &secret).map_err(|error| error.to_string())?;
             sealed.push(SealedSecret { name, sealed: bytes });
         }
         Ok(Self { text, sealed })

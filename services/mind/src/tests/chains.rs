@@ -65,6 +65,8 @@ fn kind(event: &DecidedEvent) -> String {
         Decided::Task(about::Task::Started(_)) => "task started".into(),
         Decided::Task(about::Task::Ended(ended)) => format!("task {}", ended.status),
         Decided::Memory(_) => "memory".into(),
+        Decided::State(about::State::Written(written)) => format!("state {}", written.key),
+        Decided::State(about::State::Deleted(deleted)) => format!("state without {}", deleted.key),
     }
 }
 

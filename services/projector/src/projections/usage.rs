@@ -2,7 +2,7 @@
 
 use kairo_proto::{
     Body, Decided,
-    about::{Chain, Thread, Turn},
+    about::{Chain, State, Thread, Turn},
     v1::{AgentDecision, Completion, CompletionError, DecidedEvent, GivenUpCall},
 };
 use kairo_read_model::stored::Key;
@@ -72,6 +72,8 @@ fn named(event: &DecidedEvent) -> Option<&str> {
         Decided::Thread(Thread::Matched(_) | Thread::Summarized(_)) => None,
         Decided::Thread(Thread::Archived(_) | Thread::Completed(_) | Thread::Compacted(_)) => None,
         Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => None,
+        Decided::State(State::Written(written)) => Some(&written.user),
+        Decided::State(State::Deleted(deleted)) => Some(&deleted.user),
         Decided::Task(_) | Decided::Memory(_) => None,
     }
 }

@@ -6,10 +6,10 @@ use kairo_core::record::Record;
 use kairo_local::{Postgres, Tools};
 use kairo_proto::v1::{
     AgentApproval, AgentBriefed, AgentChoice, AgentMessage, ApprovalRequested, ChainEnded, ChainStarted, ChainStep,
-    DecidedEvent, ProcessCanceled, ProcessExited, ProcessProgress, ProcessSpawned, TaskChanged, TaskFired, TeamChanged,
-    ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched, ThreadSuggested, ToolCall, ToolError,
-    ToolInvocation, ToolInvoke, ToolProgress, ToolResult, UserMessage, UserMessageUndelivered, agent_action::Action,
-    decided_event::Event,
+    DecidedEvent, ProcessCanceled, ProcessExited, ProcessProgress, ProcessSpawned, StateDeleted, StateWritten,
+    TaskChanged, TaskFired, TeamChanged, ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched,
+    ThreadSuggested, ToolCall, ToolError, ToolInvocation, ToolInvoke, ToolProgress, ToolResult, UserMessage,
+    UserMessageUndelivered, agent_action::Action, decided_event::Event,
 };
 use kairo_read_model::{TABLES, TABLES_SQL};
 use proptest::{prelude::*, test_runner::TestRunner};
@@ -110,6 +110,12 @@ fn history() -> Vec<Record> {
         let completed = ThreadCompleted { thread_id: thread.into() };
         decided_as(thread, "completed", Event::ThreadCompleted(completed))
     };
+    let written = |key: &str, content: &str| {
+        let written = StateWritten { key: key.into(), content: content.into(), ..Default::default() };
+        decided_as("u", content, Event::StateWritten(written))
+    };
+    let deleted = Event::StateDeleted(StateDeleted { key: "k".into(), ..Default::default() });
+    let deleted = decided_as("u", "deleted", deleted);
     let compacted = ThreadCompacted { thread_id: "u".into(), ..Default::default() };
     let compacted = decided_as("u", "compacted", Event::ThreadCompacted(compacted));
     let refused = UserMessageUndelivered { agent: "nobody".into(), reason: "nobody".into(), ..Default::default() };
@@ -153,6 +159,9 @@ fn history() -> Vec<Record> {
         sent(33, "ann", "bob", "t"),
         decision(34, "eve", [team("paused"), compacted, completed("u"), briefed.clone()]),
         decision(35, "eve", [team("active"), decided_as("u", "archived u", archived_too), briefed]),
+        decision(36, "eve", [written("k", "first"), written("l", "other"), written("k", "second")]),
+        decision(37, "eve", [deleted]),
+        decision(38, "eve", [written("l", "last"), written("l", "last")]),
     ]
 }
 

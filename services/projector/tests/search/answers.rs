@@ -38,7 +38,7 @@ async fn meilisearch_finds_what_there_is() {
     let live = setup.caught_up().await;
     let documents = setup.meili.engine().page(&setup.meili.config.index(live.generation), 0, 100).await.unwrap();
     let text = format!("{documents:?}");
-    assert!(documents.len() == 13 && !text.contains("unmistakable") && !text.contains("dW5taXN0YWthYmxl"), "{text}");
+    assert!(documents.len() == 17 && !text.contains("unmistakable") && !text.contains("dW5taXN0YWthYmxl"), "{text}");
 }
 
 /// What both backends are held to.
@@ -65,6 +65,11 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
         ("works aga", vec!["agent ann"]),
         // A thread without a title is found by its first message.
         ("wirelass", vec!["printer", "user ann"]),
+        ("turquois", vec!["state house", "state house of cat", "state kitchen/paint of ann"]),
+        ("厨房", vec!["state kitchen/paint of ann"]),
+        ("kitchen pain", vec!["state kitchen/paint of ann"]),
+        ("obsolete", vec![]),
+        ("gone", vec![]),
         ("toner", vec![]),
         ("zebra", vec![]),
         ("sarah zebra", vec![]),
@@ -108,12 +113,25 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
         (SearchQuery { agent: Some("cook".into()), ..words("soup") }, vec!["memory 1 of cook", "soup"]),
         (SearchQuery { agent: Some("cook".into()), ..words("budget") }, vec![]),
         // Memories for all, and not what is nobody's.
-        (SearchQuery { user: Some("eve".into()), ..words("") }, vec!["memory 2", "memory 3", "trip", "user eve"]),
+        (
+            SearchQuery { user: Some("eve".into()), ..words("") },
+            vec!["memory 2", "memory 3", "state house", "trip", "user eve"],
+        ),
+        // Inner state is its user's, or everybody's.
+        (
+            SearchQuery { user: Some("ann".into()), ..words("turquoise") },
+            vec!["state house", "state kitchen/paint of ann"],
+        ),
+        (
+            SearchQuery { kinds: vec![Kind::State], user: Some("cat".into()), ..words("") },
+            vec!["state house", "state house of cat"],
+        ),
         // What is said to others is nobody else's.
         (SearchQuery { user: Some("eve".into()), ..words("printer") }, vec![]),
         (SearchQuery { user: Some("ann".into()), ..words("marmalade") }, vec![]),
         (SearchQuery { kinds: vec![Kind::Message], ..words("printer") }, vec!["user ann"]),
-        (SearchQuery { kind_of: Some("agent".into()), ..words("") }, vec!["agent ann"]),
+        (SearchQuery { kind_of: Some("agent".into()), ..words("") }, vec!["agent ann", "state house"]),
+        (SearchQuery { status: Some("deleted".into()), ..words("") }, vec![]),
         (SearchQuery { kind_of: Some("person".into()), ..words("") }, vec!["memory 1"]),
         (SearchQuery { status: Some("archived".into()), ..words("") }, vec!["trip"]),
         (
@@ -136,32 +154,32 @@ async fn finds_what_there_is(search: &Search, backend: &str) {
     let counts = |counts: &[(&str, u64)]| {
         counts.iter().map(|(name, count)| (name.to_string(), *count)).collect::<BTreeMap<_, _>>()
     };
-    assert_eq!(facets.kind, counts(&[("memory", 4), ("message", 3), ("task", 1), ("thread", 5)]));
-    assert_eq!(facets.agent, counts(&[("bob", 10), ("cook", 3)]));
+    assert_eq!(facets.kind, counts(&[("memory", 4), ("message", 3), ("state", 3), ("task", 1), ("thread", 5)]));
+    assert_eq!(facets.agent, counts(&[("bob", 13), ("cook", 3)]));
     assert_eq!(
         facets.r#type,
         counts(&[
-            ("agent", 1),
+            ("agent", 2),
             ("fact", 1),
             ("hook", 1),
             ("journal", 1),
             ("person", 1),
             ("preference", 1),
             ("topic", 5),
-            ("user", 2),
+            ("user", 4),
         ])
     );
     assert_eq!(facets.status.values().sum::<u64>(), 6);
     assert_eq!(facets.status["archived"], 1);
     assert!(all.hits.windows(2).all(|pair| updated(&pair[0]) >= updated(&pair[1])), "what changed last comes first");
     let some = ask(search, SearchQuery { facets: true, user: Some("eve".into()), ..words("") }).await;
-    assert_eq!(some.facets.unwrap().kind, counts(&[("memory", 2), ("message", 1), ("thread", 1)]));
+    assert_eq!(some.facets.unwrap().kind, counts(&[("memory", 2), ("message", 1), ("state", 1), ("thread", 1)]));
 
     let page = |page| SearchQuery { limit: 4, page, ..words("") };
     let mut pages = Vec::new();
     for number in 0..4 {
         let answer = search.search(&page(number), 0, Duration::ZERO).await.unwrap();
-        assert_eq!(answer.total, 13);
+        assert_eq!(answer.total, 16);
         pages.extend(answer.hits);
     }
     assert_eq!(named(&pages), named(&all.hits));
@@ -186,6 +204,10 @@ fn named(hits: &[HitRow]) -> Vec<String> {
             HitKind::Task => format!("task {}", id("task")),
             HitKind::Memory => format!("memory {}{of}", id("memory")),
             HitKind::Message => format!("{} {}", hit.r#type, hit.user.as_deref().unwrap_or_default()),
+            HitKind::State => {
+                let of_user = hit.user.as_ref().map(|user| format!(" of {user}")).unwrap_or_default();
+                format!("state {}{of_user}", hit.id)
+            }
             HitKind::Thread | HitKind::Unknown(_) => hit.id.clone(),
         }
     };

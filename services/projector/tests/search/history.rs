@@ -8,8 +8,9 @@ use kairo_core::{
     subjects::{self, Service},
 };
 use kairo_proto::v1::{
-    AgentAction, AgentDecision, AgentMessage, DecidedEvent, MemoryAppended, Say, SealedSecret, Task, TaskScheduled,
-    ThreadArchived, ThreadCreated, ThreadSummarized, UserMessage, agent_action::Action, decided_event::Event,
+    AgentAction, AgentDecision, AgentMessage, DecidedEvent, MemoryAppended, Say, SealedSecret, StateDeleted,
+    StateWritten, Task, TaskScheduled, ThreadArchived, ThreadCreated, ThreadSummarized, UserMessage,
+    agent_action::Action, decided_event::Event,
 };
 use uuid::Uuid;
 
@@ -58,6 +59,16 @@ pub fn memory(id: &str, user: &str, kind: &str, subject: &str, content: &str, da
         content: content.into(),
         day: day.into(),
         user: user.into(),
+        secrets: vec![SealedSecret { name: "pin".into(), sealed: b"unmistakable".to_vec() }],
+        ..Default::default()
+    })
+}
+
+pub fn state(key: &str, user: &str, content: &str) -> Event {
+    Event::StateWritten(StateWritten {
+        key: key.into(),
+        user: user.into(),
+        content: content.into(),
         secrets: vec![SealedSecret { name: "pin".into(), sealed: b"unmistakable".to_vec() }],
         ..Default::default()
     })
@@ -123,6 +134,15 @@ pub fn everything() -> Vec<Outgoing> {
     ];
     all.extend(sent("ann", "bob", "printer", "Is the\n  wireless printer broken?"));
     all.push(decision("bob", "3", printer));
+    let state = vec![
+        ("", state("kitchen/paint", "ann", "厨房墙面刷成 turquoise")),
+        ("", state("house", "", "closes at ten, turquoise door")),
+        ("", state("gone", "ann", "obsolete")),
+        ("", state("house", "cat", "one key, two users: opens at turquoise dawn")),
+    ];
+    all.push(decision("bob", "4", state));
+    let deleted = StateDeleted { key: "gone".into(), user: "ann".into(), ..Default::default() };
+    all.push(decision("bob", "5", vec![("", Event::StateDeleted(deleted))]));
     all.extend(sent("eve", "cook", "breakfast", "Never mind the marmalade."));
     all
 }

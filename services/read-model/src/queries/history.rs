@@ -166,6 +166,8 @@ fn told(event: EventJson) -> ThreadEventRow {
         v1::ThreadSummarized::TYPE => ("thread.summarize".to_owned(), None),
         v1::ThreadArchived::TYPE => ("thread.archive".to_owned(), None),
         v1::ChainStarted::TYPE => ("agent.chain".to_owned(), None),
+        v1::StateWritten::TYPE => ("state.write".to_owned(), None),
+        v1::StateDeleted::TYPE => ("state.delete".to_owned(), None),
         v1::MemoryAppended::TYPE => ("memory.append".to_owned(), None),
         other => (short(other).to_owned(), None),
     };

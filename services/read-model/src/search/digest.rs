@@ -118,6 +118,6 @@ mod tests {
         assert_ne!(digests(&many), digests(&turned));
         assert_ne!(digests(&many), digests(&many[1..]));
         let none = digests(&[]);
-        assert_eq!((none.len(), none["task"].documents, none["task"].digest.len()), (4, 0, 64));
+        assert_eq!((none.len(), none["task"].documents, none["task"].digest.len()), (5, 0, 64));
     }
 }

@@ -1,4 +1,5 @@
-//! What the search engine is given: a document for each thread, task, memory and message, which follows from its row alone.
+//! What the search engine is given: a document for each thread, task, memory, message and key of inner state,
+//! which follows from its row alone.
 
 use kairo_proto::words::HitKind;
 use serde::{Deserialize, Serialize};
@@ -23,10 +24,11 @@ pub enum Kind {
     Task,
     Memory,
     Message,
+    State,
 }
 
 impl Kind {
-    pub const ALL: [Self; 4] = [Self::Thread, Self::Task, Self::Memory, Self::Message];
+    pub const ALL: [Self; 5] = [Self::Thread, Self::Task, Self::Memory, Self::Message, Self::State];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -34,6 +36,7 @@ impl Kind {
             Self::Task => HitKind::Task,
             Self::Memory => HitKind::Memory,
             Self::Message => HitKind::Message,
+            Self::State => HitKind::State,
         }
         .known_word()
     }

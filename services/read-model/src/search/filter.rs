@@ -1,10 +1,13 @@
 //! A search's conditions in the words of Meilisearch.
 
-use super::{Kind, SearchQuery};
+use super::{Kind, SearchQuery, rows::DELETED};
 
 /// All that must hold; empty for nothing.
 pub fn filter(query: &SearchQuery) -> String {
     let mut all = Vec::new();
+    if query.kinds.is_empty() || query.kinds.contains(&Kind::State) {
+        all.push(format!("status != {DELETED}"));
+    }
     if !query.kinds.is_empty() {
         let kinds: Vec<&str> = query.kinds.iter().map(|kind| kind.name()).collect();
         all.push(format!("kind IN [{}]", kinds.join(", ")));
@@ -14,8 +17,9 @@ pub fn filter(query: &SearchQuery) -> String {
         all.extend(value.as_ref().map(|value| format!("{field} = {}", quoted(value))));
     }
     if let Some(user) = &query.user {
-        // What is written for all is a memory; a thread of nobody is not everybody's.
-        all.push(format!("(user = {} OR (user IS NULL AND kind = {}))", quoted(user), Kind::Memory.name()));
+        // What is written for all is a memory or inner state; a thread of nobody is not everybody's.
+        let for_all = format!("kind IN [{}, {}]", Kind::Memory.name(), Kind::State.name());
+        all.push(format!("(user = {} OR (user IS NULL AND {for_all}))", quoted(user)));
     }
     all.extend(query.from.map(|day| format!("day >= {}", super::number(day))));
     all.extend(query.to.map(|day| format!("day <= {}", super::number(day))));
@@ -34,7 +38,7 @@ mod tests {
 
     #[test]
     fn only_what_is_asked_for_is_in_it() {
-        assert_eq!(filter(&SearchQuery::default()), "");
+        assert_eq!(filter(&SearchQuery::default()), "status != deleted");
         let query = SearchQuery {
             kinds: vec![Kind::Thread, Kind::Memory],
             agent: Some("bob".into()),
@@ -44,7 +48,8 @@ mod tests {
         };
         assert_eq!(
             filter(&query),
-            "kind IN [thread, memory] AND agent = \"bob\" AND (user = \"ann\" OR (user IS NULL AND kind = memory)) \
+            "kind IN [thread, memory] AND agent = \"bob\" AND (user = \"ann\" OR \
+             (user IS NULL AND kind IN [memory, state])) \
              AND day >= 20261109"
         );
     }
@@ -52,6 +57,6 @@ mod tests {
     #[test]
     fn a_value_ends_where_it_ends() {
         let query = SearchQuery { kind_of: Some(r#"x" OR kind = "task\"#.into()), ..Default::default() };
-        assert_eq!(filter(&query), r#"type = "x\" OR kind = \"task\\""#);
+        assert_eq!(filter(&query), r#"status != deleted AND type = "x\" OR kind = \"task\\""#);
     }
 }

@@ -125,9 +125,10 @@ fn conditions(query: &SearchQuery, sql: &mut QueryBuilder<Postgres>) {
         }
     }
     if let Some(user) = &query.user {
-        // What is written for all is a memory; a thread of nobody is not everybody's, and a message is always somebody's.
+        // What is written for all is a memory or inner state; a thread of nobody is not everybody's, and a message is always
+        // somebody's.
         sql.push(" AND (user_id = ").push_bind(Key::from(user.as_str()));
-        sql.push(" OR (user_id IS NULL AND kind = 'memory'))");
+        sql.push(" OR (user_id IS NULL AND kind IN ('memory', 'state')))");
     }
     if let Some(from) = query.from {
         sql.push(" AND day >= ").push_bind(super::number(from));

@@ -97,13 +97,41 @@ pub(super) const MESSAGES: &str = concat!(
     "AND (role = 'agent' OR role = 'user' AND delivered IS NOT NULL)"
 );
 
+/// The keys of inner state, as they are now. What was deleted, too, where documents are to follow it.
+macro_rules! state {
+    ($rest:literal) => {
+        concat!(
+            "SELECT 'state' AS kind, key AS id, agent, nullif(user_id, '') AS user_id, ",
+            "CASE WHEN deleted THEN '' ELSE key END AS title, left(content, 65536) AS text, ",
+            "definition -> 'related_keys' AS keywords, NULL::jsonb AS action, ",
+            "CASE WHEN user_id = '' THEN 'agent' ELSE 'user' END AS type, ",
+            "CASE WHEN deleted THEN 'deleted' END AS status, ",
+            day!("(updated_at AT TIME ZONE 'UTC')"),
+            "updated_at, sequence, NULL::text AS thread, words, key || ' ' || left(content, 10000) AS fuzzy FROM inner_state",
+            $rest
+        )
+    };
+}
+const STATE: &str = state!(" WHERE NOT deleted");
+const STATE_AND_DELETED: &str = state!("");
+/// The status of documents that stand for nothing any more.
+pub(super) const DELETED: &str = "deleted";
+
 impl Row {
     pub fn document(self) -> Option<Document> {
         let kind = Kind::parse(&self.kind)?;
         let steps = self.action.as_ref().map(steps).unwrap_or_default();
         let text = if steps.is_empty() { self.text } else { format!("{} {steps}", self.text).trim().to_owned() };
+        // Several users may have the same key.
+        let uid = match kind {
+            Kind::State => {
+                let id = format!("{}/{}", self.user_id.as_deref().unwrap_or_default(), self.id);
+                Document::key(kind, &self.agent, &id)
+            }
+            Kind::Thread | Kind::Task | Kind::Memory | Kind::Message => Document::key(kind, &self.agent, &self.id),
+        };
         Some(Document {
-            uid: Document::key(kind, &self.agent, &self.id),
+            uid,
             kind,
             id: self.id,
             agent: self.agent,
@@ -127,6 +155,7 @@ fn sources(kind: Kind) -> &'static [&'static str] {
         Kind::Task => &[TASKS],
         Kind::Memory => &[MEMORIES],
         Kind::Message => &[MESSAGES],
+        Kind::State => &[STATE],
     }
 }
 
@@ -145,12 +174,13 @@ impl Snapshot {
     }
 
     /// What was changed by messages after this one, in the order of those, by index `threads_by_change`,
-    /// `tasks_by_change`, `memories_by_sequence` or `messages_by_change`: so many, and more only where several were changed at once.
+    /// `tasks_by_change`, `memories_by_sequence`, `messages_by_change` or `inner_state_by_sequence`: so many, and more only where several were changed at once.
     pub async fn changed(&self, kind: Kind, after: i64, limit: u32) -> Result<Vec<Document>, ReadError> {
-        let sql = format!(
-            "SELECT * FROM {} WHERE sequence > $1 ORDER BY sequence FETCH FIRST ($2) ROWS WITH TIES",
-            union(&[kind])
-        );
+        let rows = match kind {
+            Kind::State => format!("({STATE_AND_DELETED}) AS rows"),
+            Kind::Thread | Kind::Task | Kind::Memory | Kind::Message => union(&[kind]),
+        };
+        let sql = format!("SELECT * FROM {rows} WHERE sequence > $1 ORDER BY sequence FETCH FIRST ($2) ROWS WITH TIES");
         let rows = query_as::<_, Row>(AssertSqlSafe(sql)).bind(after).bind(i64::from(limit));
         let rows = rows.fetch_all(&mut **self.connection().await).await?;
         Ok(rows.into_iter().filter_map(Row::document).collect())

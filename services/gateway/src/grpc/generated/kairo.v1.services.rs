@@ -1618,7 +1618,23 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetMemoryResponse>,
             tonic::Status,
         >;
-        /// Find threads, tasks, memories and messages. Meilisearch answers where it is configured and there, else Postgres: the same but
+        /// The inner state of an agent, as it is now. What was written last comes first. Secrets come sealed.
+        async fn list_inner_state(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ListInnerStateRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ListInnerStateResponse>,
+            tonic::Status,
+        >;
+        /// All that was written under a key of an agent's inner state, and when it was deleted. The newest first.
+        async fn get_inner_state_history(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::GetInnerStateHistoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::GetInnerStateHistoryResponse>,
+            tonic::Status,
+        >;
+        /// Find threads, tasks, memories, messages and inner state. Meilisearch answers where it is configured and there, else Postgres: the same but
         /// for the order among what fits about as well. position is that of whoever answered.
         async fn search(
             &self,
@@ -2522,6 +2538,103 @@ pub mod queries_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetMemorySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/ListInnerState" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListInnerStateSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::ListInnerStateRequest,
+                    > for ListInnerStateSvc<T> {
+                        type Response = ::kairo_proto::v1::ListInnerStateResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::ListInnerStateRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::list_inner_state(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListInnerStateSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/GetInnerStateHistory" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetInnerStateHistorySvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::GetInnerStateHistoryRequest,
+                    > for GetInnerStateHistorySvc<T> {
+                        type Response = ::kairo_proto::v1::GetInnerStateHistoryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::GetInnerStateHistoryRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::get_inner_state_history(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetInnerStateHistorySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -81,6 +81,7 @@ pub struct Traits {
     guesses_goal: Option<bool>,
     max_reflections: Option<u32>,
     commands: Option<Vec<ProfileCommand>>,
+    inner_state: Option<bool>,
 }
 
 impl Traits {
@@ -106,6 +107,7 @@ impl Traits {
             guesses_goal: fields.optional("guesses_goal", "true or false", Value::as_bool),
             max_reflections: fields.optional("max_reflections", reviews, count(0..=MAX_REFLECTIONS)),
             commands: fields.optional("commands", COMMANDS, commands),
+            inner_state: fields.optional("inner_state", "true or false", Value::as_bool),
         }
     }
 
@@ -132,6 +134,7 @@ impl Traits {
             guesses_goal: self.guesses_goal.unwrap_or_default(),
             max_reflections: self.max_reflections.unwrap_or_default(),
             commands: self.commands.unwrap_or_default(),
+            inner_state: self.inner_state.unwrap_or_default(),
             ..AgentProfile::default()
         })
     }
@@ -232,14 +235,14 @@ mod tests {
             "day_ends_at": "24:00", "outside_content": "maybe", "commands": [{"value": "a b"}], "conduct": "idle",
             "session_pause": -1,
             "session": {"model_calls": -1, "tokens": "many", "cost": 2, "seconds": 604801, "calls": 3},
-            "guesses_goal": "yes", "max_reflections": 9, "mission": 7,
+            "guesses_goal": "yes", "max_reflections": 9, "inner_state": 1, "mission": 7,
             "next_run_after": 604801, "owner": "Ann", "mood": "good"}"#;
         let problem = read(body, &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         let expected =
             ["agent", "description", "prompt", "tools", "max_steps", "history_limit", "interjection", "planning"];
         let traits = ["threads", "time_zone", "day_ends_at", "outside_content", "guesses_goal", "max_reflections"];
-        let more = ["commands", "conduct", "session_pause"];
+        let more = ["commands", "inner_state", "conduct", "session_pause"];
         let within = ["session.model_calls", "session.tokens", "session.cost", "session.seconds", "session.calls"];
         let last = ["mission", "next_run_after", "owner", "mood"];
         assert_eq!(fields, [&expected[..], &traits[..], &more[..], &within[..], &last[..]].concat());

@@ -35,6 +35,8 @@ pub const LIST_CONVERSATIONS: &str = "/v1/conversations";
 pub const GET_CONVERSATION: &str = "/v1/conversations/{agent}";
 pub const LIST_MEMORIES: &str = "/v1/memories";
 pub const GET_MEMORY: &str = "/v1/memories/{agent}/{memory_id}";
+pub const LIST_INNER_STATE: &str = "/v1/agents/{agent}/inner-state";
+pub const GET_INNER_STATE_HISTORY: &str = "/v1/agents/{agent}/inner-state/history";
 pub const SEARCH: &str = "/v1/search";
 pub const GET_INBOX: &str = "/v1/inbox";
 pub const LIST_BRIEFINGS: &str = "/v1/briefings";
@@ -85,6 +87,8 @@ pub const ACCESS: &[Access] = &[
     row("GET", GET_CONVERSATION, READ, Named, Named),
     row("GET", LIST_MEMORIES, READ, Named, Named),
     row("GET", GET_MEMORY, READ, Asked, Asked),
+    row("GET", LIST_INNER_STATE, READ, Named, Named),
+    row("GET", GET_INNER_STATE_HISTORY, READ, Named, Named),
     row("GET", SEARCH, READ, Named, Named),
     row("GET", GET_INBOX, READ, Asked, Named),
     row("GET", LIST_BRIEFINGS, READ, Named, Named),
@@ -136,6 +140,8 @@ pub struct Handlers {
     pub get_conversation: MethodRouter<Gateway>,
     pub list_memories: MethodRouter<Gateway>,
     pub get_memory: MethodRouter<Gateway>,
+    pub list_inner_state: MethodRouter<Gateway>,
+    pub get_inner_state_history: MethodRouter<Gateway>,
     pub search: MethodRouter<Gateway>,
     pub get_inbox: MethodRouter<Gateway>,
     pub list_briefings: MethodRouter<Gateway>,
@@ -188,6 +194,8 @@ impl Handlers {
             .route(GET_CONVERSATION, self.get_conversation)
             .route(LIST_MEMORIES, self.list_memories)
             .route(GET_MEMORY, self.get_memory)
+            .route(LIST_INNER_STATE, self.list_inner_state)
+            .route(GET_INNER_STATE_HISTORY, self.get_inner_state_history)
             .route(SEARCH, self.search)
             .route(GET_INBOX, self.get_inbox)
             .route(LIST_BRIEFINGS, self.list_briefings)

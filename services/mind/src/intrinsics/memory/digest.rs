@@ -155,7 +155,7 @@ fn memory(context: &Context<'_>, journal: &Journal<'_>, at: usize, item: &Value)
         _ => context.turn.user.clone(),
     };
     let id = id(context, at, kind, &subject, &user);
-    let kept = Kept::of(context, id, Cleaned { text: cut_to(content, CONTENT_BYTES), secrets: Vec::new() })?;
+    let kept = Kept::of(context.secret_key, id, Cleaned { text: cut_to(content, CONTENT_BYTES), secrets: Vec::new() })?;
     let source_event_ids = sources(entries.iter().flat_map(|entry| &entry.sources).map(String::as_str));
     // The model was shown the whole journal, whichever entries it names, and what is known already.
     let shown = context.state.memories.recent.iter().filter(|known| his(context, known));

@@ -131,7 +131,7 @@ fn appended(
     source_event_ids: Vec<String>,
 ) -> Result<Done, String> {
     let memory = ids::derived(context.id, "memory");
-    let kept = Kept::of(context, memory, content)?;
+    let kept = Kept::of(context.secret_key, memory, content)?;
     let subject = cut_to(&secrets::take_out(text(params, "subject").unwrap_or_default()).text, SUBJECT_BYTES);
     let thread = thread(context, params);
     let user = thread.as_ref().map_or(&context.turn.user, |thread| &thread.user);

@@ -95,7 +95,7 @@ fn memory(context: &Context<'_>, thread_id: &str, at: usize, item: &Value) -> Re
     let user = &context.turn.user;
     let known = context.state.memories.like(&kind, user, &content.text);
     let id = ids::derived(context.id, &format!("memory/{at}"));
-    let kept = Kept::of(context, id, content)?;
+    let kept = Kept::of(context.secret_key, id, content)?;
     let (memory_id, content) = match known {
         Some(known) => (known.memory_id.clone(), known.content.clone()),
         None => (id.to_string(), kept.text),

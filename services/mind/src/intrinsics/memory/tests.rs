@@ -70,6 +70,7 @@ fn asked(begun: Result<Begun, String>) -> ModelRequest {
     match begun {
         Ok(Begun::Ask(request)) => request,
         Ok(Begun::Done(done)) => panic!("{}", done.result),
+        Ok(Begun::Read { result, .. }) => panic!("{result}"),
         Ok(Begun::Request(ask)) => panic!("{ask:?}"),
         Err(flaw) => panic!("{flaw}"),
     }

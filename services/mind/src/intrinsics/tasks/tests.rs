@@ -42,6 +42,7 @@ fn profile() -> Profile {
         lead: String::new(),
         session: Bounds::default(),
         guesses_goal: false,
+        inner_state: false,
         max_reflections: 0,
     }
 }

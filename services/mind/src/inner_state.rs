@@ -1,0 +1,202 @@
+//! What an agent keeps in words for later turns: its inner state, by key (seed 002).
+//!
+//! Each user's keys are apart from every other's; a turn sees those of its user and those that are for all, which only turns
+//! that no user began can write. All of it is in the read model with its history; here is what stands now.
+
+mod found;
+#[cfg(test)]
+mod tests;
+mod writing;
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use jiff::Timestamp;
+use kairo_proto::{
+    about,
+    v1::{StateDeleted, StateWritten},
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+pub(crate) use self::writing::key;
+pub use self::{
+    found::Relation,
+    writing::{Change, Writer},
+};
+use super::{outside::Provenance, state::AgentState};
+
+/// Longest key and longest content, in bytes, and keys that one is related to.
+pub const KEY_BYTES: usize = 128;
+pub const CONTENT_BYTES: usize = 16 * 1024;
+pub const RELATED_KEYS: usize = 32;
+/// Of one user: keys.
+const KEYS_OF_USER: usize = 500;
+/// Of all users together: keys, and bytes. One has no more than a share of what the others leave, so that nobody fills it for
+/// the others.
+const KEYS_OF_USERS: usize = 2_000;
+const BYTES_OF_USERS: usize = 192 * 1024;
+const SHARE: usize = 4;
+/// Of what is for all: keys, and bytes.
+const KEYS_OF_ALL: usize = 500;
+const BYTES_OF_ALL: usize = 64 * 1024;
+/// What an entry takes beside its texts, about, in bytes.
+const ENTRY_BYTES: usize = 128;
+
+/// The inner state of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct InnerState {
+    /// By user, and by key; those for all are the user's without a name.
+    entries: BTreeMap<String, BTreeMap<String, Entry>>,
+}
+
+/// What stands under a key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    pub content: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub related: Vec<String>,
+    pub updated_at: Timestamp,
+    /// The event that wrote it.
+    pub event: Uuid,
+    /// Content from outside that it was made from.
+    #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+    pub outside: Provenance,
+}
+
+impl InnerState {
+    pub fn is_nothing(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What a turn of this user finds under a key: the user's own, else what is for all.
+    pub fn get(&self, user: &str, key: &str) -> Option<&Entry> {
+        let own = self.of(user).and_then(|keys| keys.get(key));
+        own.or_else(|| self.of("").and_then(|keys| keys.get(key)))
+    }
+
+    /// Whether a key is this user's own.
+    fn has(&self, user: &str, key: &str) -> bool {
+        self.of(user).is_some_and(|keys| keys.contains_key(key))
+    }
+
+    /// All that a turn of this user sees, by key.
+    pub fn seen_by(&self, user: &str) -> BTreeMap<&str, &Entry> {
+        let of_all = self.of("").into_iter().flatten();
+        // What is the user's own takes the place of what is for all.
+        let own = self.of(user).into_iter().flatten();
+        of_all.chain(own).map(|(key, entry)| (key.as_str(), entry)).collect()
+    }
+
+    fn of(&self, user: &str) -> Option<&BTreeMap<String, Entry>> {
+        self.entries.get(user)
+    }
+
+    /// Takes in `state.written` or `state.deleted`.
+    fn change(&mut self, event: &str, change: about::State<'_>) {
+        match change {
+            // There was room for it, by the same rule, when it was decided on.
+            about::State::Written(written) => _ = self.accept(event, written),
+            about::State::Deleted(StateDeleted { key, user, .. }) => {
+                let Some(keys) = self.entries.get_mut(user) else { return };
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.entries.remove(user);
+                }
+            }
+        }
+    }
+
+    /// Takes in what was written, if there is room for it.
+    fn accept(&mut self, event: &str, written: &StateWritten) -> Result<(), String> {
+        let StateWritten { key, content, related_keys, user, updated_at, outside, .. } = written;
+        let mut marks = Provenance::default();
+        marks.see(outside);
+        let key = beginning(key, KEY_BYTES);
+        let entry = Entry {
+            content: beginning(content, CONTENT_BYTES),
+            related: related_keys.iter().take(RELATED_KEYS).map(|key| beginning(key, KEY_BYTES)).collect(),
+            updated_at: updated_at.parse().unwrap_or_default(),
+            event: Uuid::parse_str(event).unwrap_or_default(),
+            outside: marks,
+        };
+        self.room_for(user, &key, &entry)?;
+        self.entries.entry(user.clone()).or_default().insert(key, entry);
+        Ok(())
+    }
+
+    /// Whether there is room for this entry. What makes nothing larger always has it.
+    fn room_for(&self, user: &str, key: &str, entry: &Entry) -> Result<(), String> {
+        let own = self.of(user);
+        let before = own.and_then(|keys| keys.get_key_value(key)).map_or(0, bytes);
+        let (keys, taken) = own.map_or((0, 0), |keys| (keys.len(), keys.iter().map(bytes).sum()));
+        let added = bytes((&key.to_owned(), entry));
+        if before > 0 && added <= before {
+            return Ok(());
+        }
+        let (most_keys, most_bytes) = self.share_of(user);
+        let keys = keys + usize::from(before == 0);
+        if keys > most_keys && before == 0 {
+            return Err("there is no room for another key: delete what is no longer needed".to_owned());
+        }
+        if taken - before + added > most_bytes {
+            return Err("there is no room for so much: delete or shorten what is no longer needed".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Keys and bytes that a user may have.
+    fn share_of(&self, user: &str) -> (usize, usize) {
+        if user.is_empty() {
+            return (KEYS_OF_ALL, BYTES_OF_ALL);
+        }
+        let others = self.entries.iter().filter(|(other, _)| !other.is_empty() && *other != user);
+        let (mut keys, mut taken) = (0, 0);
+        for (_, entries) in others {
+            keys += entries.len();
+            taken += entries.iter().map(bytes).sum::<usize>();
+        }
+        let keys = KEYS_OF_USERS.saturating_sub(keys) / SHARE;
+        (keys.min(KEYS_OF_USER), BYTES_OF_USERS.saturating_sub(taken) / SHARE)
+    }
+}
+
+/// As much of a text as there is room for.
+fn beginning(text: &str, bytes: usize) -> String {
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or_default().to_owned()
+}
+
+fn bytes((key, entry): (&String, &Entry)) -> usize {
+    let related: usize = entry.related.iter().map(String::len).sum();
+    let marks: usize = entry.outside.marks().iter().map(String::len).sum();
+    key.len() + entry.content.len() + related + marks + ENTRY_BYTES
+}
+
+/// What a prompt is shown of an agent's inner state in turns of this user, a line for each key, what was written last first;
+/// at most so many bytes, and where that leaves some out, a line says how many. With it, where what is shown comes from.
+pub fn lines(state: &AgentState, user: &str, most: usize) -> (String, Provenance) {
+    let mut entries: Vec<(&str, &Entry)> = state.inner.seen_by(user).into_iter().collect();
+    entries.sort_by(|(key, one), (other_key, other)| (other.updated_at, *key).cmp(&(one.updated_at, *other_key)));
+    let (mut text, mut outside, mut left_out) = (String::new(), Provenance::default(), 0_usize);
+    for (key, entry) in entries {
+        let related =
+            if entry.related.is_empty() { String::new() } else { format!(" (see {})", entry.related.join(", ")) };
+        let line = format!("- {key}: {}{related}\n", entry.content.replace('\n', " "));
+        if left_out > 0 || text.len() + line.len() > most {
+            left_out += 1;
+            continue;
+        }
+        text.push_str(&line);
+        outside = outside.with(&entry.outside);
+    }
+    if left_out > 0 {
+        _ = writeln!(text, "- and {left_out} more");
+    }
+    (text, outside)
+}
+
+impl AgentState {
+    pub(super) fn inner_state_changed(&mut self, event: &str, change: about::State<'_>) {
+        self.inner.change(event, change);
+    }
+}

@@ -1,0 +1,133 @@
+//! Finding things in inner state: by words, and by what is related. Nothing but what is there, so the same answer for ever.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use super::{Entry, InnerState};
+
+/// Words of a search that count.
+const WORDS: usize = 32;
+/// What a word in a key, or in the keys it is related to, counts; one in a content counts 1.
+const IN_KEY: usize = 4;
+const IN_RELATED: usize = 2;
+
+/// How a key has to do with another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// The other one names it.
+    Named,
+    /// It names the other one.
+    Names,
+    Both,
+}
+
+impl InnerState {
+    /// What a turn of this user finds by these words: what has most of them first, then what was written last. In scripts
+    /// without spaces, two letters that stand together are a word.
+    pub fn find(&self, user: &str, words: &str) -> Vec<(&str, &Entry)> {
+        let wanted = tokens(words);
+        let score = |key: &str, entry: &Entry| {
+            let (key, related, content) = (Text::of(key), Text::of(&entry.related.join(" ")), Text::of(&entry.content));
+            let worth = |token: &Token| {
+                let (key, related) = (key.has(token), related.has(token));
+                usize::from(key) * IN_KEY + usize::from(related) * IN_RELATED + usize::from(content.has(token))
+            };
+            let worths: Vec<usize> = wanted.iter().map(worth).filter(|worth| *worth > 0).collect();
+            (worths.len(), worths.iter().sum::<usize>())
+        };
+        let scored = self.seen_by(user).into_iter().map(|(key, entry)| (score(key, entry), key, entry));
+        let mut found: Vec<_> = scored.filter(|((words, _), ..)| *words > 0).collect();
+        found.sort_by_key(|(score, key, entry)| (Reverse(*score), Reverse(entry.updated_at), *key));
+        found.into_iter().map(|(_, key, entry)| (key, entry)).collect()
+    }
+
+    /// What a turn of this user finds to be related with a key, in one direction or the other, by key.
+    pub fn related(&self, user: &str, key: &str) -> Vec<(&str, &Entry, Relation)> {
+        let seen: BTreeMap<&str, &Entry> = self.seen_by(user);
+        let named: BTreeSet<&str> =
+            seen.get(key).into_iter().flat_map(|entry| entry.related.iter().map(String::as_str)).collect();
+        let related = seen.iter().filter(|(other, _)| **other != key).filter_map(|(other, entry)| {
+            let names = entry.related.iter().any(|related| related == key);
+            let relation = match (named.contains(other), names) {
+                (true, true) => Relation::Both,
+                (true, false) => Relation::Named,
+                (false, true) => Relation::Names,
+                (false, false) => return None,
+            };
+            Some((*other, *entry, relation))
+        });
+        related.collect()
+    }
+}
+
+/// What is looked for.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Token {
+    /// A word, or the beginning of one.
+    Word(String),
+    /// Letters of a script without spaces that stand together.
+    Letters(String),
+}
+
+/// What a search looks for, in small letters, each once.
+fn tokens(words: &str) -> BTreeSet<Token> {
+    let mut tokens = BTreeSet::new();
+    for run in runs(&words.to_lowercase()) {
+        let letters: Vec<char> = run.chars().collect();
+        match letters.first().is_some_and(|letter| is_unspaced(*letter)) {
+            false => _ = tokens.insert(Token::Word(run)),
+            true if letters.len() == 1 => _ = tokens.insert(Token::Letters(run)),
+            true => tokens.extend(letters.windows(2).map(|pair| Token::Letters(pair.iter().collect()))),
+        }
+        if tokens.len() >= WORDS {
+            break;
+        }
+    }
+    tokens
+}
+
+/// A text that is searched.
+struct Text {
+    small: String,
+    words: BTreeSet<String>,
+}
+
+impl Text {
+    fn of(text: &str) -> Self {
+        let small = text.to_lowercase();
+        let words = runs(&small).into_iter().collect();
+        Self { small, words }
+    }
+
+    fn has(&self, token: &Token) -> bool {
+        match token {
+            Token::Word(word) => {
+                self.words.range(word.clone()..).next().is_some_and(|known| known.starts_with(word.as_str()))
+            }
+            Token::Letters(letters) => self.small.contains(letters.as_str()),
+        }
+    }
+}
+
+/// Runs of letters and digits, each of scripts with or without spaces.
+fn runs(text: &str) -> Vec<String> {
+    let mut runs: Vec<String> = Vec::new();
+    let mut before: Option<bool> = None;
+    for letter in text.chars() {
+        let kind = letter.is_alphanumeric().then(|| is_unspaced(letter));
+        match (kind, runs.last_mut()) {
+            (Some(_), Some(run)) if kind == before => run.push(letter),
+            (Some(_), _) => runs.push(letter.to_string()),
+            (None, _) => {}
+        }
+        before = kind;
+    }
+    runs
+}
+
+/// Thai and Lao, Japanese, Chinese.
+fn is_unspaced(letter: char) -> bool {
+    matches!(letter, '\u{0e00}'..='\u{0eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
+}

@@ -1,0 +1,169 @@
+//! Writing to inner state: what is accepted, and the events that it becomes.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kairo_events::{ids, sealing};
+use kairo_proto::{
+    about,
+    v1::{StateDeleted, StateWritten},
+};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::{CONTENT_BYTES, InnerState, KEY_BYTES, RELATED_KEYS, beginning};
+use crate::{
+    intrinsics::memory::Kept,
+    outside::Provenance,
+    secrets::{self, Cleaned},
+};
+
+/// Who writes, on whose behalf, and on what occasion. Several changes one after the other see each other.
+pub struct Writer<'a> {
+    inner: InnerState,
+    user: &'a str,
+    now: Timestamp,
+    /// For ids of what is written: derived from this, they are the same when it is done again.
+    id: Uuid,
+    secret_key: Option<&'a sealing::Key>,
+    outside: Provenance,
+    written: usize,
+}
+
+/// What is to be changed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    Write(StateWritten),
+    Delete(StateDeleted),
+}
+
+impl<'a> Writer<'a> {
+    /// A writer for a turn of this user, which has seen content from there.
+    pub fn new(
+        inner: &InnerState,
+        user: &'a str,
+        now: Timestamp,
+        id: Uuid,
+        secret_key: Option<&'a sealing::Key>,
+        outside: Provenance,
+    ) -> Self {
+        Self { inner: inner.clone(), user, now, id, secret_key, outside, written: 0 }
+    }
+
+    /// What writing comes to, as it stands in the log: a key, its content, and the keys it is related to.
+    ///
+    /// # Errors
+    /// What is wrong with which of them, in words for a model.
+    pub fn write(&mut self, given: &Map<String, Value>) -> Result<StateWritten, String> {
+        let key = key(given)?.to_owned();
+        let content = match given.get("content") {
+            Some(Value::String(content)) if content.len() <= CONTENT_BYTES => content,
+            Some(Value::String(content)) => {
+                return Err(format!("content: expected at most {CONTENT_BYTES} bytes, found {}", content.len()));
+            }
+            _ => return Err("content: expected a text".to_owned()),
+        };
+        let related_keys = related_keys(given, &key)?;
+        let version = ids::derived(self.id, &format!("state/{}", self.written));
+        let cleaned = Cleaned { text: content.clone(), secrets: Vec::new() };
+        let kept = Kept::of(self.secret_key, version, cleaned)?;
+        let written = StateWritten {
+            key,
+            content: beginning(&kept.text, CONTENT_BYTES),
+            related_keys,
+            user: self.user.to_owned(),
+            updated_at: self.now.to_string(),
+            outside: self.outside.marks(),
+            secrets: kept.sealed,
+            version_id: version.to_string(),
+        };
+        self.inner.accept("", &written)?;
+        self.written += 1;
+        Ok(written)
+    }
+
+    /// What deleting a key comes to.
+    ///
+    /// # Errors
+    /// When there is nothing under it that this turn may delete.
+    pub fn delete(&mut self, given: &Map<String, Value>) -> Result<StateDeleted, String> {
+        let key = key(given)?;
+        if !self.inner.has(self.user, key) {
+            return Err(match self.inner.get(self.user, key) {
+                Some(_) => format!("key: {key:?} is for all, and only a turn that no user began may delete it"),
+                None => format!("key: there is nothing under {key:?}"),
+            });
+        }
+        let deleted =
+            StateDeleted { key: key.to_owned(), user: self.user.to_owned(), updated_at: self.now.to_string() };
+        self.inner.change("", about::State::Deleted(&deleted));
+        Ok(deleted)
+    }
+
+    /// What a list of changes comes to, such as a model writes it: `[{"key": "…", "content": "…", "related_keys": ["…"]}]`, where
+    /// `null` as content deletes. The changes that were accepted, in order, and why others were not.
+    ///
+    /// # Errors
+    /// When it is no list of objects.
+    pub fn apply(&mut self, list: &Value, most: usize) -> Result<(Vec<Change>, Vec<String>), String> {
+        let wrong = || format!("expected a list of at most {most} objects with key and content");
+        let items = list.as_array().filter(|items| items.len() <= most).ok_or_else(wrong)?;
+        let (mut changes, mut refused) = (Vec::new(), Vec::new());
+        for item in items {
+            let given = item.as_object().ok_or_else(wrong)?;
+            let change = match given.get("content") {
+                Some(Value::Null) => self.delete(given).map(Change::Delete),
+                _ => self.write(given).map(Change::Write),
+            };
+            match change {
+                Ok(change) => changes.push(change),
+                Err(reason) => refused.push(reason),
+            }
+        }
+        Ok((changes, refused))
+    }
+}
+
+/// The key that is given.
+pub(crate) fn key(given: &Map<String, Value>) -> Result<&str, String> {
+    match given.get("key") {
+        Some(Value::String(key)) => is_key(key).then_some(key.as_str()).ok_or_else(|| expected("key", key)),
+        _ => Err(format!("key: expected a text of 1 to {KEY_BYTES} bytes")),
+    }
+}
+
+/// Keys that it is related to, each once and none of them itself.
+fn related_keys(given: &Map<String, Value>, own: &str) -> Result<Vec<String>, String> {
+    let wrong = || format!("related_keys: expected a list of at most {RELATED_KEYS} keys");
+    let keys = match given.get("related_keys") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(keys)) if keys.len() <= RELATED_KEYS => keys,
+        Some(_) => return Err(wrong()),
+    };
+    let mut seen = BTreeSet::from([own]);
+    let mut related = Vec::new();
+    for key in keys {
+        let key = key.as_str().ok_or_else(wrong)?;
+        if !is_key(key) {
+            return Err(expected("related_keys", key));
+        }
+        if seen.insert(key) {
+            related.push(key.to_owned());
+        }
+    }
+    Ok(related)
+}
+
+/// Whether it may be a key: a line that is not blank, and no secret, since keys are shown as they are.
+fn is_key(key: &str) -> bool {
+    let is_line = !key.contains(char::is_control) && key.trim() == key && !key.is_empty();
+    is_line && key.len() <= KEY_BYTES && secrets::take_out(key).secrets.is_empty()
+}
+
+fn expected(field: &str, found: &str) -> String {
+    let found: String = found.chars().take(40).collect();
+    format!(
+        "{field}: expected 1 to {KEY_BYTES} bytes without control characters, blanks around them, or a secret; found \
+         {found:?}"
+    )
+}
