@@ -161,7 +161,7 @@ impl AgentState {
             Ended::Stopped => StepState::Stopped { reason },
             _ => StepState::Failed { reason },
         };
-        let Some(step) = self.set_step(turn_id, ended.step, state) else { return };
+        let Some(step) = self.set_step(turn_id, ended.step, state).filter(|_| !self.perceives(turn_id)) else { return };
         let limit = self.history_limit();
         let Some(thread) = self.threads.get_mut(&event.thread_id) else { return };
         if step.event == THINK {
@@ -192,9 +192,10 @@ impl AgentState {
     fn chain_ended(&mut self, turn_id: Uuid, ended: &ChainEnded) {
         let Some(turn) = self.turns.get_mut(&turn_id) else { return };
         let its = |chain: &Chain| chain.id.to_string() == ended.chain_id;
-        if turn.chain.as_ref().is_some_and(its) {
-            turn.chain = None;
+        if let Some(chain) = turn.chain.take_if(|chain| its(chain)) {
+            self.perceive(turn_id, &chain);
         }
+        let Some(turn) = self.turns.get(&turn_id) else { return };
         // Nobody waits for the reply of a task, and what was canceled is over. Of a queued task its own end tells.
         let outcome = ended.outcome_word();
         let is_of_task = matches!(turn.cause, Cause::Task(_));

@@ -3,6 +3,7 @@
 //! Some are done at once, some ask a model first. One file for each noun.
 
 pub mod chains;
+pub mod members;
 pub mod memory;
 pub mod requests;
 pub mod steps;
@@ -74,10 +75,19 @@ pub struct Intrinsic {
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Intrinsic> {
     static ALL: std::sync::LazyLock<Vec<Intrinsic>> = std::sync::LazyLock::new(|| {
-        [chains::all(), memory::all(), steps::all(), tasks::all(), team::all(), threads::all(), user::all()]
-            .into_iter()
-            .flatten()
-            .collect()
+        [
+            chains::all(),
+            members::all(),
+            memory::all(),
+            steps::all(),
+            tasks::all(),
+            team::all(),
+            threads::all(),
+            user::all(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     });
     ALL.iter()
 }

@@ -4,6 +4,8 @@ use kairo_proto::{v1::AgentProfile, words};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    composition::{Member, covers},
+    environment::Perception,
     intrinsics,
     session::Bounds,
     state::{HISTORY, is_none},
@@ -65,6 +67,12 @@ pub struct Profile {
     /// How often what it is about to say is reviewed in a turn.
     #[serde(default, skip_serializing_if = "is_none")]
     pub max_reflections: u32,
+    /// The agents that it is composed of, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Member>,
+    /// What it looks at when a message comes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<Perception>,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -108,10 +116,12 @@ impl Profile {
             session: Bounds::of(profile.session.as_ref()),
             guesses_goal: profile.guesses_goal,
             max_reflections: profile.max_reflections,
+            members: profile.members.iter().map(Member::of).collect(),
+            environment: profile.environment.iter().map(Perception::of).collect(),
         }
     }
 
-    /// Whether the agent may use the tool: it is named, or a prefix with `*` covers it, or nothing is named at all.
+    /// Whether the agent may use the tool: it has it, or one of its members does.
     pub fn offers(&self, tool: &str) -> bool {
         if intrinsics::tasks::is_of_queue(tool) && !self.background {
             return false;
@@ -119,10 +129,15 @@ impl Profile {
         if intrinsics::team::is_of_leads(tool) {
             return self.team.is_some();
         }
-        let covers = |pattern: &String| match pattern.strip_suffix('*') {
-            Some(prefix) => tool.starts_with(prefix),
-            None => pattern == tool,
-        };
-        self.tools.is_empty() || self.tools.iter().any(covers)
+        if intrinsics::members::is_of_composites(tool) {
+            return !self.members.is_empty();
+        }
+        self.has(tool) || self.member_with(tool).is_some()
+    }
+
+    /// Whether the agent has the tool itself: it is named, or a prefix with `*` covers it, or nothing is named at all, of
+    /// an agent that is not composed of others.
+    pub fn has(&self, tool: &str) -> bool {
+        self.tools.is_empty() && self.members.is_empty() || self.tools.iter().any(|pattern| covers(pattern, tool))
     }
 }

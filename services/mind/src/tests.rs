@@ -4,6 +4,8 @@ mod background;
 mod bounds;
 mod chains;
 mod compacting;
+mod composition;
+mod environment;
 mod in_progress;
 mod interjection;
 mod orders;

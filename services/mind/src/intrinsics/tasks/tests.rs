@@ -43,6 +43,8 @@ fn profile() -> Profile {
         session: Bounds::default(),
         guesses_goal: false,
         max_reflections: 0,
+        members: Vec::new(),
+        environment: Vec::new(),
     }
 }
 
