@@ -196,10 +196,12 @@ impl AgentState {
             self.perceive(turn_id, &chain);
         }
         let Some(turn) = self.turns.get(&turn_id) else { return };
-        // Nobody waits for the reply of a task, and what was canceled is over. Of a queued task its own end tells.
+        // Nobody waits for the reply of a task, and what was canceled is over. Of what was queued or asked
+        // for its own end tells.
         let outcome = ended.outcome_word();
         let is_of_task = matches!(turn.cause, Cause::Task(_));
-        let is_canceled = outcome == ChainOutcome::Canceled && turn.work().is_none();
+        let is_asked_for = turn.work().is_some() || turn.requested().is_some();
+        let is_canceled = outcome == ChainOutcome::Canceled && !is_asked_for;
         if is_canceled || is_of_task && outcome != ChainOutcome::Replaced {
             self.turns.remove(&turn_id);
         }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{Session, name};
 use crate::{
     Error,
-    client::{Profile, ProfileCommand, SessionBounds},
+    client::{Profile, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds},
     event_lines::printable,
     rows,
     steps::one_line,
@@ -121,6 +121,13 @@ struct Define {
     /// What users may call it by, with what it is called in lists and what it does; can be repeated
     #[arg(long = "command", value_name = "VALUE:LABEL[:HELP]", value_parser = command)]
     commands: Vec<ProfileCommand>,
+    /// An agent that it is composed of, whose tools it is offered, those named or all; can be repeated, and the first that
+    /// has a tool carries its calls out
+    #[arg(long = "member", value_name = "NAME[:TOOL,…]", value_parser = member)]
+    members: Vec<ProfileMember>,
+    /// A tool that only reads, looked at before each message is thought about, with what it is called with; can be repeated
+    #[arg(long = "perceive", value_name = "TOOL[:JSON]", value_parser = perception)]
+    environment: Vec<ProfilePerception>,
 }
 
 /// What a session of work may take, of an agent in the background.
@@ -159,6 +166,19 @@ fn command(text: &str) -> Result<ProfileCommand, String> {
     }
     let help = parts.next().unwrap_or_default();
     Ok(ProfileCommand { value: value.to_owned(), label: label.to_owned(), help: help.to_owned() })
+}
+
+fn member(text: &str) -> Result<ProfileMember, String> {
+    let (agent, tools) = text.split_once(':').unwrap_or((text, ""));
+    let agent = name(agent)?.to_string();
+    let tools = tools.split(',').map(str::trim).filter(|tool| !tool.is_empty()).map(str::to_owned).collect();
+    Ok(ProfileMember { agent, tools })
+}
+
+fn perception(text: &str) -> Result<ProfilePerception, String> {
+    let (tool, arguments) = text.split_once(':').unwrap_or((text, "{}"));
+    let arguments: Value = serde_json::from_str(arguments).map_err(|error| format!("expected TOOL:JSON: {error}"))?;
+    Ok(ProfilePerception { tool: tool.to_owned(), arguments })
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
@@ -211,6 +231,13 @@ fn page(row: &AgentRow, now: Timestamp, zone: &TimeZone) -> Vec<String> {
     if !profile.lead.is_empty() {
         lines.push(format!("works for the team {0}: kairo teams show {0}", profile.lead));
     }
+    for member in &profile.members {
+        lines.push(format!("member {}: {}", member.agent, member.tools.join(" ")));
+    }
+    let looked_at: Vec<&str> = profile.environment.iter().map(|it| it.tool.as_str()).collect();
+    if !looked_at.is_empty() {
+        lines.push(format!("looks at {} before each message", looked_at.join(" ")));
+    }
     let oldest = rows::took(row.oldest_queued_at, None, now);
     let oldest = oldest.map(|waits| format!(", the oldest for {waits}")).unwrap_or_default();
     lines.extend(row.queued.map(|queued| format!("queued tasks: {queued}{oldest}")));
@@ -244,6 +271,8 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         owner: arguments.owner.map(|owner| owner.to_string()),
         next_run_after: arguments.next_run_after,
         commands: arguments.commands,
+        members: arguments.members,
+        environment: arguments.environment,
     };
     let answer: Value = session.client.post("v1/agents", &profile).await?;
     match session.json {

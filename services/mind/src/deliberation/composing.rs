@@ -1,7 +1,7 @@
 //! Agents that are composed of others: passing calls on to members; and what a member does when it is asked for something.
 
 use kairo_proto::{
-    v1::{AgentAnswered, Ask, TaskAnswer, decided_event::Event},
+    v1::{AgentAnswered, Ask, TaskAnswer, ThreadCompleted, decided_event::Event},
     words::{ChainOutcome, RequestKind, TaskStatus, ToolErrorKind},
 };
 use serde_json::{Map, Value};
@@ -120,7 +120,18 @@ impl Deliberation<'_> {
     /// The turn of something that was asked for is over.
     fn answer(&mut self, turn_id: Uuid, answered: AgentAnswered) {
         let Some((kind, answer)) = self.turn(turn_id).and_then(|turn| self.answer_of(turn)) else { return };
-        self.add(turn_id, Event::Answered(AgentAnswered { kind: kind.text(), answer: Some(answer), ..answered }));
+        self.end_request(turn_id, AgentAnswered { kind: kind.text(), answer: Some(answer), ..answered });
+    }
+
+    /// The turn of something that was asked for is over, and so is its thread, if the log says that it began.
+    fn end_request(&mut self, turn_id: Uuid, answered: AgentAnswered) {
+        self.settle();
+        let thread_id = self.turn(turn_id).map(|turn| turn.thread_id.clone()).unwrap_or_default();
+        let is_announced = self.mind.threads.get(&thread_id).is_some_and(|thread| thread.announced);
+        self.add(turn_id, Event::Answered(answered));
+        if is_announced {
+            self.add(turn_id, Event::ThreadCompleted(ThreadCompleted { thread_id }));
+        }
         self.settle();
     }
 
@@ -149,12 +160,11 @@ impl Deliberation<'_> {
         if is_called {
             return;
         }
-        self.close_chain(owner, &ChainOutcome::Canceled, &withdrawn.reason);
         let Some((kind, answer)) = answer else { return };
         let (status, reason) = (TaskStatus::Canceled.text(), withdrawn.reason);
+        self.close_chain(owner, &ChainOutcome::Canceled, &reason);
         let answered = AgentAnswered { kind: kind.text(), status, reason, answer: Some(answer), ..Default::default() };
-        self.add(owner, Event::Answered(answered));
-        self.settle();
+        self.end_request(owner, answered);
     }
 
     /// The agent's name.
