@@ -8,7 +8,7 @@ use kairo_mind::replay::Replay;
 use kairo_proto::{
     About, Body,
     about::{Process, Tool},
-    v1::{AgentAnswer, AgentDecision, DecidedEvent, ToolCall, UserMessage, decided_event::Event},
+    v1::{AgentAnswer, AgentDecision, AgentRequest, Ask, DecidedEvent, ToolCall, UserMessage, decided_event::Event},
     words::{RequestKind, TaskKind, TaskSource, TaskStatus, TeamStatus, ThreadKind},
 };
 
@@ -217,12 +217,43 @@ fn asked(records: &[Record]) -> Vec<String> {
     }
     let told = records.iter().filter_map(|record| AgentAnswer::of(&record.body));
     let told: BTreeSet<String> = told.map(|answer| answer.request_id.clone()).collect();
+    let (to_call, answered) = called(records, &resting);
+    let (of_calls, ended): (Vec<_>, Vec<_>) = ended.into_iter().partition(|id| to_call.contains_key(id));
     let to_end = asked.iter().filter(|id| !waits.contains(*id) || ended.contains(id)).cloned();
     let mut wrong = once("answer", to_end.collect::<Vec<_>>(), ended.clone());
+    let answered: Vec<_> = answered.into_iter().chain(of_calls).collect();
+    let to_answer = to_call.into_iter().filter(|(id, waits)| !waits || answered.contains(id)).map(|(id, _)| id);
+    wrong.extend(once("answer of a member", to_answer.collect::<Vec<_>>(), answered.clone()));
+    let ended: Vec<_> = ended.into_iter().chain(answered).collect();
+    let accepted = accepted.into_iter().filter(|id| asked.contains(id)).collect::<Vec<_>>();
     wrong.extend(once("task", asked, accepted));
     wrong.extend(ended.into_iter().filter(|id| !told.contains(id)).map(|id| format!("nobody was told of {id}")));
     wrong.extend(once("briefing", briefed.clone(), briefed));
     wrong
+}
+
+/// What was asked of members, and whether it may wait: for a human's consent, or since the member rests. And which of that was
+/// answered.
+fn called(records: &[Record], resting: &BTreeSet<String>) -> (BTreeMap<String, bool>, Vec<String>) {
+    let decided = || records.iter().filter_map(decision).flat_map(|decision| &decision.events);
+    let consents = decided().filter(|event| matches!(event.event, Some(Event::ApprovalRequested(_))));
+    let consents: BTreeSet<&str> = consents.map(|event| event.turn_id.as_str()).collect();
+    let requests = records.iter().filter_map(|it| Some((AgentRequest::of(&it.body)?, it.envelope.id.to_string())));
+    let held = requests.filter(|(_, turn)| consents.contains(turn.as_str()));
+    let held: BTreeSet<String> = held.map(|(request, _)| request.request_id.clone()).collect();
+    let mut asked = BTreeMap::new();
+    for event in decided() {
+        let is_of_member = |ask: &&Ask| matches!(ask.kind_word(), RequestKind::Call | RequestKind::Think);
+        if let Some(ask) = event.ask().filter(is_of_member) {
+            let waits = held.contains(&event.event_id) || resting.contains(&ask.agent);
+            asked.insert(event.event_id.clone(), waits);
+        }
+    }
+    let answered = decided().filter_map(|event| {
+        let Some(Event::Answered(answered)) = &event.event else { return None };
+        Some(answered.answer.as_ref()?.request_id.clone())
+    });
+    (asked, answered.collect())
 }
 
 /// Every tool call was begun once and ended once; what was begun as a process ended once as a process.

@@ -165,16 +165,18 @@ impl Open {
                     self.answered.extend(answers.then(|| say.message_id.clone()));
                 }
                 Some(Action::ToolCall(_)) => self.actions.extend(self.is_open(&event.event_id)),
-                Some(Action::Ask(ask)) if ask.kind_word() == RequestKind::Work => {
-                    self.actions.extend(self.is_open(&event.event_id));
-                }
-                Some(Action::Ask(_)) => {}
+                Some(Action::Ask(ask)) => match ask.kind_word() {
+                    RequestKind::Work | RequestKind::Call | RequestKind::Think => {
+                        self.actions.extend(self.is_open(&event.event_id));
+                    }
+                    RequestKind::Cancel | RequestKind::Pause | RequestKind::Resume | RequestKind::Unknown(_) => {}
+                },
                 None => {}
             },
             Some(Decided::Chain(chain)) => self.see_chain(chain),
             Some(Decided::Task(task)) => self.see_task(task),
             Some(Decided::Turn(Turn::Thought(_) | Turn::Failed(_) | Turn::Goal(_) | Turn::Reflected(_))) => {}
-            Some(Decided::Turn(Turn::Briefed(_) | Turn::TeamChanged(_))) => {}
+            Some(Decided::Turn(Turn::Briefed(_) | Turn::TeamChanged(_) | Turn::Answered(_))) => {}
             Some(Decided::Thread(Thread::Created(thread))) if thread.kind_word() == ThreadKind::Work => {
                 self.sessions.extend(self.is_open(&thread.thread_id));
             }

@@ -241,6 +241,17 @@ async fn case_6_a_task_that_waits_for_a_mail() {
 }
 
 #[tokio::test]
+async fn a_coordinator_routes_to_the_right_specialist() {
+    let case = played("composite").await;
+    let answered = |scene: usize| case.events(scene, v1::AgentAnswer::TYPE).map(|event| &event.payload["from"]);
+    assert_eq!(answered(1).collect::<Vec<_>>(), ["write"]);
+    let canceled = case.scenes.iter().flat_map(|scene| &scene.events);
+    let canceled = canceled.filter(|event| event.type_name == v1::AgentAnswer::TYPE);
+    assert_eq!(canceled.filter(|event| event.payload["status"] == "canceled").count(), 1);
+    case.end().await;
+}
+
+#[tokio::test]
 async fn a_team_works_for_its_mission_answers_its_owner_and_briefs_her_once() {
     let case = played("team").await;
     let log = case.world.log.now(&case.world.bus).await;

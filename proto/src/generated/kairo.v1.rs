@@ -205,6 +205,146 @@ impl ::prost::Name for EventMeta {
         "/kairo.v1.EventMeta".into()
     }
 }
+/// A runner is about to start these actions of one decision. It is the ledger: an action named here has begun.
+/// Type kairo.tool.invoke.v1 on kairo.tool.<agent>.invoke, emitted by tool-runner under the guard of that subject.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ToolInvoke {
+    /// The replica that starts them.
+    #[prost(string, tag = "1")]
+    pub runner: ::prost::alloc::string::String,
+    /// Stream sequence of the decision that asked for them.
+    #[prost(uint64, tag = "2")]
+    pub decision_sequence: u64,
+    #[prost(message, repeated, tag = "3")]
+    pub actions: ::prost::alloc::vec::Vec<ToolInvocation>,
+}
+impl ::prost::Name for ToolInvoke {
+    const NAME: &'static str = "ToolInvoke";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolInvoke".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolInvoke".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolInvocation {
+    #[prost(string, tag = "1")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    /// A JSON object, as text.
+    #[prost(string, tag = "3")]
+    pub arguments: ::prost::alloc::string::String,
+    /// "tool-runner" or "process-supervisor": who carries it out. "nobody": it was canceled before it began.
+    #[prost(string, tag = "4")]
+    pub executor: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub thread_id: ::prost::alloc::string::String,
+    /// As in ToolCall.
+    #[prost(string, tag = "6")]
+    pub target_action_id: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "7")]
+    pub target_after: u64,
+    #[prost(string, tag = "8")]
+    pub approval_id: ::prost::alloc::string::String,
+    /// As in ToolCall.
+    #[prost(string, optional, tag = "9")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ToolInvocation {
+    const NAME: &'static str = "ToolInvocation";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolInvocation".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolInvocation".into()
+    }
+}
+/// How far a tool says it is, at most once a second for each action.
+/// Type kairo.tool.progress.v1 on kairo.tool.<agent>.progress, emitted by tool-runner.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ToolProgress {
+    #[prost(string, tag = "1")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub runner: ::prost::alloc::string::String,
+    /// 0 to 1, where it said.
+    #[prost(double, optional, tag = "4")]
+    pub fraction: ::core::option::Option<f64>,
+    #[prost(string, tag = "5")]
+    pub message: ::prost::alloc::string::String,
+    /// As in ToolResult, for what it says.
+    #[prost(string, repeated, tag = "6")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ToolProgress {
+    const NAME: &'static str = "ToolProgress";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolProgress".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolProgress".into()
+    }
+}
+/// How an action ended; every tool_call has exactly one.
+/// Type kairo.tool.result.v1 on kairo.tool.<agent>.result, emitted by tool-runner under the guard of that subject.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolResult {
+    #[prost(string, tag = "1")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    #[prost(bool, tag = "3")]
+    pub ok: bool,
+    /// JSON, as text; set when ok.
+    #[prost(string, tag = "4")]
+    pub result: ::prost::alloc::string::String,
+    /// Set when not ok.
+    #[prost(message, optional, tag = "5")]
+    pub error: ::core::option::Option<ToolError>,
+    #[prost(uint32, tag = "6")]
+    pub duration_ms: u32,
+    /// The replica that reports it.
+    #[prost(string, tag = "7")]
+    pub runner: ::prost::alloc::string::String,
+    /// Where content in it comes from that nobody here wrote, such as mail:bob@example.org, web:<https://example.org/a> or
+    /// mcp:github. The mark follows what is made of it.
+    #[prost(string, repeated, tag = "8")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ToolResult {
+    const NAME: &'static str = "ToolResult";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolResult".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolResult".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolError {
+    #[prost(string, tag = "1")]
+    pub kind: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolError {
+    const NAME: &'static str = "ToolError";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolError".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolError".into()
+    }
+}
 /// A user's words, as they entered at the boundary.
 /// Type kairo.user.message.v1 on kairo.user.<user>.message, emitted by the gateway.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -225,6 +365,10 @@ pub struct UserMessage {
     /// Images and audio that belong to the words, which may then be empty.
     #[prost(message, repeated, tag = "6")]
     pub parts: ::prost::alloc::vec::Vec<Part>,
+    /// What the client says of where the user is, such as the page they look at: a JSON object, as text; empty where it says
+    /// nothing.
+    #[prost(string, tag = "20")]
+    pub environment: ::prost::alloc::string::String,
 }
 impl ::prost::Name for UserMessage {
     const NAME: &'static str = "UserMessage";
@@ -508,6 +652,13 @@ pub struct AgentProfile {
     /// Whether the agent keeps an inner state: it is offered state.write, .read, .search, .related and .delete.
     #[prost(bool, tag = "28")]
     pub inner_state: bool,
+    /// The agents that it is composed of: their tools are offered as its own, and each call of one is carried out by the first
+    /// member that has the tool. With members, an empty `tools` names no further ones.
+    #[prost(message, repeated, tag = "30")]
+    pub members: ::prost::alloc::vec::Vec<Member>,
+    /// What is looked at when a message comes, before it is thought about, and shown to the model for the turn.
+    #[prost(message, repeated, tag = "31")]
+    pub environment: ::prost::alloc::vec::Vec<Perception>,
 }
 impl ::prost::Name for AgentProfile {
     const NAME: &'static str = "AgentProfile";
@@ -517,6 +668,47 @@ impl ::prost::Name for AgentProfile {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.AgentProfile".into()
+    }
+}
+/// An agent that another is composed of.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Member {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// What it is good for, for the agent that is composed.
+    #[prost(string, tag = "2")]
+    pub description: ::prost::alloc::string::String,
+    /// Which of its tools are offered through it: exact names, or a prefix followed by "*".
+    #[prost(string, repeated, tag = "3")]
+    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for Member {
+    const NAME: &'static str = "Member";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Member".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Member".into()
+    }
+}
+/// A tool that only reads, and what it is called with.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Perception {
+    #[prost(string, tag = "1")]
+    pub tool: ::prost::alloc::string::String,
+    /// A JSON object, as text; empty for none.
+    #[prost(string, tag = "2")]
+    pub arguments: ::prost::alloc::string::String,
+}
+impl ::prost::Name for Perception {
+    const NAME: &'static str = "Perception";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Perception".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Perception".into()
     }
 }
 /// What a session of work may take. Where one of them is reached, the task at hand goes back into the queue, what was learned is
@@ -640,6 +832,11 @@ pub struct AgentRequest {
     /// Where in the log the decision stands that asks: requests may come in another order than they were decided on.
     #[prost(uint64, tag = "9")]
     pub decided: u64,
+    /// Of kind "call": the tool, and its arguments, a JSON object as text.
+    #[prost(string, tag = "10")]
+    pub tool: ::prost::alloc::string::String,
+    #[prost(string, tag = "11")]
+    pub arguments: ::prost::alloc::string::String,
 }
 impl ::prost::Name for AgentRequest {
     const NAME: &'static str = "AgentRequest";
@@ -652,7 +849,7 @@ impl ::prost::Name for AgentRequest {
     }
 }
 /// What came of what an agent was asked for. Type kairo.agent.answer.v1 on kairo.agent.<agent>.answer, where the agent is the one
-/// that asked, emitted by agent-runtime for the end of a task that the other decided on.
+/// that asked, emitted by agent-runtime for the end of a task, or an AgentAnswered, that the other decided on.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AgentAnswer {
     #[prost(string, tag = "1")]
@@ -672,6 +869,12 @@ pub struct AgentAnswer {
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "7")]
     pub spent: ::core::option::Option<Spent>,
+    /// Of a call: how it failed, to the letter. Its result is JSON, as text.
+    #[prost(message, optional, tag = "8")]
+    pub error: ::core::option::Option<ToolError>,
+    /// What was asked for; empty for work.
+    #[prost(string, tag = "9")]
+    pub kind: ::prost::alloc::string::String,
 }
 impl ::prost::Name for AgentAnswer {
     const NAME: &'static str = "AgentAnswer";
@@ -718,6 +921,8 @@ pub struct AgentMessage {
     /// As in UserMessage.
     #[prost(message, repeated, tag = "5")]
     pub parts: ::prost::alloc::vec::Vec<Part>,
+    #[prost(string, tag = "6")]
+    pub environment: ::prost::alloc::string::String,
 }
 impl ::prost::Name for AgentMessage {
     const NAME: &'static str = "AgentMessage";
@@ -879,7 +1084,7 @@ pub struct DecidedEvent {
     pub turn_id: ::prost::alloc::string::String,
     #[prost(
         oneof = "decided_event::Event",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 48, 49"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 48, 49, 52"
     )]
     pub event: ::core::option::Option<decided_event::Event>,
 }
@@ -941,6 +1146,8 @@ pub mod decided_event {
         StateWritten(super::StateWritten),
         #[prost(message, tag = "49")]
         StateDeleted(super::StateDeleted),
+        #[prost(message, tag = "52")]
+        Answered(super::AgentAnswered),
     }
 }
 impl ::prost::Name for DecidedEvent {
@@ -998,8 +1205,8 @@ impl ::prost::Name for AgentAction {
         "/kairo.v1.AgentAction".into()
     }
 }
-/// Something asked of another agent. Of kind "work", it is in flight until the one answer comes; of any other, nothing is
-/// waited for.
+/// Something asked of another agent. Of kind "work", "call" and "think", it is in flight until the one answer comes; of any
+/// other, nothing is waited for.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Ask {
     #[prost(string, tag = "1")]
@@ -1020,7 +1227,7 @@ pub struct Ask {
     pub path: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(string, repeated, tag = "8")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The call that asks, as in ToolCall.
+    /// The call that asks, as in ToolCall; of kind "call", the one that the other makes.
     #[prost(string, tag = "9")]
     pub tool: ::prost::alloc::string::String,
     #[prost(string, tag = "10")]
@@ -1170,6 +1377,38 @@ impl ::prost::Name for AgentReflected {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.AgentReflected".into()
+    }
+}
+/// What came of a call or a thought that another agent asked for: the turn that was begun for it is over.
+/// Type kairo.agent.answered.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentAnswered {
+    /// What was asked for.
+    #[prost(string, tag = "1")]
+    pub kind: ::prost::alloc::string::String,
+    /// completed, failed or canceled
+    #[prost(string, tag = "2")]
+    pub status: ::prost::alloc::string::String,
+    /// Of a call that succeeded its result, JSON as text; of a thought the words in which it ended.
+    #[prost(string, tag = "3")]
+    pub result: ::prost::alloc::string::String,
+    /// Why there is no result.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// Of a call: how it failed, as its tool or whoever kept it from being called said it.
+    #[prost(message, optional, tag = "5")]
+    pub error: ::core::option::Option<ToolError>,
+    #[prost(message, optional, tag = "6")]
+    pub answer: ::core::option::Option<TaskAnswer>,
+}
+impl ::prost::Name for AgentAnswered {
+    const NAME: &'static str = "AgentAnswered";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentAnswered".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentAnswered".into()
     }
 }
 /// How it is with the team that the agent leads or works in. Type kairo.agent.team_changed.v1.
@@ -2453,6 +2692,10 @@ pub struct InteractionRow {
     /// What it seems to be after; none where nobody guessed.
     #[prost(string, optional, tag = "10")]
     pub goal: ::core::option::Option<::prost::alloc::string::String>,
+    /// What was perceived before it was thought about; none where nothing was.
+    #[prost(message, repeated, tag = "11")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub environment: ::prost::alloc::vec::Vec<PerceivedRow>,
 }
 impl ::prost::Name for InteractionRow {
     const NAME: &'static str = "InteractionRow";
@@ -2462,6 +2705,31 @@ impl ::prost::Name for InteractionRow {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.InteractionRow".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PerceivedRow {
+    /// The tool that was looked at; none for what the user's client said.
+    #[prost(string, optional, tag = "1")]
+    pub tool: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub result: ::core::option::Option<Json>,
+    /// Why there is none.
+    #[prost(string, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub error: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for PerceivedRow {
+    const NAME: &'static str = "PerceivedRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.PerceivedRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.PerceivedRow".into()
     }
 }
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -4404,6 +4672,11 @@ pub struct SendMessageRequest {
     #[prost(message, repeated, tag = "6")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub parts: ::prost::alloc::vec::Vec<GivenPart>,
+    /// What the client says of where the user is, such as the page they look at: a JSON object of at most 32768 bytes, at most
+    /// 16 levels deep. The agent is shown it as content from outside, for the turn.
+    #[prost(message, optional, tag = "20")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub environment: ::core::option::Option<Json>,
 }
 impl ::prost::Name for SendMessageRequest {
     const NAME: &'static str = "SendMessageRequest";
@@ -4768,6 +5041,15 @@ pub struct DefineAgentRequest {
     #[prost(bool, tag = "28")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub inner_state: bool,
+    /// The agents that it is composed of: their tools are offered as its own, the first member that has a tool carries its
+    /// calls out. They must be there, and the caller must be allowed to act on them.
+    #[prost(message, repeated, tag = "30")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub members: ::prost::alloc::vec::Vec<GivenMember>,
+    /// Tools that only read, looked at when a message comes: what they return is shown to the model for the turn.
+    #[prost(message, repeated, tag = "31")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub environment: ::prost::alloc::vec::Vec<GivenPerception>,
 }
 impl ::prost::Name for DefineAgentRequest {
     const NAME: &'static str = "DefineAgentRequest";
@@ -4777,6 +5059,53 @@ impl ::prost::Name for DefineAgentRequest {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.DefineAgentRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenMember {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// Up to 4096 bytes; what the member says of itself, where it is not given.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub description: ::prost::alloc::string::String,
+    /// Which of its tools are offered, by name or by a prefix followed by *; all of its own, where none is given.
+    #[prost(string, repeated, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for GivenMember {
+    const NAME: &'static str = "GivenMember";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenMember".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenMember".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenPerception {
+    /// One that is idempotent, does nothing that others see, and needs nobody's consent.
+    #[prost(string, tag = "1")]
+    pub tool: ::prost::alloc::string::String,
+    /// What it is called with, in at most 4096 bytes.
+    #[prost(message, optional, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub arguments: ::core::option::Option<Json>,
+}
+impl ::prost::Name for GivenPerception {
+    const NAME: &'static str = "GivenPerception";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenPerception".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenPerception".into()
     }
 }
 /// What a session of work may take; 0 and empty for any amount. Where one of them is reached, the task at hand goes back into
@@ -7794,145 +8123,5 @@ impl ::prost::Name for EmailReceived {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.EmailReceived".into()
-    }
-}
-/// A runner is about to start these actions of one decision. It is the ledger: an action named here has begun.
-/// Type kairo.tool.invoke.v1 on kairo.tool.<agent>.invoke, emitted by tool-runner under the guard of that subject.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ToolInvoke {
-    /// The replica that starts them.
-    #[prost(string, tag = "1")]
-    pub runner: ::prost::alloc::string::String,
-    /// Stream sequence of the decision that asked for them.
-    #[prost(uint64, tag = "2")]
-    pub decision_sequence: u64,
-    #[prost(message, repeated, tag = "3")]
-    pub actions: ::prost::alloc::vec::Vec<ToolInvocation>,
-}
-impl ::prost::Name for ToolInvoke {
-    const NAME: &'static str = "ToolInvoke";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolInvoke".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolInvoke".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ToolInvocation {
-    #[prost(string, tag = "1")]
-    pub action_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub tool: ::prost::alloc::string::String,
-    /// A JSON object, as text.
-    #[prost(string, tag = "3")]
-    pub arguments: ::prost::alloc::string::String,
-    /// "tool-runner" or "process-supervisor": who carries it out. "nobody": it was canceled before it began.
-    #[prost(string, tag = "4")]
-    pub executor: ::prost::alloc::string::String,
-    #[prost(string, tag = "5")]
-    pub thread_id: ::prost::alloc::string::String,
-    /// As in ToolCall.
-    #[prost(string, tag = "6")]
-    pub target_action_id: ::prost::alloc::string::String,
-    #[prost(uint64, tag = "7")]
-    pub target_after: u64,
-    #[prost(string, tag = "8")]
-    pub approval_id: ::prost::alloc::string::String,
-    /// As in ToolCall.
-    #[prost(string, optional, tag = "9")]
-    pub user: ::core::option::Option<::prost::alloc::string::String>,
-}
-impl ::prost::Name for ToolInvocation {
-    const NAME: &'static str = "ToolInvocation";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolInvocation".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolInvocation".into()
-    }
-}
-/// How far a tool says it is, at most once a second for each action.
-/// Type kairo.tool.progress.v1 on kairo.tool.<agent>.progress, emitted by tool-runner.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ToolProgress {
-    #[prost(string, tag = "1")]
-    pub action_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub tool: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub runner: ::prost::alloc::string::String,
-    /// 0 to 1, where it said.
-    #[prost(double, optional, tag = "4")]
-    pub fraction: ::core::option::Option<f64>,
-    #[prost(string, tag = "5")]
-    pub message: ::prost::alloc::string::String,
-    /// As in ToolResult, for what it says.
-    #[prost(string, repeated, tag = "6")]
-    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-impl ::prost::Name for ToolProgress {
-    const NAME: &'static str = "ToolProgress";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolProgress".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolProgress".into()
-    }
-}
-/// How an action ended; every tool_call has exactly one.
-/// Type kairo.tool.result.v1 on kairo.tool.<agent>.result, emitted by tool-runner under the guard of that subject.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ToolResult {
-    #[prost(string, tag = "1")]
-    pub action_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub tool: ::prost::alloc::string::String,
-    #[prost(bool, tag = "3")]
-    pub ok: bool,
-    /// JSON, as text; set when ok.
-    #[prost(string, tag = "4")]
-    pub result: ::prost::alloc::string::String,
-    /// Set when not ok.
-    #[prost(message, optional, tag = "5")]
-    pub error: ::core::option::Option<ToolError>,
-    #[prost(uint32, tag = "6")]
-    pub duration_ms: u32,
-    /// The replica that reports it.
-    #[prost(string, tag = "7")]
-    pub runner: ::prost::alloc::string::String,
-    /// Where content in it comes from that nobody here wrote, such as mail:bob@example.org, web:<https://example.org/a> or
-    /// mcp:github. The mark follows what is made of it.
-    #[prost(string, repeated, tag = "8")]
-    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-impl ::prost::Name for ToolResult {
-    const NAME: &'static str = "ToolResult";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolResult".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolResult".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ToolError {
-    #[prost(string, tag = "1")]
-    pub kind: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub message: ::prost::alloc::string::String,
-}
-impl ::prost::Name for ToolError {
-    const NAME: &'static str = "ToolError";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolError".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolError".into()
     }
 }

@@ -43,6 +43,8 @@ vocabularies! {
     ThreadKind {
         Topic = "topic",
         Work = "work",
+        /// Of one thing that another agent asked for.
+        Request = "request",
     }
     /// Whether a thread was put away, or is over.
     ThreadStatus {
@@ -86,6 +88,10 @@ vocabularies! {
         Calls = "calls",
         Task = "task",
         Hook = "hook",
+        /// What is looked at before a message is thought about.
+        Environment = "environment",
+        /// Another agent asks for a call.
+        Request = "request",
     }
     /// How a chain ended.
     ChainOutcome {
@@ -345,6 +351,10 @@ vocabularies! {
         /// Of a lead, to those who work for it: to begin no task, or to go on.
         Pause = "pause",
         Resume = "resume",
+        /// To call one of its tools, at once.
+        Call = "call",
+        /// To think about something and answer.
+        Think = "think",
     }
     /// What becomes of what an agent is about to say.
     ReviewVerdict {
@@ -368,6 +378,7 @@ vocabularies! {
 fields! {
     Event.source as source_word: EventSource,
     Event.modality as modality_word: Modality,
+    ToolError.kind as kind_word: ToolErrorKind,
     UserChoice.option as option_word: OfferAnswer,
     UserApproval.verdict as verdict_word: Verdict,
     UserCommand.command as command_word: OrderedCommand,
@@ -378,11 +389,14 @@ fields! {
     AgentProfile.conduct as conduct_word: Conduct,
     AgentRequest.kind as kind_word: RequestKind,
     AgentAnswer.status as status_word: TaskStatus,
+    AgentAnswer.kind as kind_word: RequestKind,
     AgentChoice.option as option_word: OfferAnswer,
     AgentApproval.verdict as verdict_word: Verdict,
     AgentCommand.command as command_word: OrderedCommand,
     Ask.kind as kind_word: RequestKind,
     AgentReflected.verdict as verdict_word: ReviewVerdict,
+    AgentAnswered.kind as kind_word: RequestKind,
+    AgentAnswered.status as status_word: TaskStatus,
     TeamChanged.status as status_word: TeamStatus,
     ThreadCreated.kind as kind_word: ThreadKind,
     ThreadMatched.action as action_word: ThreadMatch,
@@ -439,5 +453,4 @@ fields! {
     ProcessExited.outcome as outcome_word: ProcessOutcome,
     ListTasksRequest.kind as kind_word: TaskKind,
     SearchResponse.backend as backend_word: SearchBackend,
-    ToolError.kind as kind_word: ToolErrorKind,
 }

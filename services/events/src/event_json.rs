@@ -12,6 +12,7 @@ use kairo_proto::{
     about::{Chain, Tool, Turn},
     time,
     v1::{self, AgentDecision, agent_action::Action, decided_event::Event},
+    words::RequestKind,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -231,6 +232,7 @@ fn tag(event: &Event) -> &'static str {
         Decided::Turn(Turn::Joined(_)) => "joined",
         Decided::Turn(Turn::Goal(_)) => "goal",
         Decided::Turn(Turn::Reflected(_)) => "reflection",
+        Decided::Turn(Turn::Answered(_)) => "answer",
         Decided::Turn(Turn::Briefed(_)) => "briefing",
         Decided::Turn(Turn::TeamChanged(_)) => "team",
         Decided::Thread(_) => "thread",
@@ -290,6 +292,10 @@ fn asked(ask: &v1::Ask) -> Value {
         [("request_id", &ask.request_id), ("title", &ask.title), ("task", &ask.text), ("chain_id", &ask.chain_id)];
     for (name, said) in said.into_iter().filter(|(_, said)| !said.is_empty()) {
         payload[name] = json!(said);
+    }
+    if ask.kind_word() == RequestKind::Call {
+        payload["tool"] = json!(ask.tool);
+        payload["args"] = nested(&ask.arguments);
     }
     payload
 }

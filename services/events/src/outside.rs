@@ -23,6 +23,8 @@ pub enum Kind {
     Worker,
     /// Another system that publishes events, by its name.
     System,
+    /// What a user's client said of where the user is.
+    Environment,
 }
 
 /// The mark of content that comes from there.
@@ -33,6 +35,7 @@ pub fn mark(kind: Kind, whence: &str) -> String {
         Kind::Mcp => "mcp",
         Kind::Worker => "worker",
         Kind::System => "system",
+        Kind::Environment => "environment",
     };
     let line = whence.split(char::is_control).collect::<Vec<_>>().join(" ");
     let mark = format!("{kind}:{line}");

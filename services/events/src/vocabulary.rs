@@ -11,10 +11,11 @@
 use kairo_proto::{
     Body, READERS, Unreadable as UnreadableBody,
     v1::{
-        AgentAction, AgentCommand, AgentDecision, AgentDefined, AgentProfile, DecidedEvent, Task, TaskChanged,
-        TaskEnded, TaskScheduled, UserCommand, agent_action::Action, decided_event::Event,
+        AgentAction, AgentAnswer, AgentCommand, AgentDecision, AgentDefined, AgentMessage, AgentProfile, AgentRequest,
+        DecidedEvent, Task, TaskChanged, TaskEnded, TaskScheduled, UserCommand, UserMessage, agent_action::Action,
+        decided_event::Event,
     },
-    words::TaskKind,
+    words::{ChainOrigin, RequestKind, TaskKind},
 };
 
 use crate::{
@@ -34,13 +35,17 @@ pub const REFLECTION: u32 = 6;
 pub const INNER_STATE: u32 = 6;
 /// From this epoch on users speak with the agent that they named last.
 pub const SWITCHES: u32 = 6;
+/// From this epoch on agents are composed of others, and look at what is around.
+pub const COMPOSITES: u32 = 6;
+/// From this epoch on messages say where their users are.
+pub const ENVIRONMENT: u32 = 6;
 /// From this epoch on ids of threads that users name say whose they are.
 pub const OWNED_THREADS: u32 = 3;
 /// What this build reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
 /// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
 /// are shared, and where calls with consent were asked for; version 4 agents that work in the background, version 5 those with
-/// missions and teams, version 6 bounds of their sessions, goals and reviews, inner state, and that users go on with the agent
-/// that they named.
+/// missions and teams, version 6 bounds of their sessions, goals and reviews, inner state, that users go on with the agent that they
+/// named, agents that are composed of others, and environments.
 pub const READER: u32 = if kairo_proto::READER > OWNED_THREADS { kairo_proto::READER } else { OWNED_THREADS };
 /// What every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
@@ -71,6 +76,15 @@ pub fn of(body: &Body) -> u32 {
     if let Some(AgentDefined { profile: Some(profile) }) = AgentDefined::of(body) {
         return of_profile(profile);
     }
+    let environment = UserMessage::of(body).map(|it| &it.environment);
+    if environment.or_else(|| AgentMessage::of(body).map(|it| &it.environment)).is_some_and(|it| !it.is_empty()) {
+        return ENVIRONMENT;
+    }
+    let asked = AgentRequest::of(body).map(|request| request.kind_word());
+    let answered = AgentAnswer::of(body).map(|answer| answer.kind_word());
+    if asked.or(answered).is_some_and(|kind| is_of_composites(&kind)) {
+        return COMPOSITES;
+    }
     let team = UserCommand::of(body).map(|it| &it.team).or_else(|| AgentCommand::of(body).map(|it| &it.team));
     if team.is_some_and(|team| !team.is_empty()) {
         return TEAMS;
@@ -81,11 +95,12 @@ pub fn of(body: &Body) -> u32 {
 /// The lowest version of readers that makes of an agent with this profile what it is.
 pub fn of_profile(profile: &AgentProfile) -> u32 {
     let AgentProfile { mission, owner, team, lead, conduct, session, guesses_goal, max_reflections, .. } = profile;
-    let keeps_state = profile.inner_state;
+    let AgentProfile { members, environment, inner_state, .. } = profile;
     let is_in_team = team.is_some() || [mission, owner, lead].into_iter().any(|it| !it.is_empty());
     match () {
+        () if !members.is_empty() || !environment.is_empty() => COMPOSITES,
         () if session.is_some() || *guesses_goal || *max_reflections > 0 => REFLECTION,
-        () if keeps_state => INNER_STATE,
+        () if *inner_state => INNER_STATE,
         () if is_in_team => TEAMS,
         () if !conduct.is_empty() => BACKGROUND,
         () => FIRST,
@@ -108,7 +123,16 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
     };
     let rests = |event: &Event| matches!(event, Event::TaskChanged(TaskChanged { rests: true, .. }));
     let reads = |event: &Event| matches!(event, Event::ChainStepEnded(it) if !it.outside.is_empty());
+    let passes_on = |event: &Event| {
+        let Event::Action(AgentAction { action: Some(Action::Ask(ask)) }) = event else { return false };
+        is_of_composites(&ask.kind_word())
+    };
+    let is_new_chain = |event: &Event| {
+        let Event::ChainStarted(started) = event else { return false };
+        matches!(started.origin_word(), ChainOrigin::Environment | ChainOrigin::Request)
+    };
     let fields = match () {
+        () if events.clone().any(|event| passes_on(event) || is_new_chain(event)) => COMPOSITES,
         () if events.clone().any(rests) => REFLECTION,
         () if events.clone().any(reads) => INNER_STATE,
         () if decision.cost > 0 || events.clone().any(|event| asks(event) || is_asked(event)) => TEAMS,
@@ -118,6 +142,15 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
         () => FIRST,
     };
     events.map(|event| of_type(event.type_name())).fold(fields, u32::max)
+}
+
+/// Whether only agents that are composed of others ask for it.
+fn is_of_composites(kind: &RequestKind) -> bool {
+    match kind {
+        RequestKind::Call | RequestKind::Think => true,
+        RequestKind::Work | RequestKind::Cancel | RequestKind::Pause | RequestKind::Resume => false,
+        RequestKind::Unknown(_) => false,
+    }
 }
 
 /// The lowest version of readers that knows a type.

@@ -49,6 +49,7 @@ impl AgentState {
             turn.message_id.clone_from(&message.message_id);
             turn.unplaced = Some(Words::of(message));
         }
+        self.hear_environment(correlation, message);
         if !thread_id.is_empty() {
             self.put_in_thread(record.sequence, correlation, &thread_id);
         }
@@ -59,7 +60,9 @@ impl AgentState {
         let Some(turn) = self.turns.get_mut(&turn_id) else { return };
         turn.thread_id = thread_id.to_owned();
         let (words, user) = (turn.unplaced.take().unwrap_or_default(), turn.user.clone());
+        let outside = turn.outside.clone();
         let thread = self.threads.entry(thread_id.to_owned()).or_default();
+        thread.outside = std::mem::take(&mut thread.outside).with(&outside);
         if thread.user.is_empty() {
             thread.user = user;
         }

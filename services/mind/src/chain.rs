@@ -57,6 +57,10 @@ pub enum Origin {
     Task,
     /// Something happened that a hook waits for.
     Hook,
+    /// A message came, and what is around is looked at.
+    Environment,
+    /// Another agent asks for the call.
+    Request,
 }
 
 /// A step on its way.
@@ -117,6 +121,14 @@ pub enum Move {
 }
 
 impl Origin {
+    /// Whether its calls were written out by whoever made them: nothing in them is to be filled in or mended here.
+    pub fn is_literal(self) -> bool {
+        match self {
+            Self::Calls | Self::Environment | Self::Request => true,
+            Self::Plan | Self::Task | Self::Hook => false,
+        }
+    }
+
     /// As events say it.
     pub fn word(self) -> ChainOrigin {
         match self {
@@ -124,6 +136,8 @@ impl Origin {
             Self::Calls => ChainOrigin::Calls,
             Self::Task => ChainOrigin::Task,
             Self::Hook => ChainOrigin::Hook,
+            Self::Environment => ChainOrigin::Environment,
+            Self::Request => ChainOrigin::Request,
         }
     }
 
@@ -132,6 +146,8 @@ impl Origin {
             ChainOrigin::Calls => Self::Calls,
             ChainOrigin::Task => Self::Task,
             ChainOrigin::Hook => Self::Hook,
+            ChainOrigin::Environment => Self::Environment,
+            ChainOrigin::Request => Self::Request,
             ChainOrigin::Plan | ChainOrigin::Unknown(_) => Self::Plan,
         }
     }

@@ -13,15 +13,18 @@
 //! * [`firing`]: tasks whose time came, and hooks; [`working`] those in the queue
 //! * [`teaming`]: agents that ask agents
 //! * [`saying`]: adding events to the decision
+//! * [`composing`]: agents that are composed of others; [`perceiving`] what is around
 //! * [`bounds`]: what may be open at once
 
 mod asked;
 mod bounds;
 mod compacting;
+mod composing;
 mod deciding;
 mod firing;
 mod limits;
 mod matching;
+mod perceiving;
 mod planning;
 mod reflecting;
 mod saying;
@@ -118,11 +121,12 @@ impl<'a> Deliberation<'a> {
         let mut this = Self::blank(state, input, catalogue, limits)?;
         if let Some((turn_id, turn)) = state.due(input.record.sequence) {
             match &turn.cause {
-                Cause::Message => match this.too_busy().filter(|_| turn.is_new()) {
+                Cause::Message => match this.too_busy().filter(|_| turn.is_begun_by_nothing_yet()) {
                     None => this.work.push_back(*turn_id),
                     Some(reason) => this.turn_away(*turn_id, &reason),
                 },
                 Cause::Event | Cause::Task(_) | Cause::Work(_) => this.work.push_back(*turn_id),
+                Cause::Request(_) => this.begin_requested(*turn_id),
                 Cause::Order(order) => this.obey(*turn_id, order),
                 Cause::Refused { kind, message } => this.refuse(*turn_id, kind, message),
             }
@@ -235,8 +239,11 @@ impl<'a> Deliberation<'a> {
         }
         match &turn.chain {
             Some(_) => self.step(turn_id),
-            None if turn.waiting.is_empty() => self.think(turn_id, None),
-            None => {}
+            None if !turn.waiting.is_empty() => {}
+            None => match turn.requested().and_then(|requested| requested.call.clone()) {
+                Some(call) => self.make_requested_call(turn_id, call),
+                None => self.think(turn_id, None),
+            },
         }
     }
 

@@ -152,6 +152,10 @@ impl AgentState {
             let message = format!("no action {:?} of this agent is in doubt", approval.action_id);
             return self.refuse(record, "not_in_doubt", message, &approval.user);
         };
+        // Whoever asked for it has a doubt of its own, and is told of that.
+        if doubt.asked {
+            return;
+        }
         let note = match approval.note.as_str() {
             "" => String::new(),
             note => format!(" They say: {}", cut_to(note, NOTE_BYTES)),

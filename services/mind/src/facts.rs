@@ -6,9 +6,10 @@ use uuid::Uuid;
 
 use super::{
     chain::{Chain, StepRun},
+    environment::{Environment, Perceived},
     in_flight::{InFlight, Process, Progress, Started},
     prompts,
-    state::AgentState,
+    state::{AgentState, Turn},
     tasks::{Task, What},
     thread::cut_to,
 };
@@ -70,6 +71,26 @@ pub fn mission(state: &AgentState) -> Option<String> {
     let Some(team) = &profile.team else { return Some(mission) };
     let workers = team.workers.iter().map(|(agent, described)| format!("- {agent}: {described}"));
     Some(format!("{mission}\n\n{}\n{}", prompts::TEAM, workers.collect::<Vec<_>>().join("\n")))
+}
+
+/// Whom it is composed of, as its profile says it; `None` where of nobody.
+pub fn members(state: &AgentState) -> Option<String> {
+    let profile = state.profile.as_ref().filter(|profile| !profile.members.is_empty())?;
+    let members = profile.members.iter().map(|member| format!("- {}: {}", member.agent, member.description));
+    Some(format!("{}\n{}", prompts::MEMBERS, members.collect::<Vec<_>>().join("\n")))
+}
+
+/// What was perceived when the message of a turn came, and what the user's client said.
+pub fn environment(turn: &Turn) -> Vec<String> {
+    let Environment { client, perceived } = &turn.environment;
+    let line = |it: &Perceived| match it.failed {
+        true => json!({ "tool": it.tool, "error": it.result }).to_string(),
+        false => format!("{{\"tool\":{},\"result\":{}}}", json!(it.tool), it.result),
+    };
+    let lines = perceived.iter().flatten().map(line).collect::<Vec<_>>().join("\n");
+    let perceived = (!lines.is_empty()).then(|| format!("{}\n{lines}", prompts::PERCEIVED));
+    let client = (!client.is_empty()).then(|| format!("{}\n{client}", prompts::CLIENT));
+    [perceived, client].into_iter().flatten().collect()
 }
 
 fn of_task(task: &Task) -> Value {

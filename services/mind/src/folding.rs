@@ -162,7 +162,7 @@ impl AgentState {
             Ended::Stopped => StepState::Stopped { reason },
             _ => StepState::Failed { reason },
         };
-        let Some(step) = self.set_step(turn_id, ended.step, state) else { return };
+        let Some(step) = self.set_step(turn_id, ended.step, state).filter(|_| !self.perceives(turn_id)) else { return };
         self.see_outside(&event.thread_id, turn_id, &ended.outside);
         let limit = self.history_limit();
         let Some(thread) = self.threads.get_mut(&event.thread_id) else { return };
@@ -194,13 +194,16 @@ impl AgentState {
     fn chain_ended(&mut self, turn_id: Uuid, ended: &ChainEnded) {
         let Some(turn) = self.turns.get_mut(&turn_id) else { return };
         let its = |chain: &Chain| chain.id.to_string() == ended.chain_id;
-        if turn.chain.as_ref().is_some_and(its) {
-            turn.chain = None;
+        if let Some(chain) = turn.chain.take_if(|chain| its(chain)) {
+            self.perceive(turn_id, &chain);
         }
-        // Nobody waits for the reply of a task, and what was canceled is over. Of a queued task its own end tells.
+        let Some(turn) = self.turns.get(&turn_id) else { return };
+        // Nobody waits for the reply of a task, and what was canceled is over. Of what was queued or asked
+        // for its own end tells.
         let outcome = ended.outcome_word();
         let is_of_task = matches!(turn.cause, Cause::Task(_));
-        let is_canceled = outcome == ChainOutcome::Canceled && turn.work().is_none();
+        let is_asked_for = turn.work().is_some() || turn.requested().is_some();
+        let is_canceled = outcome == ChainOutcome::Canceled && !is_asked_for;
         if is_canceled || is_of_task && outcome != ChainOutcome::Replaced {
             self.turns.remove(&turn_id);
         }

@@ -108,6 +108,9 @@ pub struct Doubt {
     pub thread_id: String,
     pub tool: String,
     pub arguments: String,
+    /// Whether another agent asked for it, which is told and has a doubt of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
 }
 
 /// Actions in doubt.

@@ -4,6 +4,7 @@
 
 pub mod chains;
 pub mod inner_state;
+pub mod members;
 pub mod memory;
 pub mod requests;
 pub mod steps;
@@ -81,9 +82,9 @@ pub struct Intrinsic {
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Intrinsic> {
     static ALL: std::sync::LazyLock<Vec<Intrinsic>> = std::sync::LazyLock::new(|| {
-        let minds_own =
-            [chains::all(), memory::all(), steps::all(), tasks::all(), team::all(), threads::all(), user::all()];
-        minds_own.into_iter().chain([inner_state::all()]).flatten().collect()
+        let first =
+            [chains::all(), members::all(), memory::all(), steps::all(), tasks::all(), team::all(), threads::all()];
+        first.into_iter().chain([user::all(), inner_state::all()]).flatten().collect()
     });
     ALL.iter()
 }

@@ -5,6 +5,7 @@
 //! * [`state`]: what an agent knows, folded from the log; [`thread`] its conversations, [`in_flight`] what it has
 //!   going, `events` how that changes; [`inner_state`] what it keeps in words for later turns
 //! * [`deliberation`]: from one input to one decision, by way of model calls
+//! * [`composition`]: agents that are composed of others; [`environment`] what is perceived when a message comes
 //! * `working`: what is worked on beside the conversations, `session` what that may take; `requests` what agents ask of each other; [`team`] those that work
 //!   for one
 //! * [`request`]: what a model is asked; [`facts`] what it is told to be in progress
@@ -16,8 +17,10 @@ pub mod answer;
 mod apply_message;
 pub mod basis;
 pub mod chain;
+pub mod composition;
 pub mod conditions;
 pub mod deliberation;
+pub mod environment;
 mod events;
 pub mod facts;
 mod folding;

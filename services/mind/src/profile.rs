@@ -4,6 +4,8 @@ use kairo_proto::{v1::AgentProfile, words};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    composition::{Member, covers},
+    environment::Perception,
     intrinsics,
     session::Bounds,
     state::{HISTORY, is_none},
@@ -68,6 +70,12 @@ pub struct Profile {
     /// Whether it keeps an inner state.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inner_state: bool,
+    /// The agents that it is composed of, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Member>,
+    /// What it looks at when a message comes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<Perception>,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -112,10 +120,12 @@ impl Profile {
             guesses_goal: profile.guesses_goal,
             max_reflections: profile.max_reflections,
             inner_state: profile.inner_state,
+            members: profile.members.iter().map(Member::of).collect(),
+            environment: profile.environment.iter().map(Perception::of).collect(),
         }
     }
 
-    /// Whether the agent may use the tool: it is named, or a prefix with `*` covers it, or nothing is named at all.
+    /// Whether the agent may use the tool: it has it, or one of its members does.
     pub fn offers(&self, tool: &str) -> bool {
         if intrinsics::tasks::is_of_queue(tool) && !self.background {
             return false;
@@ -123,15 +133,21 @@ impl Profile {
         if intrinsics::team::is_of_leads(tool) {
             return self.team.is_some();
         }
-        let covers = |pattern: &String| match pattern.strip_suffix('*') {
-            Some(prefix) => tool.starts_with(prefix),
-            None => pattern == tool,
-        };
+        if intrinsics::members::is_of_composites(tool) {
+            return !self.members.is_empty();
+        }
+        self.has(tool) || self.member_with(tool).is_some()
+    }
+
+    /// Whether the agent has the tool itself: it is named, or a prefix with `*` covers it, or nothing is named at all, of
+    /// an agent that is not composed of others.
+    pub fn has(&self, tool: &str) -> bool {
+        let is_named = |pattern: &String| covers(pattern, tool);
         if intrinsics::inner_state::is_of_inner_state(tool) {
             // Tools are named to narrow what there is; other names say nothing of inner state.
-            let of_state: Vec<&String> = self.tools.iter().filter(|tool| tool.starts_with("state.")).collect();
-            return self.inner_state && (of_state.is_empty() || of_state.into_iter().any(covers));
+            let mut of_state = self.tools.iter().filter(|tool| tool.starts_with("state.")).peekable();
+            return self.inner_state && (of_state.peek().is_none() || of_state.any(is_named));
         }
-        self.tools.is_empty() || self.tools.iter().any(covers)
+        self.tools.is_empty() && self.members.is_empty() || self.tools.iter().any(is_named)
     }
 }

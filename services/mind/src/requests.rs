@@ -1,4 +1,5 @@
-//! What agents ask of each other: what they are asked, and how what they asked for ended.
+//! What agents ask of each other: what they are asked, and how what they asked for ended. Calls and thoughts have turns of
+//! their own, see [`super::composition`].
 
 use kairo_events::record::Record;
 use kairo_proto::{
@@ -18,6 +19,14 @@ impl AgentState {
     /// Another agent asks for something: it is decided on without asking a model.
     pub(super) fn requested(&mut self, record: &Record, request: &AgentRequest) {
         let (id, tool) = match request.kind_word() {
+            // Whoever works in the background thinks there.
+            RequestKind::Think if self.is_background() => (format!("request/{}", request.request_id), requests::ACCEPT),
+            RequestKind::Call | RequestKind::Think => {
+                if self.seen.see(&format!("request/{}", request.request_id)) {
+                    self.begin_request(record, request);
+                }
+                return;
+            }
             RequestKind::Work => (format!("request/{}", request.request_id), requests::ACCEPT),
             RequestKind::Cancel => (format!("withdrawal/{}", request.request_id), requests::WITHDRAW),
             RequestKind::Pause | RequestKind::Resume => (format!("team/{}", record.envelope.id), requests::FOLLOW),
@@ -51,14 +60,18 @@ impl AgentState {
             return;
         }
         self.spend_for(record.envelope.time, Amount::of(answer.spent.as_ref()));
-        let result = json!({ "agent": answer.from, "status": answer.status, "result": answer.result }).to_string();
+        // Of a call it is what the tool said.
+        let result = match answer.kind_word() {
+            RequestKind::Call => answer.result.clone(),
+            _ => json!({ "agent": answer.from, "status": answer.status, "result": answer.result }).to_string(),
+        };
+        let in_words = |status: TaskStatus| ToolError {
+            kind: if status == TaskStatus::Canceled { ToolErrorKind::Canceled } else { ToolErrorKind::Failed }.text(),
+            message: answer.reason.clone(),
+        };
         let error = match answer.status_word() {
             TaskStatus::Completed => None,
-            status => Some(ToolError {
-                kind: if status == TaskStatus::Canceled { ToolErrorKind::Canceled } else { ToolErrorKind::Failed }
-                    .text(),
-                message: answer.reason.clone(),
-            }),
+            status => Some(answer.error.clone().unwrap_or_else(|| in_words(status))),
         };
         let ok = error.is_none();
         let (action_id, outside) = (answer.request_id.clone(), answer.outside.clone());
@@ -68,12 +81,13 @@ impl AgentState {
 
     /// Something is asked of another agent: what is to be done is in flight from now on.
     pub(super) fn ask(&mut self, record: &Record, after: u64, event: &DecidedEvent, turn_id: Uuid, ask: &Ask) {
-        if ask.kind_word() != RequestKind::Work {
-            let withdrawn = Uuid::parse_str(&ask.request_id).ok().and_then(|id| self.in_flight.get_mut(&id));
-            if let Some(known) = withdrawn.filter(|_| ask.kind_word() == RequestKind::Cancel) {
-                known.cancel_requested = true;
+        match ask.kind_word() {
+            RequestKind::Work | RequestKind::Call | RequestKind::Think => {}
+            RequestKind::Cancel => {
+                let withdrawn = Uuid::parse_str(&ask.request_id).ok().and_then(|id| self.in_flight.get_mut(&id));
+                return withdrawn.into_iter().for_each(|known| known.cancel_requested = true);
             }
-            return;
+            RequestKind::Pause | RequestKind::Resume | RequestKind::Unknown(_) => return,
         }
         let call = ToolCall {
             tool: ask.tool.clone(),

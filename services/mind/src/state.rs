@@ -18,6 +18,8 @@ use uuid::Uuid;
 pub use super::profile::{Interjection, Profile};
 use super::{
     chain::{Chain, Move},
+    composition::Requested,
+    environment::Environment,
     in_flight::{Doubt, Doubts, InFlight, Processes},
     inner_state::InnerState,
     memories::Memories,
@@ -100,6 +102,9 @@ pub struct Turn {
     /// Content from outside that it has seen.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub outside: Provenance,
+    /// What it knows of where it is.
+    #[serde(default, skip_serializing_if = "Environment::is_nothing")]
+    pub environment: Environment,
 }
 
 /// A thread that was suggested to the user.
@@ -128,6 +133,8 @@ pub enum Cause {
     Work(Uuid),
     /// A direct order: this call is made, no model is asked.
     Order(Order),
+    /// Another agent asks for a call, or for thoughts.
+    Request(Requested),
     /// Something was asked for that cannot be done.
     Refused { kind: String, message: String },
 }
@@ -159,10 +166,17 @@ impl Turn {
             goal: None,
             reflections: 0,
             outside: Provenance::default(),
+            environment: Environment::default(),
         }
     }
 
-    /// Whether nothing was done for it yet.
+    /// Whether nothing at all has happened for it yet.
+    pub fn is_begun_by_nothing_yet(&self) -> bool {
+        let is_called = || self.requested().and_then(|it| it.call.as_ref()).is_some_and(|it| it.outcome.is_some());
+        self.is_new() && self.waiting.is_empty() && self.environment.perceived.is_none() && !is_called()
+    }
+
+    /// Whether nothing was thought or done for it yet.
     pub fn is_new(&self) -> bool {
         self.steps == 0 && self.offer.is_none() && self.chain.is_none()
     }
@@ -202,6 +216,7 @@ impl AgentState {
         for event in &decision.events {
             self.happen(record, decision, event);
         }
+        self.spend_on_request(decided, decision);
         let tier = self.thinks_with(decided.and_then(|id| self.turns.get(&id)));
         let thoughts = decision.completions.iter().filter(|completion| completion.tier == tier);
         let asked = u32::try_from(thoughts.count()).unwrap_or(u32::MAX);
@@ -262,11 +277,13 @@ impl AgentState {
         let Some(known) = self.in_flight.remove(&action) else { return };
         self.see_outside(&known.thread_id, known.turn, &result.outside);
         self.end_step(known.turn, action, result);
+        self.requested_call_ended(known.turn, result);
         self.happened_after(record, &known, result);
         if result.error.as_ref().is_some_and(|error| error.kind_word() == words::ToolErrorKind::InDoubt) {
             let InFlight { thread_id, tool, arguments, .. } = &known;
             let (thread_id, tool, arguments) = (thread_id.clone(), tool.clone(), arguments.clone());
-            self.doubts.add(Doubt { action, thread_id, tool, arguments });
+            let asked = self.turns.get(&known.turn).is_some_and(|turn| turn.requested().is_some());
+            self.doubts.add(Doubt { action, thread_id, tool, arguments, asked });
         }
         let limit = self.history_limit();
         if let Some(thread) = self.threads.get_mut(&known.thread_id) {
@@ -282,7 +299,9 @@ impl AgentState {
         };
         if goes_on {
             match turn.cause {
-                Cause::Message | Cause::Event | Cause::Task(_) | Cause::Work(_) => turn.due = Some(record.sequence),
+                Cause::Message | Cause::Event | Cause::Task(_) | Cause::Work(_) | Cause::Request(_) => {
+                    turn.due = Some(record.sequence);
+                }
                 // Whoever ordered it reads the result.
                 Cause::Order(_) | Cause::Refused { .. } => _ = self.turns.remove(&known.turn),
             }
@@ -328,6 +347,7 @@ impl AgentState {
             },
             about::Turn::Goal(goal) => self.goal_guessed(turn_id, goal),
             about::Turn::Reflected(reflected) => self.reflected(record, event, turn_id, reflected),
+            about::Turn::Answered(_) => self.request_answered(turn_id, &event.thread_id),
             about::Turn::Briefed(briefed) => self.has_conversation(&event.thread_id, &briefed.user),
             about::Turn::TeamChanged(changed) => {
                 let owner = self.profile.as_ref().map(|profile| profile.owner.clone()).unwrap_or_default();
@@ -348,6 +368,10 @@ impl AgentState {
         let ordered = self.turns.get(&turn_id).is_some_and(|turn| matches!(turn.cause, Cause::Order(_)));
         if let Some(turn) = self.turns.get_mut(&turn_id) {
             turn.waiting.insert(action);
+        }
+        // What is around is told for the turn, not as calls of the model.
+        if self.perceives(turn_id) {
+            return;
         }
         let arguments = cut(&call.arguments);
         if ordered {

@@ -4,6 +4,8 @@ mod background;
 mod bounds;
 mod chains;
 mod compacting;
+mod composition;
+mod environment;
 mod in_progress;
 mod inner_state;
 mod interjection;
@@ -352,10 +354,12 @@ fn the_last_step_of_a_turn_offers_no_tools() {
     }
     agent.decides(&[says("enough")]).unwrap();
     let offered: Vec<usize> = agent.asked.iter().map(|request| request.tools.len()).collect();
-    let of_others = |tool: &str| {
-        let is_of_state = crate::intrinsics::inner_state::is_of_inner_state(tool);
-        crate::intrinsics::tasks::is_of_queue(tool) || crate::intrinsics::team::is_of_leads(tool) || is_of_state
+    let of_groups = |tool: &str| {
+        crate::intrinsics::team::is_of_leads(tool)
+            || crate::intrinsics::members::is_of_composites(tool)
+            || crate::intrinsics::inner_state::is_of_inner_state(tool)
     };
+    let of_others = |tool: &str| crate::intrinsics::tasks::is_of_queue(tool) || of_groups(tool);
     let own = crate::intrinsics::all().filter(|intrinsic| !of_others(&intrinsic.tool.name));
     let all = catalogue().tools.len() + own.count();
     assert_eq!(offered, [all, all, all, 0]);

@@ -43,6 +43,9 @@ pub struct Thread {
     /// Whether it is one of work, which no user sees or speaks in.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub work: bool,
+    /// Whether it is of what another agent asked for, and over with the answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
 }
 
 /// What a summary of what was oldest begins with.

@@ -72,7 +72,8 @@ impl Turn {
     pub(super) fn work(&self) -> Option<Uuid> {
         match self.cause {
             Cause::Work(task) => Some(task),
-            Cause::Message | Cause::Event | Cause::Task(_) | Cause::Order(_) | Cause::Refused { .. } => None,
+            Cause::Message | Cause::Event | Cause::Task(_) | Cause::Order(_) => None,
+            Cause::Request(_) | Cause::Refused { .. } => None,
         }
     }
 }

@@ -11,8 +11,8 @@ use kairo_proto::words::{RequestKind, TaskKind, TaskStatus};
 use kairo_proto::{
     Decided, about,
     v1::{
-        AgentAnswer, AgentDecision, AgentRequest, Ask, DecidedEvent, Task, TaskAnswer, TaskChanged, TaskEnded,
-        TaskFired, decided_event::Event,
+        AgentAnswer, AgentAnswered, AgentDecision, AgentRequest, Ask, DecidedEvent, Task, TaskAnswer, TaskChanged,
+        TaskEnded, TaskFired, decided_event::Event,
     },
 };
 use uuid::Uuid;
@@ -65,6 +65,10 @@ pub fn effects(agent: &Name, decision: &AgentDecision) -> Vec<Planned> {
         plan.position = position;
         if let Some(ask) = event.ask() {
             plan.effects.extend(asked(agent, event, ask).map(|effect| Planned { position, effect }));
+            continue;
+        }
+        if let Some(Event::Answered(answered)) = &event.event {
+            plan.effects.extend(answered_request(agent, event, answered).map(|effect| Planned { position, effect }));
             continue;
         }
         let Some(Decided::Task(task)) = event.event.as_ref().map(Event::about) else { continue };
@@ -158,6 +162,10 @@ impl Plan {
 
 fn asked(from: &Name, event: &DecidedEvent, ask: &Ask) -> Option<Effect> {
     let Ask { kind, user, title, text, path, outside, .. } = ask.clone();
+    // Of anything but a call, it is the asker's own tool that asks.
+    let is_call = ask.kind_word() == RequestKind::Call;
+    let of_call = |text: &String| if is_call { text.clone() } else { String::new() };
+    let (tool, arguments) = (of_call(&ask.tool), of_call(&ask.arguments));
     let action = Uuid::parse_str(&event.event_id).ok()?;
     // What is withdrawn is named by the action that asked for it.
     let request_id = match ask.kind_word() {
@@ -166,7 +174,7 @@ fn asked(from: &Name, event: &DecidedEvent, ask: &Ask) -> Option<Effect> {
     };
     let from = from.to_string();
     // Where the decision stands, whoever publishes it knows.
-    let body = AgentRequest { request_id, from, kind, user, title, text, path, outside, decided: 0 };
+    let body = AgentRequest { request_id, from, kind, user, title, text, path, outside, tool, arguments, decided: 0 };
     Some(Effect::Ask(told(ids::derived(action, "request"), &ask.agent, event, body)?))
 }
 
@@ -175,7 +183,17 @@ fn answered(from: &Name, event: &DecidedEvent, ended: &TaskEnded) -> Option<Effe
     let TaskAnswer { agent, request_id, spent, outside } = answer?;
     let id = ids::derived(Uuid::parse_str(&request_id).ok()?, "answer");
     let from = from.to_string();
-    let body = AgentAnswer { request_id, from, status, result, reason, outside, spent };
+    let body = AgentAnswer { request_id, from, status, result, reason, outside, spent, ..AgentAnswer::default() };
+    Some(Effect::Answer(told(id, &agent, event, body)?))
+}
+
+/// As the end of a task, so that whatever is asked for has one answer.
+fn answered_request(from: &Name, event: &DecidedEvent, answered: &AgentAnswered) -> Option<Effect> {
+    let AgentAnswered { kind, status, result, reason, error, answer } = answered.clone();
+    let TaskAnswer { agent, request_id, spent, outside } = answer?;
+    let id = ids::derived(Uuid::parse_str(&request_id).ok()?, "answer");
+    let from = from.to_string();
+    let body = AgentAnswer { request_id, from, status, result, reason, outside, spent, error, kind };
     Some(Effect::Answer(told(id, &agent, event, body)?))
 }
 

@@ -22,6 +22,9 @@ pub struct NewMessage {
     /// Images and audio, which are stored already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<NewPart>,
+    /// What there is to know of where it is said: a JSON object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<serde_json::Value>,
 }
 
 /// An image or a piece of audio of a message.
@@ -151,6 +154,26 @@ pub struct Profile {
     pub next_run_after: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<ProfileCommand>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<ProfileMember>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<ProfilePerception>,
+}
+
+/// An agent that another is composed of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProfileMember {
+    pub agent: String,
+    /// Empty for all of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+}
+
+/// A tool that is looked at when a message comes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProfilePerception {
+    pub tool: String,
+    pub arguments: serde_json::Value,
 }
 
 /// What a session of work may take; what is `None` is any amount.

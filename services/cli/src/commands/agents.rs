@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{Session, name};
 use crate::{
     Error,
-    client::{Profile, ProfileCommand, SessionBounds},
+    client::{Profile, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds},
     event_lines::printable,
     rows,
     steps::one_line,
@@ -124,6 +124,13 @@ struct Define {
     /// Whether it keeps an inner state: what it writes with state.write is there in later turns, each user's apart
     #[arg(long)]
     inner_state: bool,
+    /// An agent that it is composed of, whose tools it is offered, those named or all; can be repeated, and the first that
+    /// has a tool carries its calls out
+    #[arg(long = "member", value_name = "NAME[:TOOL,…]", value_parser = member)]
+    members: Vec<ProfileMember>,
+    /// A tool that only reads, looked at before each message is thought about, with what it is called with; can be repeated
+    #[arg(long = "perceive", value_name = "TOOL[:JSON]", value_parser = perception)]
+    environment: Vec<ProfilePerception>,
 }
 
 /// What a session of work may take, of an agent in the background.
@@ -162,6 +169,19 @@ fn command(text: &str) -> Result<ProfileCommand, String> {
     }
     let help = parts.next().unwrap_or_default();
     Ok(ProfileCommand { value: value.to_owned(), label: label.to_owned(), help: help.to_owned() })
+}
+
+fn member(text: &str) -> Result<ProfileMember, String> {
+    let (agent, tools) = text.split_once(':').unwrap_or((text, ""));
+    let agent = name(agent)?.to_string();
+    let tools = tools.split(',').map(str::trim).filter(|tool| !tool.is_empty()).map(str::to_owned).collect();
+    Ok(ProfileMember { agent, tools })
+}
+
+fn perception(text: &str) -> Result<ProfilePerception, String> {
+    let (tool, arguments) = text.split_once(':').unwrap_or((text, "{}"));
+    let arguments: Value = serde_json::from_str(arguments).map_err(|error| format!("expected TOOL:JSON: {error}"))?;
+    Ok(ProfilePerception { tool: tool.to_owned(), arguments })
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
@@ -214,6 +234,13 @@ fn page(row: &AgentRow, now: Timestamp, zone: &TimeZone) -> Vec<String> {
     if !profile.lead.is_empty() {
         lines.push(format!("works for the team {0}: kairo teams show {0}", profile.lead));
     }
+    for member in &profile.members {
+        lines.push(format!("member {}: {}", member.agent, member.tools.join(" ")));
+    }
+    let looked_at: Vec<&str> = profile.environment.iter().map(|it| it.tool.as_str()).collect();
+    if !looked_at.is_empty() {
+        lines.push(format!("looks at {} before each message", looked_at.join(" ")));
+    }
     let oldest = rows::took(row.oldest_queued_at, None, now);
     let oldest = oldest.map(|waits| format!(", the oldest for {waits}")).unwrap_or_default();
     lines.extend(row.queued.map(|queued| format!("queued tasks: {queued}{oldest}")));
@@ -248,6 +275,8 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         next_run_after: arguments.next_run_after,
         commands: arguments.commands,
         inner_state: arguments.inner_state,
+        members: arguments.members,
+        environment: arguments.environment,
     };
     let answer: Value = session.client.post("v1/agents", &profile).await?;
     match session.json {

@@ -2,11 +2,11 @@
 
 mod attachments;
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
 use kairo_core::ids::Name;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
@@ -21,6 +21,7 @@ Examples:
   kairo send --wait 'What time is it?'
   kairo send --wait --chain 'What time is it?'     and everything that happened on the way
   kairo send --wait --attach photo.jpg 'What is this?'
+  kairo send --wait --environment @page.json 'What does this page say?'
   kairo send --agent ops --message-id m-17 'Go'    again with the same id, it is still one message
 
 Exit status with --wait:
@@ -38,6 +39,9 @@ pub(super) struct Arguments {
     /// An image or a piece of audio that belongs to it; may be given several times
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
+    /// What there is to know of where it is said, such as the page that is open: a JSON object, or @FILE
+    #[arg(long, value_name = "JSON", value_parser = environment)]
+    environment: Option<Value>,
     /// Whom to say it to
     #[arg(long, default_value = "default", value_parser = name, value_name = "NAME")]
     agent: Name,
@@ -61,6 +65,15 @@ pub(super) struct Arguments {
     timeout: Duration,
 }
 
+fn environment(text: &str) -> Result<Value, String> {
+    let text = match text.strip_prefix('@') {
+        Some(file) => fs::read_to_string(file).map_err(|error| format!("{file} cannot be read: {error}"))?,
+        None => text.to_owned(),
+    };
+    let value: Value = serde_json::from_str(&text).map_err(|error| format!("this is not JSON: {error}"))?;
+    if value.is_object() { Ok(value) } else { Err("expected a JSON object".to_owned()) }
+}
+
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let deadline = Instant::now() + arguments.timeout;
     let parts = attachments::store(&session.client, &arguments.attach).await?;
@@ -71,6 +84,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         message_id: arguments.message_id,
         thread_id: arguments.thread.map(|thread| thread.to_string()),
         parts,
+        environment: arguments.environment,
     };
     if !(arguments.wait || arguments.chain) {
         let accepted = session.client.send(&message).await?;

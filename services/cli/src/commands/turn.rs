@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
-use kairo_proto::v1::{GetInteractionResponse, InteractionRow, InteractionStepRow};
+use kairo_proto::v1::{GetInteractionResponse, InteractionRow, InteractionStepRow, PerceivedRow};
 use uuid::Uuid;
 
 use super::Session;
@@ -46,13 +46,15 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 fn page(turn: &InteractionRow, zone: &TimeZone) -> Vec<String> {
-    let InteractionRow { turn_id, goal, intent, status, input_tokens, output_tokens, steps, more, .. } = turn;
+    let InteractionRow { turn_id, goal, intent, status, input_tokens, output_tokens, steps, more, environment, .. } =
+        turn;
     let mut lines = vec![
         format!("turn {turn_id}, {}", one_line(status)),
         format!("begun {}, {input_tokens} tokens read and {output_tokens} written", rows::at(turn.started_at, zone)),
     ];
     lines.extend(goal.as_deref().map(|goal| format!("goal {}", one_line(goal))));
     lines.extend(intent.as_deref().map(|intent| format!("intent {}", one_line(intent))));
+    lines.extend(environment.iter().map(perceived));
     lines.push(String::new());
     let rows = steps.iter().map(|step| {
         let agent = step.agent.as_deref().unwrap_or("-");
@@ -63,6 +65,14 @@ fn page(turn: &InteractionRow, zone: &TimeZone) -> Vec<String> {
         lines.push("… more than is shown at once: see kairo events --correlation".to_owned());
     }
     lines
+}
+
+/// What was known before it was thought about.
+fn perceived(row: &PerceivedRow) -> String {
+    let what = row.tool.as_deref().unwrap_or("the client");
+    let result = row.result.as_ref().map(|json| json.text.clone()).unwrap_or_else(|| "[running]".to_owned());
+    let said = row.error.as_ref().map_or(result, |error| format!("[failed] {error}"));
+    format!("environment {}: {}", one_line(what), one_line(&said))
 }
 
 fn says(step: &InteractionStepRow) -> String {

@@ -29,6 +29,9 @@ pub struct Scene {
     /// When the scene is over, where that is later than what the cue says.
     #[serde(default)]
     pub until: Option<Until>,
+    /// What the user's client says of where the user is.
+    #[serde(default)]
+    pub environment: Option<serde_json::Value>,
     /// For the reader.
     #[serde(default)]
     pub note: Option<String>,
@@ -50,7 +53,8 @@ pub enum Until {
 pub enum Cue {
     /// The user says it, once the message before was answered.
     Say(String),
-    /// The user says it while the message before is still being worked on, as soon as a tool was begun for it.
+    /// The user says it while the message before is still being worked on, as soon as a tool was begun for it, or the user is
+    /// asked whether one may be.
     Interrupt(String),
     /// Mail arrives: these files of `incoming/` are delivered to the mailbox. Over when a hook's chain is.
     Mail(Group),

@@ -17,7 +17,7 @@ use crate::Error;
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
 
 /// The examples in the order in which they are told about.
-pub const NAMES: [&str; 7] = ["morning", "launch", "meeting", "research", "journal", "automation", "team"];
+pub const NAMES: [&str; 8] = ["morning", "launch", "meeting", "research", "journal", "automation", "team", "composite"];
 
 /// An example, its dates filled in.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct Example {
     pub now: Zoned,
     /// What its agent, or its team, is made from, as the gateway takes it.
     pub profile: Value,
+    /// What the agents are made from that it is composed of.
+    pub members: Vec<Value>,
     /// Whether that is a team.
     pub is_team: bool,
     /// Settings of services that it takes, by the names of environment variables.
@@ -61,6 +63,10 @@ impl Example {
             name,
             now: now.clone(),
             profile: yaml(name, profile, &filled_in(profile)?)?,
+            members: tree(folder, "members", now)?
+                .into_iter()
+                .map(|(path, text)| yaml(name, &path.display().to_string(), &text))
+                .collect::<Result<_, _>>()?,
             is_team,
             settings: match has("settings.yaml") {
                 true => yaml(name, "settings.yaml", &filled_in("settings.yaml")?)?,

@@ -68,7 +68,7 @@ struct Running<'a> {
     from: usize,
     /// What its events have in common: they follow from the message, or from a choice.
     correlations: BTreeSet<Uuid>,
-    /// Whether a tool was begun for it.
+    /// Whether a tool was begun for it, or a human is asked whether one may be.
     acting: bool,
     chose: Option<String>,
     reply: Option<String>,
@@ -78,10 +78,14 @@ struct Running<'a> {
 impl<'a> Player<'a> {
     /// Defines the example's agent, whose folder is `folder`; a team is made in a scene.
     pub async fn begin(client: &'a Client, example: &'a Example, folder: &Path) -> Result<Self, Error> {
+        for member in &example.members {
+            client.post::<Value>("v1/agents", member).await?;
+        }
         if !example.is_team {
             client.post::<Value>("v1/agents", &example.profile).await?;
         }
-        let agent = Name::parse(example.agent()).ok().filter(|_| !example.is_team);
+        let is_alone = !example.is_team && example.members.is_empty();
+        let agent = Name::parse(example.agent()).ok().filter(|_| is_alone);
         let filter = EventFilter { agent, after: Some(0), ..EventFilter::default() };
         let mut follow = client.follow(filter, false);
         follow.open().await?;
@@ -166,6 +170,7 @@ impl<'a> Player<'a> {
             message_id: None,
             thread_id: None,
             parts: Vec::new(),
+            environment: scene.environment.clone(),
         };
         let from = self.seen.len();
         let accepted = self.client.send(&message).await?;
@@ -196,7 +201,7 @@ impl<'a> Player<'a> {
             None => None,
         };
         let Some(running) = self.running.get_mut(at) else { return Ok(()) };
-        running.acting |= event.type_name == v1::ToolInvoke::TYPE;
+        running.acting |= matches!(event.type_name.as_str(), v1::ToolInvoke::TYPE | v1::ApprovalRequested::TYPE);
         if let Some((correlation, option)) = chosen {
             if running.scene.choose.is_none() {
                 running.unmet.push("offer: another thread was suggested, which was not expected".to_owned());

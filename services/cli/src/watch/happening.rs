@@ -157,6 +157,7 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         Type::AgentApproval => (Kind::Heard, user, verdict(payload)),
         Type::AgentCommand => (Kind::Heard, user, command(payload)),
         Type::AgentRequest | Type::AgentAnswer => (Kind::Heard, field(payload, "from"), text),
+        Type::AgentAnswered => (Kind::Task, "answer", text),
         Type::AgentBriefed => (Kind::Thread, "briefing", text),
         Type::TeamChanged => (Kind::Task, "team", text),
         Type::AgentThought => (Kind::Thought, agent, text),

@@ -5,11 +5,12 @@ use kairo_proto::{
     About, Body, Decided,
     about::{self, Agent, Outside, Process, System, Tool, Turn, User},
     v1::{
-        AgentAnswer, AgentApproval, AgentBriefed, AgentChoice, AgentCommand, AgentDefined, AgentGoal, AgentMessage,
-        AgentReflected, AgentRequest, ChainEnded, ChainStarted, ChainStep, ChainStepEnded, MemoryAppended,
-        ProcessCapabilities, StateDeleted, StateWritten, Task, TaskChanged, TaskDue, TaskEnded, TaskFired, TaskStarted,
-        TaskTriggered, TeamChanged, ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched, ThreadSuggested,
-        ThreadSummarized, ToolCatalogue, UserApproval, UserChoice, UserCommand, UserMessage,
+        AgentAnswer, AgentAnswered, AgentApproval, AgentBriefed, AgentChoice, AgentCommand, AgentDefined, AgentGoal,
+        AgentMessage, AgentReflected, AgentRequest, ChainEnded, ChainStarted, ChainStep, ChainStepEnded,
+        MemoryAppended, ProcessCapabilities, StateDeleted, StateWritten, Task, TaskChanged, TaskDue, TaskEnded,
+        TaskFired, TaskStarted, TaskTriggered, TeamChanged, ThreadArchived, ThreadCompacted, ThreadCompleted,
+        ThreadMatched, ThreadSuggested, ThreadSummarized, ToolCatalogue, UserApproval, UserChoice, UserCommand,
+        UserMessage,
     },
 };
 
@@ -82,6 +83,10 @@ fn of_turn(turn: Turn<'_>) -> String {
         Turn::Joined(joined) => format!("answered together with {}", joined.into_message_id),
         Turn::Goal(AgentGoal { text }) => text.clone(),
         Turn::Reflected(AgentReflected { verdict, reason, .. }) => because(verdict.clone(), reason),
+        Turn::Answered(AgentAnswered { status, result, reason, answer, .. }) => {
+            let agent = answer.as_ref().map(|answer| answer.agent.as_str()).unwrap_or_default();
+            because(format!("{agent} is told: {status}"), if result.is_empty() { reason } else { result })
+        }
         Turn::Briefed(AgentBriefed { user, told: true, summary, .. }) => because(format!("{user} is told"), summary),
         Turn::Briefed(AgentBriefed { user, told: false, reason, .. }) => because(format!("{user} is not told"), reason),
         Turn::TeamChanged(TeamChanged { status, reason, .. }) => because(format!("team {status}"), reason),

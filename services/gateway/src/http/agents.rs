@@ -1,5 +1,6 @@
 //! `/v1/agents`: what agents are made from.
 
+mod composition;
 mod defining;
 mod profile;
 mod sessions;
@@ -41,6 +42,7 @@ pub async fn post(
     caller.act_on_agent(Some(agent.as_str()))?;
     let defining = Defining { gateway: &gateway, caller: &caller, traceparent: traceparent(&headers) };
     defining.in_epoch(&profile).await?;
+    let profile = defining.composed(profile).await?;
     let Written { sequence, is_new } = defining.write(&agent, &profile, in_no_team).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(DefineAgentResponse { agent: profile.agent, sequence })))

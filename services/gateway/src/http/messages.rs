@@ -1,5 +1,6 @@
 //! `POST /v1/messages`: a user's words.
 
+mod environment;
 pub mod parts;
 
 use jiff::Timestamp;
@@ -9,6 +10,7 @@ use kairo_core::{
     ids::Name,
     media,
     subjects::{Route, USER_MESSAGE},
+    vocabulary::ENVIRONMENT,
 };
 use kairo_proto::{
     Body,
@@ -41,6 +43,8 @@ pub struct Message {
     /// Images and audio, as they were given and, once they are stored, as events name them.
     given: Vec<Given>,
     parts: Vec<Part>,
+    /// JSON, as text; empty for none.
+    environment: String,
     /// When it can have been said first; none for at any time.
     said_since: Option<Timestamp>,
 }
@@ -50,7 +54,8 @@ impl Message {
     pub fn new(user: Name, agent: Name, text: String, message_id: String, thread: &str) -> Self {
         let thread_id = Name::parse(thread).ok();
         let (agent, message_id) = (Some(agent), Some(message_id));
-        Self { user, agent, text, message_id, thread_id, given: Vec::new(), parts: Vec::new(), said_since: None }
+        let (given, parts, environment, said_since) = (Vec::new(), Vec::new(), String::new(), None);
+        Self { user, agent, text, message_id, thread_id, given, parts, environment, said_since }
     }
 
     /// The message with these images and audio.
@@ -85,9 +90,10 @@ impl Ingest for Message {
         };
         let message_id = fields.optional("message_id", CLIENT_ID, text(client_id));
         let thread_id = fields.optional("thread_id", NAME, text(name));
+        let environment = environment::read(&mut fields);
         fields.complete(|| {
             let (user, text, parts, said_since) = (user?, words?, Vec::new(), None);
-            Some(Self { user, agent, text, message_id, thread_id, given, parts, said_since })
+            Some(Self { user, agent, text, message_id, thread_id, given, parts, environment, said_since })
         })
     }
 
@@ -117,6 +123,10 @@ impl Ingest for Message {
     }
 
     async fn prepare(&mut self, gateway: &Gateway, caller: &Caller) -> Result<(), Problem> {
+        if !self.environment.is_empty() && gateway.bus.epoch().await? < ENVIRONMENT {
+            let detail = format!("messages have an environment from epoch {ENVIRONMENT} on: see kairo fleet promote");
+            return Err(Problem::conflict(detail));
+        }
         self.parts = parts::stored(gateway, caller, self.user.as_str(), std::mem::take(&mut self.given)).await?;
         Ok(())
     }
@@ -125,7 +135,8 @@ impl Ingest for Message {
         let thread_id = self.thread().to_owned();
         let agent = self.agent.as_ref().map(Name::to_string).unwrap_or_default();
         let (message_id, user) = (id.to_owned(), self.user.to_string());
-        UserMessage { message_id, user, agent, text: self.text, thread_id, parts: self.parts }.into()
+        let (text, parts, environment) = (self.text, self.parts, self.environment);
+        UserMessage { message_id, user, agent, text, thread_id, parts, environment }.into()
     }
 
     /// The read model knows messages that were said longer ago than is remembered. That it cannot say stops no message.

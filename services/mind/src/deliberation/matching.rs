@@ -144,7 +144,8 @@ impl Deliberation<'_> {
         if self.mind.threads.get(&thread_id).is_some_and(|thread| thread.announced) || thread_id.is_empty() {
             return;
         }
-        let (user, kind) = (turn.user.clone(), ThreadKind::Topic.text());
+        let kind = if turn.requested().is_some() { ThreadKind::Request } else { ThreadKind::Topic };
+        let (user, kind) = (turn.user.clone(), kind.text());
         self.add(turn_id, Event::ThreadCreated(ThreadCreated { thread_id, kind, user, title: String::new() }));
     }
 

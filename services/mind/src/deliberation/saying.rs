@@ -48,8 +48,9 @@ impl Deliberation<'_> {
 
     pub(super) fn say(&mut self, turn_id: Uuid, text: &str, last: bool) {
         let Some(turn) = self.turn(turn_id) else { return };
-        // What is said in a thread of work nobody hears.
-        let user = if self.mind.is_of_work(turn) { String::new() } else { turn.user.clone() };
+        // What is said in a thread of work, or for another agent, nobody hears.
+        let is_heard = !self.mind.is_of_work(turn) && turn.requested().is_none();
+        let user = if !is_heard { String::new() } else { turn.user.clone() };
         let say = Say { text: text.to_owned(), user, message_id: turn.message_id.clone(), r#final: last };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Say(say)) }));
     }
@@ -80,6 +81,14 @@ impl Deliberation<'_> {
         let reach = if ordered { Reach::All } else { Reach::User(&user) };
         if tool == "action.cancel" && self.withdraw(turn_id, step.map(|(_, step)| step), &arguments, reach) {
             return;
+        }
+        match self.passed_on(turn_id, tool, &arguments) {
+            Some(Ok(ask)) => return self.ask_agent(turn_id, step, ask),
+            Some(Err(reason)) => {
+                let (_, step) = step.unwrap_or_default();
+                return self.end_step(turn_id, step, &Ended::Failed, Value::Null, &reason);
+            }
+            None => {}
         }
         let (action, after) = target::of(&self.mind, tool, &arguments, reach, self.decision.cursor);
         let call = ToolCall {

@@ -53,9 +53,14 @@ impl Deliberation<'_> {
 
     /// A chain has no step left that could run.
     fn end(&mut self, turn_id: Uuid) {
+        if self.end_requested_call(turn_id) {
+            return;
+        }
         let Some(turn) = self.turn(turn_id) else { return };
         let Some(chain) = &turn.chain else { return };
-        let (id, failure, is_task) = (chain.id, failure_of(chain), turn.task().is_some());
+        let (id, is_task) = (chain.id, turn.task().is_some());
+        // What could not be looked at is told as that.
+        let failure = failure_of(chain).filter(|_| chain.origin != Origin::Environment);
         if let (true, Some(reason)) = (is_task, &failure) {
             self.tell_undone(turn_id, reason);
         }
@@ -95,7 +100,7 @@ impl Deliberation<'_> {
         match (&condition, problems.is_empty(), origin) {
             (None, true, _) => self.run_guarded(turn_id, Ready { step: at, event, params }, &BTreeMap::new()),
             // The model that made the call is told, and mends it.
-            (None, false, Origin::Calls) => self.refuse_arguments(turn_id, at, &problems),
+            (None, false, origin) if origin.is_literal() => self.refuse_arguments(turn_id, at, &problems),
             _ => self.decide(turn_id, Deciding { step: at, event, params, condition }, &problems),
         }
     }
@@ -121,7 +126,7 @@ impl Deliberation<'_> {
     pub(super) fn fill(&self, turn_id: Uuid, step: &Step) -> Result<Map<String, Value>, String> {
         let Some(turn) = self.turn(turn_id) else { return Err("the turn is over".to_owned()) };
         let Some(chain) = &turn.chain else { return Err("the chain is over".to_owned()) };
-        if chain.origin == Origin::Calls {
+        if chain.origin.is_literal() {
             return Ok(step.params.clone());
         }
         let thread = self.mind.threads.get(&turn.thread_id);
@@ -145,7 +150,8 @@ impl Deliberation<'_> {
     fn run(&mut self, turn_id: Uuid, at: usize, event: &str, params: Map<String, Value>) {
         self.settle();
         let Some(chain) = self.turn(turn_id).and_then(|turn| turn.chain.as_ref()).map(|chain| chain.id) else { return };
-        if !self.knows(event) {
+        let is_looked_at = self.mind.perceives(turn_id) && self.catalogue.tool(event).is_some();
+        if !is_looked_at && !self.knows(event) {
             return self.end_step(
                 turn_id,
                 at,
@@ -156,6 +162,9 @@ impl Deliberation<'_> {
         }
         if let Some(tool) = self.catalogue.tool(event) {
             let arguments = Value::Object(params).to_string();
+            if let Some(reason) = self.is_no_perception(turn_id, event, &arguments) {
+                return self.end_step(turn_id, at, &Ended::Failed, Value::Null, reason);
+            }
             return match self.needs_consent(turn_id, tool, &arguments) {
                 true => self.request_approval(turn_id, chain, at, event, arguments),
                 false => self.call(turn_id, Some((chain, at)), event, arguments, None),
@@ -172,7 +181,7 @@ impl Deliberation<'_> {
             }
             Ok(Begun::Request(ask)) => {
                 let (tool, arguments) = (event.to_owned(), Value::Object(params).to_string());
-                self.ask_agent(turn_id, chain, at, Ask { tool, arguments, ..*ask });
+                self.ask_agent(turn_id, Some((chain, at)), Ask { tool, arguments, ..*ask });
             }
             Err(reason) => self.end_step(turn_id, at, &Ended::Failed, Value::Null, &reason),
         }
@@ -181,6 +190,10 @@ impl Deliberation<'_> {
     /// Whether a human must say yes to a call: for the tool's sake, or because content from outside may have told the turn
     /// to act outside, and the agent is not one that trusts it.
     pub(super) fn needs_consent(&self, turn_id: Uuid, tool: &Tool, arguments: &str) -> bool {
+        // Of a member's tool the member asks.
+        if self.is_of_member(&tool.name) {
+            return false;
+        }
         let trusts = || self.mind.profile.as_ref().is_some_and(|profile| profile.trusts_outside);
         let has_seen = || self.turn(turn_id).is_some_and(|turn| !self.mind.outside_of(turn).is_empty());
         tool.needs_approval_of(arguments) || tool.acts_outside && has_seen() && !trusts()
@@ -262,6 +275,8 @@ impl Deliberation<'_> {
                 self.cancel_chain(turn_id, &ended.chain_id, &ended.reason);
             } else if let Event::TaskEnded(ended) = event {
                 self.cancel_task(turn_id, ended);
+            } else if let Event::Answered(withdrawn) = event {
+                self.withdraw_request(turn_id, withdrawn);
             } else if matches!(event, Event::Action(AgentAction { action: Some(Action::Say(_)) })) {
                 self.notify(turn_id, event);
             } else {

@@ -22,9 +22,10 @@ use crate::{
 };
 
 impl Deliberation<'_> {
-    /// Asks another agent, as a step of a chain. The step is over when the answer comes.
-    pub(super) fn ask_agent(&mut self, turn_id: Uuid, chain: Uuid, step: usize, ask: Ask) {
-        let ask = Ask { chain_id: chain.to_string(), step: position(step), ..ask };
+    /// Asks another agent, as a step of a chain or by itself. The step is over when the answer comes.
+    pub(super) fn ask_agent(&mut self, turn_id: Uuid, step: Option<(Uuid, usize)>, ask: Ask) {
+        let chain_id = step.map(|(chain, _)| chain.to_string()).unwrap_or_default();
+        let ask = Ask { chain_id, step: step.map(|(_, step)| position(step)).unwrap_or_default(), ..ask };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Ask(ask)) }));
     }
 
@@ -89,7 +90,10 @@ impl Deliberation<'_> {
 
     /// What is to be said of the decision as a whole, once it is all there.
     pub(super) fn account(&mut self) {
-        let Some(profile) = self.mind.profile.as_ref().filter(|profile| profile.tells_cost()) else { return };
+        let due = self.mind.due(self.input.sequence);
+        let is_asked_for = due.is_some_and(|(_, turn)| turn.requested().is_some());
+        let tells = |profile: &&Profile| profile.tells_cost() || is_asked_for;
+        let Some(profile) = self.mind.profile.as_ref().filter(tells) else { return };
         if !profile.is_counted() {
             self.decision.cost = self.cost_of(&self.decision.completions);
             return;
@@ -186,7 +190,6 @@ impl Deliberation<'_> {
 
     /// The thread in which a user is told what they did not ask for: the one they are in, or their own.
     fn conversation_with(&self, user: &str) -> String {
-        let agent = self.input.subject.split('.').nth(2).unwrap_or_default();
-        self.current(user).unwrap_or_else(|| threads::only(agent, user))
+        self.current(user).unwrap_or_else(|| threads::only(self.agent(), user))
     }
 }

@@ -29,7 +29,7 @@ impl Deliberation<'_> {
         if step.is_none() {
             self.announce_thread(turn_id);
             self.join(turn_id);
-            if self.guesses(turn_id) {
+            if self.perceives(turn_id) || self.guesses(turn_id) {
                 return;
             }
         }
@@ -116,6 +116,7 @@ impl Deliberation<'_> {
         let plain = |call: &AskedCall| {
             let tool = self.catalogue.tool(&call.tool);
             tool.is_some_and(|tool| !self.needs_consent(turn_id, tool, &call.arguments))
+                && self.passed_on(turn_id, &call.tool, &call.arguments).is_none_or(|ask| ask.is_ok())
                 && !self.is_withdrawal(&call.tool, &call.arguments)
                 && self.mind.tasks.hooks_of(&format!("pre:{}", call.tool), user).next().is_none()
         };

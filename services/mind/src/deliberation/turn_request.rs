@@ -57,7 +57,11 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
         Manner::Acknowledge => format!("{}\n\n{own}", prompts::ACKNOWLEDGE),
         Manner::Work => format!("{}\n\n{own}", prompts::WORK),
     };
-    let own = [Some(own), facts::mission(state)].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    let own = [Some(own), facts::mission(state), facts::members(state)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("\n\n");
     let system = if plans { format!("{}\n\n{own}", planner(&all)) } else { own };
     let mut messages = vec![Message::System { text: system }];
     if let Some(thread) = state.threads.get(&turn.thread_id) {
@@ -72,6 +76,7 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     if let Some(goal) = &turn.goal {
         messages.push(Message::System { text: format!("{} {goal}", prompts::GUESSED) });
     }
+    messages.extend(facts::environment(turn).into_iter().map(|text| Message::System { text }));
     if manner == Manner::Acknowledge {
         messages.extend(facts::queue(state, &turn.user).map(|text| Message::System { text }));
     }

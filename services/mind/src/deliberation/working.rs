@@ -33,7 +33,7 @@ impl Deliberation<'_> {
     /// How a turn is thought about.
     pub(super) fn manner(&self, turn: &Turn) -> Manner {
         match () {
-            () if self.mind.is_of_work(turn) => Manner::Work,
+            () if self.mind.is_of_work(turn) || turn.requested().is_some() => Manner::Work,
             () if self.mind.is_background() && turn.cause == Cause::Message => Manner::Acknowledge,
             () => Manner::Answer,
         }
@@ -183,6 +183,7 @@ impl Deliberation<'_> {
                 self.put_back(turn_id, &task, text, false);
             }
             Some(task) => self.end_task(turn_id, &task, status, text),
+            None if self.is_asked_for(turn_id) => self.answer_in_words(turn_id, text, status),
             None => self.say(turn_id, text, true),
         }
     }
@@ -191,8 +192,13 @@ impl Deliberation<'_> {
     pub(super) fn conclude_for_good(&mut self, turn_id: Uuid, text: &str) {
         match self.task_of(turn_id) {
             Some(task) => self.end_task(turn_id, &task, &TaskStatus::Failed, text),
+            None if self.is_asked_for(turn_id) => self.answer_in_words(turn_id, text, &TaskStatus::Failed),
             None => self.say(turn_id, text, true),
         }
+    }
+
+    fn is_asked_for(&self, turn_id: Uuid) -> bool {
+        self.turn(turn_id).is_some_and(|turn| turn.requested().is_some())
     }
 
     /// The queued task that a turn works on.

@@ -2,7 +2,7 @@
 
 use kairo_events::ids;
 use kairo_proto::{
-    v1::{self, TaskEnded, TaskScheduled, TeamChanged, decided_event::Event},
+    v1::{self, AgentAnswered, TaskAnswer, TaskEnded, TaskScheduled, TeamChanged, decided_event::Event},
     words::{RequestKind, TaskKind, TaskSource, TaskStatus, TeamStatus},
 };
 use serde::Deserialize;
@@ -59,6 +59,11 @@ fn withdraw(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun,
     if let Some(open) = context.state.tasks.asked_for(&request.from, &request.request_id) {
         let (task_id, status) = (open.id.to_string(), TaskStatus::Canceled.text());
         return Ok(done(None, Some(TaskEnded { task_id, status, reason, ..TaskEnded::default() })));
+    }
+    if context.state.turn_for(&request.from, &request.request_id).is_some() {
+        let answer = TaskAnswer { agent: request.from, request_id: request.request_id, ..TaskAnswer::default() };
+        let answered = AgentAnswered { reason, answer: Some(answer), ..AgentAnswered::default() };
+        return Ok(Done { events: vec![Event::Answered(answered)], result: Value::Null }.into());
     }
     if !request.is_new {
         return Ok(done(None, None));

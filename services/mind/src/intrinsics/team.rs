@@ -26,8 +26,6 @@ const STATUS: &str = "team.status";
 pub const START: &str = "team.start";
 /// The number of the first time of a next run: those below are of tasks that failed, which are counted from 1.
 const FIRST_TIME: u64 = 100;
-/// Agents that may ask each other for the sake of one task.
-const PATH: usize = 8;
 /// Of each task, so much is shown, in bytes.
 const SHOWN_BYTES: usize = 300;
 
@@ -73,12 +71,7 @@ fn delegate(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun,
     if !context.state.may_begin() {
         return Err("the team is paused: nothing is begun until it goes on".to_owned());
     }
-    let asked = context.turn.work().and_then(|task| context.state.tasks.get(task)?.asked());
-    let mut path = asked.map(|asked| asked.path.clone()).unwrap_or_default();
-    path.push(context.agent.to_owned());
-    if path.contains(&worker) || path.len() >= PATH {
-        return Err(format!("{worker} cannot be asked: {} asked each other for this already", path.join(", ")));
-    }
+    let path = context.state.path_to(context.agent, context.turn, &worker)?;
     let given = match text("context") {
         "" => text("task").to_owned(),
         given => format!("{}\n\n{given}", text("task")),

@@ -43,6 +43,7 @@ fn kind(event: &DecidedEvent) -> String {
         }
         Decided::Turn(Turn::Goal(goal)) => format!("goal {}", goal.text),
         Decided::Turn(Turn::Reflected(reflected)) => format!("reflected {}", reflected.verdict),
+        Decided::Turn(Turn::Answered(answered)) => format!("answers {}", answered.status),
         Decided::Turn(Turn::Briefed(briefed)) => format!("briefed {}", briefed.told),
         Decided::Turn(Turn::TeamChanged(changed)) => format!("team {}", changed.status),
         Decided::Turn(Turn::Failed(failed)) => format!("failed {}", failed.kind),

@@ -69,11 +69,11 @@ fn action(fact: &Fact, event: &DecidedEvent, tool: &str, arguments: &str) -> Act
     }
 }
 
-/// What another agent does is begun as soon as it is asked for: it is in its queue.
+/// What another agent does is begun as soon as it is asked for.
 fn asked(fact: &Fact, event: &DecidedEvent, ask: &Ask, changes: &mut Changes) {
     let Ok(action_id) = Uuid::parse_str(&event.event_id) else { return };
     match ask.kind_word() {
-        words::RequestKind::Work => {
+        words::RequestKind::Work | words::RequestKind::Call | words::RequestKind::Think => {
             changes.actions.entry(action_id).or_insert_with(|| action(fact, event, &ask.tool, &ask.arguments));
             let (runner, executor) = (fact.owner.clone(), ask.agent.as_str().into());
             let begun = || Begun { invoked_at: fact.at, runner, executor };
@@ -90,13 +90,20 @@ fn answered(fact: &Fact, answer: &AgentAnswer, changes: &mut Changes) {
     let ok = answer.status_word() == words::TaskStatus::Completed;
     let is_canceled = answer.status_word() == words::TaskStatus::Canceled;
     let kind = if is_canceled { words::ToolErrorKind::Canceled } else { words::ToolErrorKind::Failed }.known_word();
+    let said = answer.error.as_ref().map(|error| (error.kind.as_str(), error.message.as_str()));
+    let (kind, message) = said.unwrap_or((kind, answer.reason.as_str()));
+    // Of a call it is what the tool said.
+    let result = || match answer.kind_word() {
+        words::RequestKind::Call => Json::nested(&answer.result),
+        _ => Json::of(&json!({ "agent": answer.from, "result": answer.result })),
+    };
     changes.ended.entry(action_id).or_insert_with(|| Ended {
         sequence: fact.sequence,
         ended_at: fact.at,
         ok,
-        result: ok.then(|| Json::of(&json!({ "agent": answer.from, "result": answer.result }))),
+        result: ok.then(result),
         error_kind: (!ok).then(|| kind.into()),
-        error_message: (!ok).then(|| answer.reason.as_str().into()),
+        error_message: (!ok).then(|| message.into()),
         duration_ms: 0,
     });
 }

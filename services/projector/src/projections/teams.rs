@@ -18,7 +18,7 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
             Turn::Briefed(briefed) => brief(fact, event, briefed, changes),
             Turn::TeamChanged(changed) => change(fact, changed, changes),
             Turn::Thought(_) | Turn::Action(_) | Turn::Failed(_) | Turn::Joined(_) => {}
-            Turn::Goal(_) | Turn::Reflected(_) => {}
+            Turn::Goal(_) | Turn::Reflected(_) | Turn::Answered(_) => {}
         }
     }
 }

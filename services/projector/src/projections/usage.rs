@@ -68,7 +68,7 @@ fn named(event: &DecidedEvent) -> Option<&str> {
         Decided::Chain(Chain::ApprovalRequested(requested)) => Some(&requested.user),
         Decided::Turn(Turn::Briefed(briefed)) => Some(&briefed.user),
         Decided::Turn(Turn::Thought(_) | Turn::Failed(_) | Turn::Joined(_) | Turn::TeamChanged(_)) => None,
-        Decided::Turn(Turn::Goal(_) | Turn::Reflected(_)) => None,
+        Decided::Turn(Turn::Goal(_) | Turn::Reflected(_) | Turn::Answered(_)) => None,
         Decided::Thread(Thread::Matched(_) | Thread::Summarized(_)) => None,
         Decided::Thread(Thread::Archived(_) | Thread::Completed(_) | Thread::Compacted(_)) => None,
         Decided::Chain(Chain::Started(_) | Chain::StepEnded(_) | Chain::Ended(_)) => None,

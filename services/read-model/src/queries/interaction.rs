@@ -1,6 +1,7 @@
 //! A turn as steps: what was planned, done and made of it, from the events of its correlation.
 
 mod steps;
+mod surroundings;
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ use kairo_core::{
     ids::{self, Name},
     record::Raw,
     subjects::{AGENT_DEFINED, Service},
-    vocabulary::{self, TEAMS},
+    vocabulary::{self, COMPOSITES, TEAMS},
 };
 use kairo_proto::v1::{AgentDefined, AgentProfile};
 
@@ -37,7 +37,11 @@ impl Defining<'_> {
         if needed <= self.gateway.bus.epoch().await? {
             return Ok(());
         }
-        let what = if needed >= TEAMS { "missions, owners and teams" } else { "a conduct" };
+        let what = match needed {
+            COMPOSITES.. => "bounds of sessions, goals, reviews, members and an environment",
+            TEAMS => "missions, owners and teams",
+            _ => "a conduct",
+        };
         let detail = format!("agents have {what} from epoch {needed} on: see kairo fleet promote");
         Err(Problem::conflict(detail))
     }

@@ -8,7 +8,7 @@ use kairo_proto::{
 };
 use serde_json::Value;
 
-use super::sessions::Sessions;
+use super::{composition::Composition, sessions::Sessions};
 use crate::{
     config::GatewayConfig,
     fields::{Fields, NAME, at_most, count, name, one_of, text},
@@ -16,9 +16,9 @@ use crate::{
 };
 
 /// Longest description, in bytes.
-const MAX_DESCRIPTION: usize = 4_096;
+pub const MAX_DESCRIPTION: usize = 4_096;
 /// Tools a profile names at most, and the longest name, in bytes.
-const MAX_TOOLS: usize = 256;
+pub const MAX_TOOLS: usize = 256;
 const MAX_TOOL_NAME: usize = 64;
 /// Bounds of a profile's numbers.
 const MAX_STEPS: u32 = 1_000;
@@ -42,6 +42,7 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile),
     let mission = fields.optional("mission", format!("text of at most {MAX_MISSION} bytes"), text(mission_or_none));
     let next_run_after = next_run_after(&mut fields);
     let owner = fields.optional("owner", NAME, text(name));
+    let composition = Composition::read(&mut fields, agent.as_ref());
     let mission = mission.unwrap_or_default();
     if !mission.is_empty() && conduct != Some(Conduct::Background.known_word()) {
         fields.reject("conduct", "background, as the agent has a mission");
@@ -61,7 +62,7 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile),
             owner: owner.map(|owner| owner.to_string()).unwrap_or_default(),
             ..traits.profile(&agent)?
         };
-        Some((agent, sessions.of(profile)))
+        Some((agent, composition.of(sessions.of(profile))))
     })
 }
 
@@ -179,9 +180,9 @@ fn up_to(max: usize, text: &str) -> Option<String> {
     (text.len() <= max).then(|| text.to_owned())
 }
 
-const TOOLS: &str = "a list of at most 256 names of tools, or of prefixes followed by *";
+pub const TOOLS: &str = "a list of at most 256 names of tools, or of prefixes followed by *";
 
-fn tools(value: &Value) -> Option<Vec<String>> {
+pub fn tools(value: &Value) -> Option<Vec<String>> {
     let tools = value.as_array().filter(|tools| tools.len() <= MAX_TOOLS)?;
     tools.iter().map(|tool| tool.as_str().filter(|tool| is_tool_pattern(tool)).map(str::to_owned)).collect()
 }

@@ -44,6 +44,8 @@ fn profile() -> Profile {
         guesses_goal: false,
         inner_state: false,
         max_reflections: 0,
+        members: Vec::new(),
+        environment: Vec::new(),
     }
 }
 

@@ -13,7 +13,7 @@ use kairo_proto::{
 };
 use serde_json::{Value, json};
 
-use super::TurnEvents;
+use super::{TurnEvents, surroundings::Surroundings};
 
 /// The turn of these events; none of none.
 pub fn interaction(turn: &TurnEvents) -> Option<InteractionRow> {
@@ -42,6 +42,7 @@ pub fn interaction(turn: &TurnEvents) -> Option<InteractionRow> {
         steps: told.steps,
         more: turn.more,
         goal: told.goal,
+        environment: told.surroundings.rows,
     })
 }
 
@@ -51,6 +52,7 @@ struct Told {
     steps: Vec<InteractionStepRow>,
     intent: Option<String>,
     goal: Option<String>,
+    surroundings: Surroundings,
     /// Which step a call is, by its action.
     calls: HashMap<String, usize>,
     /// The names of a chain's steps, by its id; and which of them are calls.
@@ -113,16 +115,26 @@ impl Told {
     fn decided_on(&mut self, event: &EventJson) {
         match event.type_name.as_str() {
             v1::AgentAction::TYPE if is(event, "tool_call") => {
+                if self.surroundings.is_looked_at(event) {
+                    return;
+                }
                 let step = event.payload.get("step").and_then(Value::as_u64).unwrap_or_default();
                 self.called.insert((text(event, "chain_id").to_owned(), step));
                 self.call(event, text(event, "tool"), event.payload.get("args"));
             }
             v1::AgentAction::TYPE if is(event, "ask") => {
+                if self.surroundings.is_looked_at(event) {
+                    return;
+                }
                 let [agent, kind, title, task] = ["agent", "kind", "title", "task"].map(|field| text(event, field));
+                if kind == RequestKind::Call.known_word() {
+                    return self.call(event, text(event, "tool"), event.payload.get("args"));
+                }
                 let asked = json!({ "agent": agent, "kind": kind, "title": title, "task": task });
                 self.call(event, "ask", Some(&asked));
-                // Of anything but work no answer is waited for.
-                if let Some(step) = self.steps.last_mut().filter(|_| kind != RequestKind::Work.known_word()) {
+                // Of anything but work and thoughts no answer is waited for.
+                let is_awaited = [RequestKind::Work, RequestKind::Think].iter().any(|it| it.known_word() == kind);
+                if let Some(step) = self.steps.last_mut().filter(|_| !is_awaited) {
                     step.ended_at = step.timestamp;
                 }
             }
@@ -137,7 +149,9 @@ impl Told {
             // Its message became part of another turn, which answers for both.
             v1::AgentJoined::TYPE => _ = self.outcome.get_or_insert((InteractionStatus::Completed, event.ts)),
             v1::ApprovalRequested::TYPE => _ = self.asked.insert(event.event_id.to_string()),
+            v1::ChainStarted::TYPE if self.surroundings.begin(event) => {}
             v1::ChainStarted::TYPE => self.chain(event),
+            v1::ChainStepEnded::TYPE if self.surroundings.fail(event) => {}
             v1::ChainStepEnded::TYPE => self.step_ended(event),
             v1::ChainEnded::TYPE => self.asked.clear(),
             _ => {}
@@ -146,6 +160,9 @@ impl Told {
 
     /// What stands in the log besides decisions.
     fn happened(&mut self, event: &EventJson) {
+        if self.surroundings.happened(event) {
+            return;
+        }
         match event.type_name.as_str() {
             v1::ToolResult::TYPE => {
                 let error = (event.payload.get("ok") != Some(&Value::Bool(true))).then(|| event.text().to_owned());
@@ -154,7 +171,8 @@ impl Told {
             v1::AgentAnswer::TYPE => {
                 let is_done = text(event, "status") == TaskStatus::Completed.known_word();
                 let reason = [text(event, "status"), text(event, "reason")].join(": ");
-                let result = event.payload.get("result").filter(|_| is_done);
+                let result = result_of(event).filter(|_| is_done);
+                let result = result.as_ref();
                 self.end(text(event, "request_id"), event, result, (!is_done).then_some(reason));
             }
             v1::AgentApproval::TYPE => _ = self.asked.remove(text(event, "action_id")),
@@ -242,11 +260,19 @@ fn step(event: &EventJson, kind: &InteractionStepKind) -> InteractionStepRow {
     }
 }
 
+/// What an answer says: of a call, the JSON that its tool said.
+pub(super) fn result_of(event: &EventJson) -> Option<Value> {
+    let result = event.payload.get("result")?;
+    let is_call = text(event, "kind") == RequestKind::Call.known_word();
+    let nested = result.as_str().filter(|_| is_call).and_then(|text| serde_json::from_str(text).ok());
+    Some(nested.unwrap_or_else(|| result.clone()))
+}
+
 fn is(event: &EventJson, action: &str) -> bool {
     event.type_name == v1::AgentAction::TYPE && text(event, "type") == action
 }
 
-fn text<'e>(event: &'e EventJson, field: &str) -> &'e str {
+pub(super) fn text<'e>(event: &'e EventJson, field: &str) -> &'e str {
     event.payload.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 

@@ -1,0 +1,242 @@
+//! What a profile says of the agents that it is composed of, and of what it looks at when a message comes.
+
+use kairo_core::{
+    ids::Name,
+    subjects::{CATALOGUE, Service},
+};
+use kairo_proto::v1::{AgentProfile, Member, Perception, ToolCatalogue, ToolSpec};
+use serde_json::Value;
+
+use super::{
+    Defining,
+    profile::{MAX_DESCRIPTION, MAX_TOOLS, TOOLS, tools},
+};
+use crate::{
+    fields::{Fields, NAME, at_most, name, text},
+    problem::{FieldError, Problem},
+};
+
+/// Members of an agent, and tools that it looks at, at most.
+const MAX_MEMBERS: usize = 16;
+const MAX_PERCEPTIONS: usize = 8;
+/// What one of those is called with, in bytes.
+const MAX_ARGUMENTS: usize = 4_096;
+/// Longest name of a tool, in bytes.
+const MAX_TOOL_NAME: usize = 64;
+/// Tools that do something although calling them twice has the effect of once.
+const ACTING: [&str; 2] = ["calendar.create", "document.create"];
+
+/// The fields `members` and `environment`.
+#[derive(Debug, Default)]
+pub struct Composition {
+    members: Vec<Member>,
+    environment: Vec<Perception>,
+}
+
+impl Composition {
+    pub fn read(fields: &mut Fields<Value>, agent: Option<&Name>) -> Self {
+        let members = list(fields, "members", MAX_MEMBERS, member);
+        let environment = list(fields, "environment", MAX_PERCEPTIONS, perception);
+        for (at, member) in members.iter().enumerate() {
+            let field = format!("members[{at}].agent");
+            if agent.is_some_and(|agent| agent.as_str() == member.agent) {
+                fields.reject(&field, "another agent: none is composed of itself");
+            }
+            if members.iter().take(at).any(|other| other.agent == member.agent) {
+                fields.reject(&field, "an agent that no other member is");
+            }
+        }
+        Self { members, environment }
+    }
+
+    /// The profile with what they say.
+    pub fn of(self, profile: AgentProfile) -> AgentProfile {
+        AgentProfile { members: self.members, environment: self.environment, ..profile }
+    }
+}
+
+/// A list of objects; what is wrong with one is told by where it stands.
+fn list<T>(
+    fields: &mut Fields<Value>,
+    field: &'static str,
+    most: usize,
+    read: impl Fn(Fields<Value>) -> Result<T, Problem>,
+) -> Vec<T> {
+    let expected = format!("a list of at most {most} JSON objects");
+    let given =
+        fields.optional(field, expected, |value: &Value| value.as_array().filter(|items| items.len() <= most).cloned());
+    let mut items = Vec::new();
+    for (at, value) in given.iter().flatten().enumerate() {
+        match Fields::within(value).and_then(&read) {
+            Ok(item) => items.push(item),
+            Err(problem) => fields.adopt(&format!("{field}[{at}]"), problem),
+        }
+    }
+    items
+}
+
+fn member(mut fields: Fields<Value>) -> Result<Member, Problem> {
+    let agent = fields.required("agent", NAME, text(name));
+    let described = format!("text of at most {MAX_DESCRIPTION} bytes");
+    let up_to = |text: &str| (text.len() <= MAX_DESCRIPTION).then(|| text.to_owned());
+    let description = fields.optional("description", described, text(up_to)).unwrap_or_default();
+    let tools = fields.optional("tools", TOOLS, tools).unwrap_or_default();
+    fields.complete(|| Some(Member { agent: agent?.to_string(), description, tools }))
+}
+
+fn perception(mut fields: Fields<Value>) -> Result<Perception, Problem> {
+    let expected = format!("the name of a tool, of 1 to {MAX_TOOL_NAME} bytes");
+    let tool = fields.required("tool", expected, text(at_most(MAX_TOOL_NAME)));
+    let expected = format!("a JSON object of at most {MAX_ARGUMENTS} bytes");
+    let arguments = fields.optional("arguments", expected, |value: &Value| {
+        let text = value.to_string();
+        (value.is_object() && text.len() <= MAX_ARGUMENTS).then_some(text)
+    });
+    fields.complete(|| Some(Perception { tool: tool?, arguments: arguments.unwrap_or_default() }))
+}
+
+impl Defining<'_> {
+    /// The profile with what its members say of themselves, where it says nothing; refused where it is composed of what
+    /// is not there or the caller may not act on, or looks at what does more than read.
+    pub async fn composed(&self, mut profile: AgentProfile) -> Result<AgentProfile, Problem> {
+        let mut errors = Vec::new();
+        for (at, member) in profile.members.iter_mut().enumerate() {
+            let Ok(agent) = Name::parse(&member.agent) else { continue };
+            self.caller.act_on_agent(Some(agent.as_str()))?;
+            match self.in_force(&agent).await? {
+                Some(defined) => errors.extend(fill(at, member, &defined)),
+                None => errors.push(wrong(&format!("members[{at}].agent"), "an agent that is defined", &member.agent)),
+            }
+        }
+        if !profile.environment.is_empty() {
+            let catalogue = self.catalogue().await?;
+            errors.extend(profile.environment.iter().enumerate().filter_map(|(at, it)| unreadable(at, it, &catalogue)));
+        }
+        if errors.is_empty() { Ok(profile) } else { Err(Problem::invalid(errors)) }
+    }
+
+    async fn catalogue(&self) -> Result<Vec<ToolSpec>, Problem> {
+        let subject = Name::parse(Service::ToolRunner.name()).map(|owner| CATALOGUE.of(&owner)).unwrap_or_default();
+        let last = self.gateway.bus.last(&subject).await?;
+        let body = last.and_then(|last| Some(last.read(self.gateway.bus.limits.max_body_bytes).ok()?.body));
+        Ok(body.and_then(|body| ToolCatalogue::try_from(body).ok()).map(|it| it.tools).unwrap_or_default())
+    }
+}
+
+/// What a member's own profile names is what it is there for.
+fn fill(at: usize, member: &mut Member, defined: &AgentProfile) -> Option<FieldError> {
+    if member.description.is_empty() {
+        member.description.clone_from(&defined.description);
+    }
+    if member.tools.is_empty() {
+        let of_members = defined.members.iter().flat_map(|member| &member.tools);
+        member.tools = defined.tools.iter().chain(of_members).cloned().collect();
+        // An agent that names no tools has them all.
+        if member.tools.is_empty() {
+            member.tools.push("*".to_owned());
+        }
+    }
+    let most = format!("at most {MAX_TOOLS} tools; name those that are wanted");
+    (member.tools.len() > MAX_TOOLS).then(|| wrong(&format!("members[{at}].tools"), &most, &member.agent))
+}
+
+fn unreadable(at: usize, perception: &Perception, catalogue: &[ToolSpec]) -> Option<FieldError> {
+    let known = catalogue.iter().find(|tool| tool.name == perception.tool);
+    let expected = match known {
+        None => "a tool of the catalogue",
+        Some(tool) if only_reads(tool) => return None,
+        Some(_) => "a tool that only reads: idempotent, seen by nobody else, and without consent",
+    };
+    Some(wrong(&format!("environment[{at}].tool"), expected, &perception.tool))
+}
+
+fn only_reads(tool: &ToolSpec) -> bool {
+    let name = tool.name.as_str();
+    let is_about_actions = name.starts_with("action.") || name.starts_with("process.");
+    let asks = tool.needs_approval || !tool.needs_approval_with.is_empty();
+    tool.idempotent && !tool.acts_outside && !asks && !is_about_actions && !ACTING.contains(&name)
+}
+
+fn wrong(field: &str, expected: &str, found: &str) -> FieldError {
+    FieldError { field: field.to_owned(), expected: expected.to_owned(), found: Some(found.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(body: &Value) -> Result<Composition, Vec<String>> {
+        let mut fields = Fields::from_json(body.to_string().as_bytes()).unwrap();
+        let agent = Name::parse("a").unwrap();
+        let read = Composition::read(&mut fields, Some(&agent));
+        fields.complete(|| Some(read)).map_err(|problem| problem.errors.into_iter().map(|it| it.field).collect())
+    }
+
+    #[test]
+    fn an_agent_is_composed_of_others_each_once() {
+        let composed = read(&json!({
+            "members": [{ "agent": "b", "description": "searches", "tools": ["web.*"] }, { "agent": "c" }],
+            "environment": [{ "tool": "tools.now", "arguments": { "zone": "UTC" } }, { "tool": "email.search" }],
+        }))
+        .unwrap();
+        assert_eq!((composed.members[0].agent.as_str(), composed.members[1].tools.len()), ("b", 0));
+        assert_eq!((composed.environment[0].arguments.as_str(), composed.environment.len()), (r#"{"zone":"UTC"}"#, 2));
+        let wrong = json!({ "members": [{ "agent": "a" }, { "agent": "b" }, { "agent": "b", "tools": "all" }, 7, { "agent": "b" }] });
+        assert_eq!(
+            read(&wrong).unwrap_err(),
+            ["members[2].tools", "members[3]", "members[0].agent", "members[2].agent"]
+        );
+        let many = |count: usize| (0..count).map(|at| json!({ "agent": format!("m{at}") })).collect::<Vec<_>>();
+        assert!(read(&json!({ "members": many(16) })).is_ok());
+        assert_eq!(read(&json!({ "members": many(17) })).unwrap_err(), ["members"]);
+        let tools = |count: usize| vec![json!({ "tool": "tools.now" }); count];
+        assert!(read(&json!({ "environment": tools(8) })).is_ok());
+        assert_eq!(read(&json!({ "environment": tools(9) })).unwrap_err(), ["environment"]);
+        let long = json!({ "x": "x".repeat(4_096) });
+        let wrong = json!({ "environment": [{ "tool": "" }, { "tool": "a", "arguments": long }, { "arguments": [] }] });
+        let expected =
+            ["environment[0].tool", "environment[1].arguments", "environment[2].tool", "environment[2].arguments"];
+        assert_eq!(read(&wrong).unwrap_err(), expected);
+    }
+
+    #[test]
+    fn a_member_is_there_for_what_its_own_profile_names() {
+        let of = |tools: &[&str], members: Vec<Member>| AgentProfile {
+            description: "searches".into(),
+            tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+            members,
+            ..Default::default()
+        };
+        let filled = |mut member: Member, defined: &AgentProfile| (fill(0, &mut member, defined), member).1;
+        let searching = filled(Member::default(), &of(&["web.*"], Vec::new()));
+        assert_eq!((searching.description.as_str(), searching.tools), ("searches", vec!["web.*".to_owned()]));
+        assert_eq!(filled(Member::default(), &of(&[], Vec::new())).tools, ["*"]);
+        let inner = Member { tools: vec!["http.get".into()], ..Default::default() };
+        assert_eq!(filled(Member::default(), &of(&[], vec![inner.clone()])).tools, ["http.get"]);
+        assert_eq!(filled(inner, &of(&["web.*"], Vec::new())).tools, ["http.get"]);
+    }
+
+    #[test]
+    fn only_what_reads_is_looked_at() {
+        let tool = |name: &str| ToolSpec { name: name.into(), idempotent: true, ..Default::default() };
+        assert!(only_reads(&tool("tools.now")));
+        for acting in [
+            tool("document.create"),
+            tool("process.signal"),
+            ToolSpec { idempotent: false, ..tool("a") },
+            ToolSpec { acts_outside: true, ..tool("a") },
+            ToolSpec { needs_approval: true, ..tool("a") },
+        ] {
+            assert!(!only_reads(&acting), "{acting:?}");
+        }
+        let looks_at = |tool: &str| Perception { tool: tool.into(), ..Default::default() };
+        let catalogue = [tool("tools.now"), tool("document.create")];
+        assert_eq!(unreadable(0, &looks_at("tools.now"), &catalogue), None);
+        for (at, unknown) in ["no.such", "document.create"].into_iter().enumerate() {
+            let error = unreadable(at, &looks_at(unknown), &catalogue).unwrap();
+            assert_eq!((error.field, error.found), (format!("environment[{at}].tool"), Some(unknown.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Agents that are composed of others: which member has which tool; and, in a member, what it was asked for. Folded from
+//! the log.
+//!
+//! A call of a member's tool is an action `ask` of the composed agent, in flight like any other call. In the member the request
+//! begins a turn of its own, which makes the call under the member's profile, or thinks in a thread of its own, and which ends
+//! with the one answer.
+
+use kairo_events::{ids, record::Record};
+use kairo_proto::{
+    v1::{self, AgentDecision, AgentRequest, ToolError, ToolResult},
+    words::{RequestKind, ToolErrorKind},
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{
+    intrinsics,
+    state::{AgentState, Cause, Profile, Turn},
+    team::{Amount, tokens},
+    thread::{Entry, Thread, cut},
+};
+
+/// Agents that may ask each other for the sake of one thing.
+const PATH: usize = 8;
+
+/// An agent that another is composed of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    pub agent: String,
+    /// What it is good for.
+    pub description: String,
+    /// Which of its tools are offered through it, as in a profile.
+    pub tools: Vec<String>,
+}
+
+/// What an agent was asked for, by another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Requested {
+    pub from: String,
+    pub request_id: String,
+    /// Of a call what is called; none where it is to think.
+    pub call: Option<RequestedCall>,
+    /// The agents on whose behalf it is asked.
+    pub path: Vec<String>,
+    /// What was spent on it so far.
+    pub spent: Amount,
+}
+
+/// A call that another agent asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestedCall {
+    pub tool: String,
+    /// A JSON object, as text.
+    pub arguments: String,
+    /// How its tool ended, to the letter.
+    pub outcome: Option<Outcome>,
+}
+
+/// How a tool ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// JSON, as text.
+    pub result: String,
+    /// Kind and message of the failure, if it is one.
+    pub error: Option<(String, String)>,
+}
+
+impl Member {
+    pub(super) fn of(member: &v1::Member) -> Self {
+        let v1::Member { agent, description, tools } = member.clone();
+        Self { agent, description, tools }
+    }
+}
+
+impl Outcome {
+    fn of(result: &ToolResult) -> Self {
+        let error = result.error.as_ref().map(|error| (error.kind.clone(), error.message.clone()));
+        Self { result: result.result.clone(), error }
+    }
+
+    pub fn failed(kind: ToolErrorKind, message: impl Into<String>) -> Self {
+        Self { result: String::new(), error: Some((kind.text(), message.into())) }
+    }
+
+    pub fn error(&self) -> Option<ToolError> {
+        self.error.as_ref().map(|(kind, message)| ToolError { kind: kind.clone(), message: message.clone() })
+    }
+}
+
+impl Profile {
+    /// The member that carries out calls of a tool: the first that has it, unless the agent has it itself.
+    pub fn member_with(&self, tool: &str) -> Option<&Member> {
+        if self.members.is_empty() || self.has(tool) || !is_passed_on(tool) {
+            return None;
+        }
+        self.members.iter().find(|member| member.tools.iter().any(|pattern| covers(pattern, tool)))
+    }
+}
+
+/// Whether a name, or a prefix with `*`, covers a tool.
+pub fn covers(pattern: &str, tool: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => tool.starts_with(prefix),
+        None => pattern == tool,
+    }
+}
+
+/// Whether others may call a tool of a member. What a mind does itself is in its own decisions, and what is about actions and
+/// processes is about those of whoever calls it.
+fn is_passed_on(tool: &str) -> bool {
+    let is_about_its_own = tool.starts_with("action.") || tool.starts_with("process.") && tool != "process.run";
+    !is_about_its_own && intrinsics::named(tool).is_none()
+}
+
+impl Turn {
+    /// What another agent asked for, if that began it.
+    pub fn requested(&self) -> Option<&Requested> {
+        match &self.cause {
+            Cause::Request(requested) => Some(requested),
+            Cause::Message | Cause::Event | Cause::Task(_) | Cause::Work(_) => None,
+            Cause::Order(_) | Cause::Refused { .. } => None,
+        }
+    }
+
+    fn requested_mut(&mut self) -> Option<&mut Requested> {
+        match &mut self.cause {
+            Cause::Request(requested) => Some(requested),
+            Cause::Message | Cause::Event | Cause::Task(_) | Cause::Work(_) => None,
+            Cause::Order(_) | Cause::Refused { .. } => None,
+        }
+    }
+}
+
+impl AgentState {
+    /// The agents on whose behalf another one is asked in this turn; or why that one cannot be asked.
+    pub fn path_to(&self, agent: &str, turn: &Turn, other: &str) -> Result<Vec<String>, String> {
+        let of_task = || Some(self.tasks.get(turn.work()?)?.asked()?.path.clone());
+        let asked = turn.requested().map(|requested| requested.path.clone());
+        let mut path = asked.or_else(of_task).unwrap_or_default();
+        path.push(agent.to_owned());
+        match path.iter().any(|before| before == other) || path.len() >= PATH {
+            true => Err(format!("{other} cannot be asked: {} asked each other for this already", path.join(", "))),
+            false => Ok(path),
+        }
+    }
+
+    /// The open turn in which an agent is given what it asked for by this action.
+    pub fn turn_for(&self, from: &str, request_id: &str) -> Option<(&Uuid, &Turn)> {
+        let is_it = |requested: &Requested| requested.from == from && requested.request_id == request_id;
+        self.turns.iter().find(|(_, turn)| turn.requested().is_some_and(is_it))
+    }
+
+    /// A call, or a thought, that another agent asks for begins a turn.
+    pub(super) fn begin_request(&mut self, record: &Record, request: &AgentRequest) {
+        let (turn_id, user) = (record.envelope.id, request.user.as_str());
+        let call = (request.kind_word() == RequestKind::Call).then(|| RequestedCall {
+            tool: request.tool.clone(),
+            arguments: request.arguments.clone(),
+            outcome: None,
+        });
+        // A call needs no thread: nobody thinks about it here.
+        let thread_id = if call.is_some() { String::new() } else { ids::derived(turn_id, "thread").to_string() };
+        let requested = Requested {
+            from: request.from.clone(),
+            request_id: request.request_id.clone(),
+            call,
+            path: request.path.clone(),
+            spent: Amount::default(),
+        };
+        self.begin(turn_id, record, Cause::Request(requested), &thread_id, user);
+        if !thread_id.is_empty() {
+            let thread = Thread { user: user.to_owned(), asked: true, ..Thread::default() };
+            self.threads.insert(thread_id.clone(), thread.into());
+            let words = cut(&request.text).as_str().into();
+            self.add(record.sequence, &thread_id, Entry::User { turn: turn_id, words });
+        }
+        self.see_outside(&thread_id, turn_id, &request.outside);
+    }
+
+    /// The tool of a call that was asked for has ended.
+    pub(super) fn requested_call_ended(&mut self, turn: Uuid, result: &ToolResult) {
+        let requested = self.turns.get_mut(&turn).and_then(Turn::requested_mut);
+        if let Some(call) = requested.and_then(|requested| requested.call.as_mut()) {
+            call.outcome = Some(Outcome::of(result));
+        }
+    }
+
+    /// Counts what a decision took for what was asked for.
+    pub(super) fn spend_on_request(&mut self, turn: Option<Uuid>, decision: &AgentDecision) {
+        let requested = turn.and_then(|id| self.turns.get_mut(&id)).and_then(Turn::requested_mut);
+        if let Some(requested) = requested {
+            let amount = Amount { tokens: tokens(&decision.completions), cost: decision.cost };
+            requested.spent = requested.spent.plus(amount);
+        }
+    }
+
+    /// Whoever asked is answered: the turn is over, and its thread.
+    pub(super) fn request_answered(&mut self, turn: Uuid, thread_id: &str) {
+        self.turns.remove(&turn);
+        if self.threads.get(thread_id).is_some_and(|thread| thread.asked) {
+            self.threads.remove(thread_id);
+        }
+    }
+}

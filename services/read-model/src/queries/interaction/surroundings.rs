@@ -1,0 +1,80 @@
+//! What was perceived before a message was thought about: what the user's client said, and what the agent looked at. Pure.
+
+use std::collections::HashMap;
+
+use kairo_core::event_json::EventJson;
+use kairo_proto::{
+    v1::{self, Json, PerceivedRow},
+    words::{ChainOrigin, TaskStatus},
+};
+use serde_json::Value;
+
+use super::steps::{result_of, text};
+
+/// What was perceived, and where what is being looked at will stand.
+#[derive(Default)]
+pub(super) struct Surroundings {
+    pub rows: Vec<PerceivedRow>,
+    /// Chains that look around: where the row of their first step is.
+    chains: HashMap<String, usize>,
+    calls: HashMap<String, usize>,
+}
+
+impl Surroundings {
+    /// Whether a chain that starts looks around.
+    pub fn begin(&mut self, event: &EventJson) -> bool {
+        if text(event, "origin") != ChainOrigin::Environment.known_word() {
+            return false;
+        }
+        self.chains.insert(text(event, "chain_id").to_owned(), self.rows.len());
+        let steps = event.payload.get("steps").and_then(Value::as_array).into_iter().flatten();
+        let row = |step: &Value| {
+            let tool = step.get("event").and_then(Value::as_str).map(str::to_owned);
+            PerceivedRow { tool, ..PerceivedRow::default() }
+        };
+        self.rows.extend(steps.map(row));
+        true
+    }
+
+    fn place(&self, event: &EventJson) -> Option<usize> {
+        let step = event.payload.get("step").and_then(Value::as_u64).unwrap_or_default();
+        Some(self.chains.get(text(event, "chain_id"))? + usize::try_from(step).ok()?)
+    }
+
+    /// Whether a call, or what is asked of a member, is one of those.
+    pub fn is_looked_at(&mut self, event: &EventJson) -> bool {
+        let Some(at) = self.place(event) else { return false };
+        self.calls.insert(event.event_id.to_string(), at);
+        true
+    }
+
+    /// Whether a step that called nothing is one of those.
+    pub fn fail(&mut self, event: &EventJson) -> bool {
+        let Some(at) = self.place(event) else { return false };
+        if let Some(row) = self.rows.get_mut(at) {
+            row.error = Some(text(event, "reason").to_owned());
+        }
+        true
+    }
+
+    /// Whether what stands in the log is what one of those came to. What a client says is looked at, too.
+    pub fn happened(&mut self, event: &EventJson) -> bool {
+        let said = text(event, "environment");
+        if event.type_name == v1::UserMessage::TYPE
+            && let Ok(said) = serde_json::from_str::<Value>(said)
+        {
+            self.rows.push(PerceivedRow { result: Some(Json::from(&said)), ..PerceivedRow::default() });
+        }
+        let (action, is_done) = match event.type_name.as_str() {
+            v1::ToolResult::TYPE => ("action_id", event.payload.get("ok") == Some(&Value::Bool(true))),
+            v1::AgentAnswer::TYPE => ("request_id", text(event, "status") == TaskStatus::Completed.known_word()),
+            _ => return false,
+        };
+        let Some(at) = self.calls.get(text(event, action)) else { return false };
+        if let Some(row) = self.rows.get_mut(*at) {
+            row.result = result_of(event).filter(|_| is_done).as_ref().map(Json::from);
+            row.error = (!is_done).then(|| event.text().to_owned());
+        }
+        true
+    }
+}
