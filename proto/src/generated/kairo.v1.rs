@@ -56,6 +56,10 @@ pub struct StreamRequest {
     #[prost(bool, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub live: bool,
+    /// Whether to tell how the status of turns changes, beside the events that change it.
+    #[prost(bool, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub turn_status: bool,
 }
 impl ::prost::Name for StreamRequest {
     const NAME: &'static str = "StreamRequest";
@@ -69,7 +73,7 @@ impl ::prost::Name for StreamRequest {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StreamResponse {
-    #[prost(oneof = "stream_response::Shown", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "stream_response::Shown", tags = "1, 2, 3, 4, 5")]
     pub shown: ::core::option::Option<stream_response::Shown>,
 }
 /// Nested message and enum types in `StreamResponse`.
@@ -87,6 +91,9 @@ pub mod stream_response {
         /// Nothing happened for gateway.heartbeat_ms milliseconds.
         #[prost(message, tag = "4")]
         KeepAlive(super::KeepAlive),
+        /// Only where it was asked for: before the event that changes it.
+        #[prost(message, tag = "5")]
+        TurnStatus(super::TurnStatus),
     }
 }
 impl ::prost::Name for StreamResponse {
@@ -132,6 +139,50 @@ impl ::prost::Name for Live {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.Live".into()
+    }
+}
+/// The status of a turn changed. It follows from the log: the same event says the same each time.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnStatus {
+    /// The message that began the turn.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// The agent that the event is of; none of what users and the router say.
+    #[prost(string, optional, tag = "2")]
+    pub agent: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whose message it is.
+    #[prost(string, tag = "3")]
+    pub user: ::prost::alloc::string::String,
+    /// In which the event happened.
+    #[prost(string, optional, tag = "4")]
+    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// started, planning, executing, reflecting, completed or failed: as GetInteraction says it.
+    #[prost(string, tag = "5")]
+    pub status: ::prost::alloc::string::String,
+    /// What it was before; none of a turn that begins.
+    #[prost(string, optional, tag = "6")]
+    pub previous: ::core::option::Option<::prost::alloc::string::String>,
+    /// Where the event stands that changed it: its message, and its place within that, from 0.
+    #[prost(uint64, tag = "7")]
+    pub sequence: u64,
+    #[prost(uint32, tag = "8")]
+    pub position: u32,
+    #[prost(string, tag = "9")]
+    pub event_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "10")]
+    #[serde(with = "crate::json::time")]
+    pub time: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for TurnStatus {
+    const NAME: &'static str = "TurnStatus";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TurnStatus".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TurnStatus".into()
     }
 }
 /// An event as people and clients see it.

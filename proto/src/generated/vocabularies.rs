@@ -365,6 +365,8 @@ vocabularies! {
 }
 
 fields! {
+    TurnStatus.status as status_word: InteractionStatus,
+    optional TurnStatus.previous as previous_word: InteractionStatus,
     Event.source as source_word: EventSource,
     Event.modality as modality_word: Modality,
     UserChoice.option as option_word: OfferAnswer,

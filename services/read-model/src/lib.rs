@@ -39,7 +39,7 @@ pub use queries::{
     events::EventsQuery,
     history::ThreadHistory,
     inbox::Inbox,
-    interaction::{TurnEvents, interaction},
+    interaction::{TurnEvents, TurnProgress, interaction},
     memories::MemoriesQuery,
     message::SentMessage,
     owners::{Happened, Kind, Owners},
