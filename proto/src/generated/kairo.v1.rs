@@ -273,9 +273,12 @@ pub struct UserMessage {
     /// The thread addressed; empty lets the agent choose.
     #[prost(string, tag = "5")]
     pub thread_id: ::prost::alloc::string::String,
-    /// Images and audio that belong to the words, which may then be empty.
+    /// Images, audio and video that belong to the words, which may then be empty.
     #[prost(message, repeated, tag = "6")]
     pub parts: ::prost::alloc::vec::Vec<Part>,
+    /// A state, such as a sensor's or that of a page: a JSON object, as text. Words and parts may then be missing.
+    #[prost(string, tag = "24")]
+    pub state: ::prost::alloc::string::String,
 }
 impl ::prost::Name for UserMessage {
     const NAME: &'static str = "UserMessage";
@@ -287,7 +290,7 @@ impl ::prost::Name for UserMessage {
         "/kairo.v1.UserMessage".into()
     }
 }
-/// An image or a piece of audio of a message. Its bytes are kept in the object store and only named here.
+/// An image, a piece of audio or a video of a message. Its bytes are kept in the object store and only named here.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Part {
     /// Such as image/png or audio/wav.
@@ -766,6 +769,8 @@ pub struct AgentMessage {
     /// As in UserMessage.
     #[prost(message, repeated, tag = "5")]
     pub parts: ::prost::alloc::vec::Vec<Part>,
+    #[prost(string, tag = "24")]
+    pub state: ::prost::alloc::string::String,
 }
 impl ::prost::Name for AgentMessage {
     const NAME: &'static str = "AgentMessage";
@@ -1136,6 +1141,9 @@ pub struct ToolCall {
     /// day; missing in what was decided by builds that did not say.
     #[prost(string, optional, tag = "9")]
     pub user: ::core::option::Option<::prost::alloc::string::String>,
+    /// As in the Completion that asks for it, where it is the first of its calls.
+    #[prost(string, tag = "24")]
+    pub reasoning_details: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ToolCall {
     const NAME: &'static str = "ToolCall";
@@ -1919,6 +1927,10 @@ pub struct Completion {
     /// What tells which part of the request another build builds otherwise.
     #[prost(message, optional, tag = "12")]
     pub digests: ::core::option::Option<RequestDigests>,
+    /// Reasoning that only the model server can read, or that it has signed: its `reasoning_details`, a JSON array as text, which
+    /// it wants back with the calls that came with it, as long as the turn lasts. Empty where there is nothing of that kind.
+    #[prost(string, tag = "24")]
+    pub reasoning_details: ::prost::alloc::string::String,
 }
 impl ::prost::Name for Completion {
     const NAME: &'static str = "Completion";
@@ -4319,7 +4331,7 @@ pub struct SendMessageRequest {
     #[prost(string, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
-    /// Up to gateway.max_text_bytes bytes; empty or absent only where there are parts.
+    /// Up to gateway.max_text_bytes bytes; empty or absent only where there are parts or a state.
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub text: ::prost::alloc::string::String,
@@ -4332,10 +4344,15 @@ pub struct SendMessageRequest {
     #[prost(string, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub thread_id: ::prost::alloc::string::String,
-    /// Images and audio that belong to the text.
+    /// Images, audio and video that belong to the text.
     #[prost(message, repeated, tag = "6")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub parts: ::prost::alloc::vec::Vec<GivenPart>,
+    /// A state, such as a sensor's or that of a page: a JSON object of up to gateway.max_state_bytes bytes. A message of nothing
+    /// else has the modality state.
+    #[prost(message, optional, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub state: ::core::option::Option<Json>,
 }
 impl ::prost::Name for SendMessageRequest {
     const NAME: &'static str = "SendMessageRequest";
@@ -4347,7 +4364,7 @@ impl ::prost::Name for SendMessageRequest {
         "/kairo.v1.SendMessageRequest".into()
     }
 }
-/// An image or a piece of audio: named by the digest that POST /v1/objects answered with, or brought along in base64, where
+/// An image, a piece of audio or a video: named by the digest that POST /v1/objects answered with, or brought along in base64, where
 /// the whole is no larger than a message may be.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -7380,6 +7397,9 @@ pub struct BasisModel {
     pub max_parts: u32,
     #[prost(uint64, tag = "7")]
     pub max_parts_bytes: u64,
+    /// Whether it is shown video.
+    #[prost(bool, tag = "24")]
+    pub video: bool,
     /// What its tokens cost; none where the configuration does not say.
     #[prost(message, optional, tag = "8")]
     pub price: ::core::option::Option<BasisPrice>,

@@ -11,8 +11,9 @@
 use kairo_proto::{
     Body, READERS, Unreadable as UnreadableBody,
     v1::{
-        AgentAction, AgentCommand, AgentDecision, AgentDefined, AgentProfile, DecidedEvent, Task, TaskChanged,
-        TaskEnded, TaskScheduled, UserCommand, agent_action::Action, decided_event::Event,
+        AgentAction, AgentCommand, AgentDecision, AgentDefined, AgentMessage, AgentProfile, Completion, DecidedEvent,
+        Task, TaskChanged, TaskEnded, TaskScheduled, UserCommand, UserMessage, agent_action::Action,
+        decided_event::Event,
     },
     words::TaskKind,
 };
@@ -32,6 +33,10 @@ pub const TEAMS: u32 = 5;
 pub const REFLECTION: u32 = 6;
 /// From this epoch on users speak with the agent that they named last.
 pub const SWITCHES: u32 = 6;
+/// From this epoch on reasoning that only the model server can read is kept for it.
+pub const REASONING_DETAILS: u32 = 6;
+/// From this epoch on messages may bring a state.
+pub const STATES: u32 = 6;
 /// From this epoch on ids of threads that users name say whose they are.
 pub const OWNED_THREADS: u32 = 3;
 /// What this build reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
@@ -73,6 +78,10 @@ pub fn of(body: &Body) -> u32 {
     if team.is_some_and(|team| !team.is_empty()) {
         return TEAMS;
     }
+    let state = UserMessage::of(body).map(|it| &it.state).or_else(|| AgentMessage::of(body).map(|it| &it.state));
+    if state.is_some_and(|state| !state.is_empty()) {
+        return STATES;
+    }
     AgentDecision::of(body).map_or_else(|| of_type(body.type_name()), of_decision)
 }
 
@@ -102,9 +111,10 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
         matches!(event, Event::TaskScheduled(it) if is_of_teams(it))
             || matches!(event, Event::TaskEnded(TaskEnded { answer: Some(_), .. }))
     };
+    let has_details = |completion: &Completion| !completion.reasoning_details.is_empty();
     let rests = |event: &Event| matches!(event, Event::TaskChanged(TaskChanged { rests: true, .. }));
     let fields = match () {
-        () if events.clone().any(rests) => REFLECTION,
+        () if events.clone().any(rests) || decision.completions.iter().any(has_details) => REFLECTION,
         () if decision.cost > 0 || events.clone().any(|event| asks(event) || is_asked(event)) => TEAMS,
         () if decision.work_input > 0 || events.clone().any(|event| moves(event) || queues(event)) => BACKGROUND,
         () if events.clone().any(|event| shares(&event)) => SHARED_HOOKS,
@@ -184,7 +194,7 @@ fn is_of_service(source: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kairo_proto::v1::{AgentAction, AgentMessage, GivenUpCall, Say, agent_action::Action};
+    use kairo_proto::v1::{AgentAction, GivenUpCall, Say, agent_action::Action};
 
     use super::*;
     use crate::{

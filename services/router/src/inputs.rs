@@ -39,8 +39,9 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
             let message_id = ids::message_id(&said.message_id, id);
             let (to, text) = address::of_message(&said.agent, &said.text, default_agent);
             let (user, text, thread_id) = (said.user.clone(), text.to_owned(), said.thread_id.clone());
-            let parts = said.parts.clone();
-            let told = AgentMessage { message_id: message_id.clone(), user, text, thread_id: thread_id.clone(), parts };
+            let (parts, state) = (said.parts.clone(), said.state.clone());
+            let told =
+                AgentMessage { message_id: message_id.clone(), user, text, thread_id: thread_id.clone(), parts, state };
             Input { thread_id, ..input(&AGENT_MESSAGE, message_id, &said.user, &said.agent, to, told) }
         }
         User::Choice(said) => {

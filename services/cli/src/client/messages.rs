@@ -22,9 +22,12 @@ pub struct NewMessage {
     /// Images and audio, which are stored already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<NewPart>,
+    /// A JSON object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// An image or a piece of audio of a message.
+/// An image, a piece of audio or a video of a message.
 #[derive(Clone, Debug, Serialize)]
 pub struct NewPart {
     pub digest: String,

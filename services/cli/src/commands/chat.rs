@@ -56,6 +56,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
             message_id: None,
             thread_id: None,
             parts: Vec::new(),
+            state: None,
         };
         let mut exchange = Exchange::begin(&session.client, &message).await?;
         unasked.leave_out(exchange.accepted.correlation_id);

@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
 use kairo_core::ids::Name;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{
@@ -21,6 +21,7 @@ Examples:
   kairo send --wait 'What time is it?'
   kairo send --wait --chain 'What time is it?'     and everything that happened on the way
   kairo send --wait --attach photo.jpg 'What is this?'
+  kairo send --agent ops --state '{\"door\": \"open\"}'  what is so, instead of words
   kairo send --agent ops --message-id m-17 'Go'    again with the same id, it is still one message
 
 Exit status with --wait:
@@ -32,12 +33,15 @@ Exit status with --wait:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// What to say; may be left out where a file is attached
-    #[arg(required_unless_present = "attach", default_value = "", hide_default_value = true)]
+    /// What to say; may be left out where a file is attached or a state is told
+    #[arg(required_unless_present_any = ["attach", "state"], default_value = "", hide_default_value = true)]
     text: String,
-    /// An image or a piece of audio that belongs to it; may be given several times
+    /// An image, a piece of audio or a video that belongs to it; may be given several times
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
+    /// A state, such as a sensor's or that of a page: a JSON object
+    #[arg(long, value_parser = object, value_name = "JSON")]
+    state: Option<Map<String, Value>>,
     /// Whom to say it to
     #[arg(long, default_value = "default", value_parser = name, value_name = "NAME")]
     agent: Name,
@@ -61,6 +65,11 @@ pub(super) struct Arguments {
     timeout: Duration,
 }
 
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    serde_json::from_str(text)
+        .map_err(|error| format!("expected a JSON object such as {{\"door\": \"open\"}}: {error}"))
+}
+
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let deadline = Instant::now() + arguments.timeout;
     let parts = attachments::store(&session.client, &arguments.attach).await?;
@@ -71,6 +80,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         message_id: arguments.message_id,
         thread_id: arguments.thread.map(|thread| thread.to_string()),
         parts,
+        state: arguments.state,
     };
     if !(arguments.wait || arguments.chain) {
         let accepted = session.client.send(&message).await?;

@@ -48,6 +48,7 @@ pub(super) async fn take(client: &Client, text: &str) -> Result<(Exchange, Optio
         message_id: None,
         thread_id: None,
         parts: Vec::new(),
+        state: None,
     };
     let mut exchange = Exchange::begin(client, &message).await?;
     let ended = timeout(PATIENCE, async {

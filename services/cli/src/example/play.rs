@@ -166,6 +166,7 @@ impl<'a> Player<'a> {
             message_id: None,
             thread_id: None,
             parts: Vec::new(),
+            state: None,
         };
         let from = self.seen.len();
         let accepted = self.client.send(&message).await?;

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use kairo_core::event_json::EventJson;
-use kairo_proto::{v1::TurnStatus, words::InteractionStatus};
+use kairo_proto::words::InteractionStatus;
 use uuid::Uuid;
 
 use crate::{
