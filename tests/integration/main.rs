@@ -7,6 +7,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod acceptance;
 mod asyncapi;
 mod background;
 mod bad_input;
