@@ -186,7 +186,7 @@ async fn said_before(world: &World, to: &str, thread: &str, words: &str, window_
         agent,
         text,
         thread_id: thread.to_owned(),
-        parts: Vec::new(),
+        ..UserMessage::default()
     };
     world.bus.publish(&Outgoing::new(&USER_MESSAGE, &user, envelope, message)).await.unwrap();
     format!("chatcmpl-{event_id}")

@@ -71,6 +71,7 @@ mod telemetry;
 mod tickets;
 mod timers;
 mod tools;
+mod turn_status;
 mod usage;
 mod use_cases;
 mod validator;

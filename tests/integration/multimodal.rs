@@ -24,6 +24,9 @@ rules:
   - name: hearing
     when: { has_audio: true }
     reply: "audio {{ parts[0].media_type }} {{ parts[0].size }} {{ parts[0].sha256 }}"
+  - name: watching
+    when: { has_video: true }
+    reply: "video {{ parts[0].media_type }} {{ parts[0].size }} {{ parts[0].sha256 }}"
   - name: nothing
     when: {}
     reply: "Nothing to see: {{ user }}"
@@ -39,6 +42,13 @@ fn image(seed: u8) -> Vec<u8> {
 fn sound() -> Vec<u8> {
     let mut bytes = b"RIFF\x24\0\0\0WAVEfmt ".to_vec();
     bytes.extend([7; 5_000]);
+    bytes
+}
+
+/// Bytes that say they are WebM, with a track of video.
+fn film() -> Vec<u8> {
+    let mut bytes = b"\x1a\x45\xdf\xa3....webm....\x86\x85V_VP9".to_vec();
+    bytes.extend([9; 7_000]);
     bytes
 }
 
@@ -269,5 +279,54 @@ async fn a_full_store_says_so() {
     }
     assert_eq!(answers.iter().map(|answer| answer.0).collect::<Vec<_>>(), [201, 201, 201, 507], "{answers:?}");
     assert_eq!(answers[3].1["type"], "urn:kairo:problem:full");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_video_reaches_models_that_take_it_and_others_are_told_of_it_in_words() {
+    let wanted = Wanted::new(SEEING).env(Service::AgentRuntime, "KAIRO_MODELS__HEAVY__VIDEO", "true");
+    let (taking, telling) = (wanted.start().await, Wanted::new(SEEING).start().await);
+    for (world, expected) in [
+        (&taking, format!("video video/webm {} {}", film().len(), media::digest(&film()))),
+        (&telling, "Nothing to see: [video film.webm, 7 kB] (you are not shown such)".to_owned()),
+    ] {
+        world.define("eye").await;
+        // Sound alone is no video, whatever it is said to be.
+        let sound = b"\x1a\x45\xdf\xa3....webm....\x86\x86A_OPUS".to_vec();
+        assert_eq!(wrong_field(&upload(world, "video/webm", sound).await), "body");
+        assert_eq!(upload(world, "video/webm", film()).await.0, 201);
+        let part = json!({ "digest": media::digest(&film()), "name": "film.webm" });
+        let sent = world.send_as(&json!({ "user": "ann", "agent": "eye", "parts": [part] })).await;
+        assert_eq!(world.reply(&sent).await, expected);
+        let event = message_of(world, &sent, v1::UserMessage::TYPE).await;
+        // Moving images: the event format has no word of its own.
+        assert_eq!((event.modality.as_str(), event.text()), ("image", "[video film.webm, 7 kB]"));
+    }
+    taking.end().await;
+    telling.end().await;
+}
+
+#[tokio::test]
+async fn a_state_enters_is_kept_and_is_shown_to_the_agent_as_state() {
+    let world = Wanted::new(SEEING).start().await;
+    world.define("house").await;
+    let state = json!({ "door": "open", "rooms": [{ "temperature": 21.5 }] });
+    let sent = world.send_as(&json!({ "user": "ann", "agent": "house", "state": state })).await;
+    let shown = r#"[state] {"door":"open","rooms":[{"temperature":21.5}]}"#;
+    assert_eq!(world.reply(&sent).await, format!("Nothing to see: {shown}"));
+    for type_name in [v1::UserMessage::TYPE, v1::AgentMessage::TYPE] {
+        let event = message_of(&world, &sent, type_name).await;
+        assert_eq!((event.modality.as_str(), &event.payload["state"]), ("state", &state), "{type_name}");
+        assert_eq!(event.text(), shown);
+    }
+    // With words it is a message of words that says what is so, too.
+    let told =
+        kairo(&world, &["send", "--wait", "--agent", "house", "--state", r#"{"door":"shut"}"#, "And now?"]).await;
+    assert!(lines(&told).iter().any(|line| line.contains(r#"[state] {"door":"shut"}"#)), "{told:?}");
+    let wrong = world.post("/v1/messages", &json!({ "user": "ann", "agent": "house", "state": "open" })).await;
+    assert_eq!(wrong_field(&wrong), "state");
+    world.projected().await;
+    let (_, conversation) = world.get("/v1/conversations/house?user=ann").await;
+    assert_eq!(conversation["messages"][0]["text"], shown);
     world.end().await;
 }

@@ -162,3 +162,49 @@ rules: [{ name: opened, when: {}, reply: "Forty-two, I think.\n</think>\n\nForty
     assert_eq!(texts(&events, v1::AgentThought::TYPE), ["Forty-two… (11 bytes left out)"]);
     world.end().await;
 }
+
+#[tokio::test]
+async fn encrypted_reasoning_is_passed_through_with_the_calls_that_it_came_with() {
+    let scenario = r#"
+rules:
+  - name: time
+    when: { user_contains: time }
+    turn:
+      - reasoning: A clock is needed.
+        reasoning_as: reasoning
+        reasoning_details:
+          - { type: reasoning.encrypted, index: 0, id: rs_1, format: f, data: c2VjcmV0 }
+        tool_calls: [{ tool: tools.now, arguments: {} }]
+      - text: It is noon.
+  - name: plain
+    when: { user_contains: plain }
+    turn:
+      - reasoning_details: [{ type: reasoning.text, index: 0, text: A clock is needed. }]
+        tool_calls: [{ tool: tools.now, arguments: {} }]
+      - text: It is noon.
+  - { name: rest, when: {}, reply: "You are welcome." }
+"#;
+    for stream in [true, false] {
+        let wanted = Wanted::new(scenario);
+        let world = wanted.env(Service::AgentRuntime, "KAIRO_MODELS__HEAVY__STREAM", stream.to_string()).start().await;
+        world.define("default").await;
+        for words in ["the time please", "thank you", "a plain one"] {
+            world.ask("default", words).await;
+        }
+        let requests = world.model_requests().await;
+        let details = requests.iter().map(|request| {
+            let messages = request["body"]["messages"].as_array().unwrap().iter();
+            let found = messages.map(|message| &message["reasoning_details"]).filter(|found| !found.is_null());
+            found.cloned().collect::<Vec<Value>>()
+        });
+        // Asked, and asked again with the result; thanked; asked, and asked again, for what is plain text only.
+        let item = serde_json::json!([
+            { "type": "reasoning.encrypted", "index": 0, "id": "rs_1", "format": "f", "data": "c2VjcmV0" }
+        ]);
+        assert_eq!(details.collect::<Vec<_>>(), [vec![], vec![item], vec![], vec![], vec![]], "stream: {stream}");
+        // Nobody is shown it.
+        let shown = serde_json::to_string(&world.log.now(&world.bus).await).unwrap();
+        assert!(shown.contains("A clock is needed.") && !shown.contains("c2VjcmV0"), "{shown}");
+        world.end().await;
+    }
+}

@@ -108,12 +108,14 @@ async fn states_are_shown(world: &World, file: &Path) {
     };
     let text = std::fs::read_to_string(file).unwrap();
     let messages: Vec<LogMessage> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let of = |verb: &str| messages.iter().filter(|it| it.subject.ends_with(verb)).map(|it| it.sequence.to_string());
-    let decisions: Vec<String> = of(".decision").collect();
+    let of = |verb: &str| -> Vec<String> {
+        messages.iter().filter(|it| it.subject.ends_with(verb)).map(|it| it.sequence.to_string()).collect()
+    };
+    let decisions = of(".decision");
     let (first, calls, answers) = (&decisions[0], &decisions[1], &decisions[2]);
 
     // Behind a decision the input is dealt with, and before it waits.
-    let heard = of(".message").nth(1).unwrap();
+    let heard = of(".message").remove(1);
     let (code, said, _) = state(&["--file", path, "--at", &heard]).await;
     assert_eq!((code, &said[0]["waiting"]), (Some(0), &json!([heard.parse::<u64>().unwrap()])));
     let (_, said, _) = state(&["--file", path, "--at", calls]).await;

@@ -278,6 +278,22 @@ async fn a_team_works_for_its_mission_answers_its_owner_and_briefs_her_once() {
     case.end().await;
 }
 
+#[tokio::test]
+async fn an_answer_is_reviewed_and_improved_before_the_user_sees_it() {
+    let case = played("reflect").await;
+    let log = case.world.log.now(&case.world.bus).await;
+    let drafts = log.iter().filter(|it| it.type_name == v1::AgentReflected::TYPE);
+    let drafts: Vec<(String, String)> = drafts
+        .map(|it| ["verdict", "draft"].map(|field| it.payload[field].as_str().unwrap().to_owned()).into())
+        .collect();
+    assert_eq!(drafts[0], ("act".to_owned(), "It should be evening in Tokyo by now.".to_owned()));
+    // Of four drafts two were said: those that were found finished.
+    let said = log.iter().filter(|it| it.payload["type"] == "say").map(EventJson::text);
+    let finished = drafts.iter().filter(|(verdict, _)| verdict == "finished").map(|(_, draft)| draft.as_str());
+    assert_eq!((said.collect::<Vec<_>>(), drafts.len()), (finished.collect(), 4));
+    case.end().await;
+}
+
 /// `kairo example …`, whose temporary files are in a folder of the test's.
 fn command(arguments: &[&str], folder: &TempDir) -> tokio::process::Command {
     let tools = Tools::of_this_checkout().unwrap();

@@ -26,12 +26,20 @@ const OTHERS: [(u32, &str); 5] =
 /// Fields of every query, which the gateway describes.
 pub const FRESHNESS: [&str; 2] = ["at_least", "wait_ms"];
 
+/// What server-sent events have as their data.
+const STREAMED: [&str; 2] = ["Event", "TurnStatus"];
+
 pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     let mut messages = Vec::new();
     for rpc in crate::rpcs::all(contract)? {
         // The stream is described by hand: its answer has a form of its own.
-        let Some(operation) = contract.option("kairo.options.operation", &rpc.method.options())? else { continue };
+        let Some(operation) = contract.option("kairo.options.operation", &rpc.method.options())? else {
+            let answer = rpc.method.output();
+            let shown = answer.fields().filter_map(|field| field.kind().as_message().cloned());
+            messages.extend(shown.filter(|message| STREAMED.contains(&message.name())));
+            continue;
+        };
         write_operation(contract, paths.entry(rpc.path.clone()).or_default(), &rpc, &operation)?;
         messages.push(rpc.method.output());
         messages.extend(rpc.has_body.then(|| rpc.method.input()));

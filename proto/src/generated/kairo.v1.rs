@@ -56,6 +56,10 @@ pub struct StreamRequest {
     #[prost(bool, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub live: bool,
+    /// Whether to tell how the status of turns changes, beside the events that change it.
+    #[prost(bool, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub turn_status: bool,
 }
 impl ::prost::Name for StreamRequest {
     const NAME: &'static str = "StreamRequest";
@@ -69,7 +73,7 @@ impl ::prost::Name for StreamRequest {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StreamResponse {
-    #[prost(oneof = "stream_response::Shown", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "stream_response::Shown", tags = "1, 2, 3, 4, 5")]
     pub shown: ::core::option::Option<stream_response::Shown>,
 }
 /// Nested message and enum types in `StreamResponse`.
@@ -87,6 +91,9 @@ pub mod stream_response {
         /// Nothing happened for gateway.heartbeat_ms milliseconds.
         #[prost(message, tag = "4")]
         KeepAlive(super::KeepAlive),
+        /// Only where it was asked for: before the event that changes it.
+        #[prost(message, tag = "5")]
+        TurnStatus(super::TurnStatus),
     }
 }
 impl ::prost::Name for StreamResponse {
@@ -132,6 +139,50 @@ impl ::prost::Name for Live {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.Live".into()
+    }
+}
+/// The status of a turn changed. It follows from the log: the same event says the same each time.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnStatus {
+    /// The message that began the turn.
+    #[prost(string, tag = "1")]
+    pub turn_id: ::prost::alloc::string::String,
+    /// The agent that the event is of; none of what users and the router say.
+    #[prost(string, optional, tag = "2")]
+    pub agent: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whose message it is.
+    #[prost(string, tag = "3")]
+    pub user: ::prost::alloc::string::String,
+    /// In which the event happened.
+    #[prost(string, optional, tag = "4")]
+    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// started, planning, executing, reflecting, completed or failed: as GetInteraction says it.
+    #[prost(string, tag = "5")]
+    pub status: ::prost::alloc::string::String,
+    /// What it was before; none of a turn that begins.
+    #[prost(string, optional, tag = "6")]
+    pub previous: ::core::option::Option<::prost::alloc::string::String>,
+    /// Where the event stands that changed it: its message, and its place within that, from 0.
+    #[prost(uint64, tag = "7")]
+    pub sequence: u64,
+    #[prost(uint32, tag = "8")]
+    pub position: u32,
+    #[prost(string, tag = "9")]
+    pub event_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "10")]
+    #[serde(with = "crate::json::time")]
+    pub time: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for TurnStatus {
+    const NAME: &'static str = "TurnStatus";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.TurnStatus".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.TurnStatus".into()
     }
 }
 /// An event as people and clients see it.
@@ -362,13 +413,16 @@ pub struct UserMessage {
     /// The thread addressed; empty lets the agent choose.
     #[prost(string, tag = "5")]
     pub thread_id: ::prost::alloc::string::String,
-    /// Images and audio that belong to the words, which may then be empty.
+    /// Images, audio and video that belong to the words, which may then be empty.
     #[prost(message, repeated, tag = "6")]
     pub parts: ::prost::alloc::vec::Vec<Part>,
     /// What the client says of where the user is, such as the page they look at: a JSON object, as text; empty where it says
     /// nothing.
     #[prost(string, tag = "20")]
     pub environment: ::prost::alloc::string::String,
+    /// A state, such as a sensor's or that of a page: a JSON object, as text. Words and parts may then be missing.
+    #[prost(string, tag = "24")]
+    pub state: ::prost::alloc::string::String,
 }
 impl ::prost::Name for UserMessage {
     const NAME: &'static str = "UserMessage";
@@ -380,7 +434,7 @@ impl ::prost::Name for UserMessage {
         "/kairo.v1.UserMessage".into()
     }
 }
-/// An image or a piece of audio of a message. Its bytes are kept in the object store and only named here.
+/// An image, a piece of audio or a video of a message. Its bytes are kept in the object store and only named here.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Part {
     /// Such as image/png or audio/wav.
@@ -923,6 +977,8 @@ pub struct AgentMessage {
     pub parts: ::prost::alloc::vec::Vec<Part>,
     #[prost(string, tag = "6")]
     pub environment: ::prost::alloc::string::String,
+    #[prost(string, tag = "24")]
+    pub state: ::prost::alloc::string::String,
 }
 impl ::prost::Name for AgentMessage {
     const NAME: &'static str = "AgentMessage";
@@ -1299,6 +1355,9 @@ pub struct ToolCall {
     /// day; missing in what was decided by builds that did not say.
     #[prost(string, optional, tag = "9")]
     pub user: ::core::option::Option<::prost::alloc::string::String>,
+    /// As in the Completion that asks for it, where it is the first of its calls.
+    #[prost(string, tag = "24")]
+    pub reasoning_details: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ToolCall {
     const NAME: &'static str = "ToolCall";
@@ -2174,6 +2233,10 @@ pub struct Completion {
     /// What tells which part of the request another build builds otherwise.
     #[prost(message, optional, tag = "12")]
     pub digests: ::core::option::Option<RequestDigests>,
+    /// Reasoning that only the model server can read, or that it has signed: its `reasoning_details`, a JSON array as text, which
+    /// it wants back with the calls that came with it, as long as the turn lasts. Empty where there is nothing of that kind.
+    #[prost(string, tag = "24")]
+    pub reasoning_details: ::prost::alloc::string::String,
 }
 impl ::prost::Name for Completion {
     const NAME: &'static str = "Completion";
@@ -4655,7 +4718,7 @@ pub struct SendMessageRequest {
     #[prost(string, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
-    /// Up to gateway.max_text_bytes bytes; empty or absent only where there are parts.
+    /// Up to gateway.max_text_bytes bytes; empty or absent only where there are parts or a state.
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub text: ::prost::alloc::string::String,
@@ -4668,7 +4731,7 @@ pub struct SendMessageRequest {
     #[prost(string, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub thread_id: ::prost::alloc::string::String,
-    /// Images and audio that belong to the text.
+    /// Images, audio and video that belong to the text.
     #[prost(message, repeated, tag = "6")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub parts: ::prost::alloc::vec::Vec<GivenPart>,
@@ -4677,6 +4740,11 @@ pub struct SendMessageRequest {
     #[prost(message, optional, tag = "20")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub environment: ::core::option::Option<Json>,
+    /// A state, such as a sensor's or that of a page: a JSON object of up to gateway.max_state_bytes bytes. A message of nothing
+    /// else has the modality state.
+    #[prost(message, optional, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub state: ::core::option::Option<Json>,
 }
 impl ::prost::Name for SendMessageRequest {
     const NAME: &'static str = "SendMessageRequest";
@@ -4688,7 +4756,7 @@ impl ::prost::Name for SendMessageRequest {
         "/kairo.v1.SendMessageRequest".into()
     }
 }
-/// An image or a piece of audio: named by the digest that POST /v1/objects answered with, or brought along in base64, where
+/// An image, a piece of audio or a video: named by the digest that POST /v1/objects answered with, or brought along in base64, where
 /// the whole is no larger than a message may be.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -7926,6 +7994,9 @@ pub struct BasisModel {
     pub max_parts: u32,
     #[prost(uint64, tag = "7")]
     pub max_parts_bytes: u64,
+    /// Whether it is shown video.
+    #[prost(bool, tag = "24")]
+    pub video: bool,
     /// What its tokens cost; none where the configuration does not say.
     #[prost(message, optional, tag = "8")]
     pub price: ::core::option::Option<BasisPrice>,

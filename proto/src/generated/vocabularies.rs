@@ -376,6 +376,8 @@ vocabularies! {
 }
 
 fields! {
+    TurnStatus.status as status_word: InteractionStatus,
+    optional TurnStatus.previous as previous_word: InteractionStatus,
     Event.source as source_word: EventSource,
     Event.modality as modality_word: Modality,
     ToolError.kind as kind_word: ToolErrorKind,

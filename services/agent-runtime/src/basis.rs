@@ -39,6 +39,7 @@ fn asked(tier: &str, config: &ModelConfig, epoch: u32) -> BasisModel {
         max_output_tokens: config.max_output_tokens,
         images: config.images,
         audio: config.audio,
+        video: config.video,
         max_parts: u32::try_from(config.max_parts).unwrap_or(u32::MAX),
         max_parts_bytes: config.max_parts_bytes,
         price: config.price.map(Price::recorded),

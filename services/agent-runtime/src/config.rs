@@ -108,7 +108,9 @@ pub struct ModelConfig {
     pub images: bool,
     /// Whether it is sent audio, as `input_audio`. Default true.
     pub audio: bool,
-    /// Images and pieces of audio that one request shows, the newest of the conversation; it is told of those before.
+    /// Whether it is sent video, as `video_url`, which few endpoints take; in its place it is told of it. Default false.
+    pub video: bool,
+    /// Images, pieces of audio and videos that one request shows, the newest of the conversation; it is told of those before.
     /// Default 16.
     pub max_parts: usize,
     /// Bytes of them, as they are stored; on its way a byte takes a third more. Default 20971520.
@@ -162,6 +164,7 @@ impl Default for ModelConfig {
             max_in_flight: 256,
             images: true,
             audio: true,
+            video: false,
             max_parts: 16,
             max_parts_bytes: 20 * 1024 * 1024,
             context_tokens: 128_000,

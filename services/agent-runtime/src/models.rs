@@ -1,5 +1,6 @@
 //! Calling a model. Whatever happens, the outcome is a completion: a failure is one too.
 
+mod details;
 mod parts;
 mod thinking;
 mod tool_sets;

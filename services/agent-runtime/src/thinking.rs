@@ -11,6 +11,7 @@ use kairo_core::{
     ownership::lease::Lease,
     record::Record,
     subjects::{AGENT_DECISION, Service},
+    vocabulary::REASONING_DETAILS,
 };
 use kairo_mind::{
     basis,
@@ -190,10 +191,14 @@ impl Thinker {
         turn.unless_stopping(ready).await?;
         self.bus.standing.count_model_request();
         let asking = paid.given_up.asking(question.request.tier);
-        let completion = self.models.complete(&question.request, asking.received(), question.speaks.then(live)).await;
+        let mut completion =
+            self.models.complete(&question.request, asking.received(), question.speaks.then(live)).await;
         if !asking.answered() {
             // This decision was interrupted, and the call counts as given up.
             return None;
+        }
+        if self.epoch.current() < REASONING_DETAILS {
+            completion.reasoning_details.clear();
         }
         paid.keep(&completion, question.attempt);
         Some(completion)

@@ -86,7 +86,7 @@ impl Exchange {
                         return Ok(token);
                     }
                 }
-                Told::Live { .. } => {}
+                Told::Live { .. } | Told::TurnStatus(_) => {}
             }
         }
     }

@@ -346,6 +346,12 @@ fn with_text(body: &Body) -> Value {
         first.append(&mut fields);
         fields = first;
     }
+    // Of a message: JSON, as it was given.
+    let is_message = matches!(body, Body::UserMessage(_) | Body::AgentMessage(_));
+    if let Some(Value::String(state)) = fields.get("state").filter(|_| is_message) {
+        let state = nested(state);
+        fields.insert("state".to_owned(), state);
+    }
     Value::Object(fields)
 }
 

@@ -1,4 +1,4 @@
-//! Images and audio of messages: which kinds are taken, how they are told apart, how they are spoken of where only words
+//! Images, audio and video of messages: which kinds are taken, how they are told apart, how they are spoken of where only words
 //! will do. Pure.
 
 use kairo_proto::v1::Part;
@@ -7,8 +7,11 @@ use sha2::{Digest, Sha256};
 
 use crate::envelope::Modality;
 
+/// The kind of parts that are video.
+pub const VIDEO: &str = "video";
+
 /// Every media type a part may have.
-pub const TYPES: [&str; 10] = [
+pub const TYPES: [&str; 12] = [
     "image/png",
     "image/jpeg",
     "image/gif",
@@ -19,8 +22,12 @@ pub const TYPES: [&str; 10] = [
     "audio/ogg",
     "audio/webm",
     "audio/flac",
+    "video/mp4",
+    "video/webm",
 ];
 
+/// Bytes of a file of WebM within which it says what its tracks are.
+const TRACKS_WITHIN: usize = 65_536;
 /// Characters of a digest.
 const DIGEST_CHARS: usize = 64;
 /// Longest name of a part, in bytes.
@@ -36,12 +43,14 @@ pub fn known(media_type: &str) -> Option<&'static str> {
         "audio/mp3" => "audio/mpeg",
         "audio/m4a" | "audio/x-m4a" => "audio/mp4",
         "audio/x-flac" => "audio/flac",
+        "video/x-m4v" => "video/mp4",
         other => other,
     };
     TYPES.into_iter().find(|known| *known == plain)
 }
 
-/// What the first bytes say it is; none if that is nothing a part may be.
+/// What the bytes say it is; none if that is nothing a part may be. The first ones tell, but of two containers, which are
+/// video where they have a track of it.
 pub fn sniff(bytes: &[u8]) -> Option<&'static str> {
     let at = |from: usize, mark: &[u8]| bytes.get(from..from + mark.len()) == Some(mark);
     match bytes {
@@ -50,8 +59,10 @@ pub fn sniff(bytes: &[u8]) -> Option<&'static str> {
         _ if at(0, b"GIF87a") || at(0, b"GIF89a") => Some("image/gif"),
         _ if at(0, b"RIFF") && at(8, b"WEBP") => Some("image/webp"),
         _ if at(0, b"RIFF") && at(8, b"WAVE") => Some("audio/wav"),
+        _ if at(4, b"ftyp") && has_video_handler(bytes) => Some("video/mp4"),
         _ if at(4, b"ftyp") => Some("audio/mp4"),
         _ if at(0, b"OggS") => Some("audio/ogg"),
+        _ if at(0, b"\x1a\x45\xdf\xa3") && has_video_codec(bytes) => Some("video/webm"),
         _ if at(0, b"\x1a\x45\xdf\xa3") => Some("audio/webm"),
         _ if at(0, b"fLaC") => Some("audio/flac"),
         _ if at(0, b"ID3") => Some("audio/mpeg"),
@@ -59,6 +70,19 @@ pub fn sniff(bytes: &[u8]) -> Option<&'static str> {
         [0xff, second, ..] if second & 0xe0 == 0xe0 && second & 0x06 != 0 => Some("audio/mpeg"),
         _ => None,
     }
+}
+
+/// Whether a file of MP4 has a track whose handler is that of video: `hdlr`, a version, flags and a reserved word, `vide`.
+/// It may stand at the end of the file.
+fn has_video_handler(bytes: &[u8]) -> bool {
+    bytes.windows(16).any(|window| window.starts_with(b"hdlr") && window.ends_with(b"vide"))
+}
+
+/// Whether a file of WebM has a track with a codec for video, whose name follows the element's id and its length. Tracks
+/// stand before what they hold.
+fn has_video_codec(bytes: &[u8]) -> bool {
+    let head = bytes.get(..TRACKS_WITHIN).unwrap_or(bytes);
+    head.windows(4).any(|window| matches!(window, [0x86, _, b'V', b'_']))
 }
 
 /// The SHA-256 of some bytes, in hexadecimal digits: the name of what they are.
@@ -76,16 +100,26 @@ pub fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES && !text.chars().any(char::is_control)
 }
 
-/// What a message with these parts is: as its first part, or words where it has none.
+/// What a message with these parts is: as its first part, or words where it has none. Video is moving images: the event
+/// format has no word of its own for it.
 pub fn modality(parts: &[Part]) -> Modality {
-    match parts.first().map(|part| words::Modality::from(kind(part))) {
-        Some(words::Modality::Image) => Modality::Image,
-        Some(words::Modality::Audio) => Modality::Audio,
+    match parts.first().map(|part| (words::Modality::from(kind(part)), kind(part))) {
+        Some((words::Modality::Image, _) | (_, VIDEO)) => Modality::Image,
+        Some((words::Modality::Audio, _)) => Modality::Audio,
         _ => Modality::Text,
     }
 }
 
-/// `image` or `audio`.
+/// What a state is told to people and models with: `[state] {"door": "open"}`.
+pub fn with_state(text: &str, state: &str) -> String {
+    match (text.is_empty(), state.is_empty()) {
+        (_, true) => text.to_owned(),
+        (true, false) => format!("[state] {state}"),
+        (false, false) => format!("{text}\n[state] {state}"),
+    }
+}
+
+/// `image`, `audio` or `video`.
 pub fn kind(part: &Part) -> &str {
     part.media_type.split('/').next().unwrap_or_default()
 }
@@ -116,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_bytes_are_is_told_by_how_they_begin() {
-        let cases: [(&[u8], Option<&str>); 16] = [
+        let cases: [(&[u8], Option<&str>); 20] = [
             (b"\x89PNG\r\n\x1a\n....", Some("image/png")),
             (b"\xff\xd8\xff\xe0..JFIF", Some("image/jpeg")),
             (b"GIF89a..", Some("image/gif")),
@@ -125,6 +159,10 @@ mod tests {
             (b"\0\0\0\x20ftypM4A ", Some("audio/mp4")),
             (b"OggS\0\x02", Some("audio/ogg")),
             (b"\x1a\x45\xdf\xa3", Some("audio/webm")),
+            (b"\0\0\0\x20ftypisom....moov..hdlr\0\0\0\0\0\0\0\0vide", Some("video/mp4")),
+            (b"\0\0\0\x20ftypisom....moov..hdlr\0\0\0\0\0\0\0\0soun", Some("audio/mp4")),
+            (b"\x1a\x45\xdf\xa3webm...\x86\x85V_VP9", Some("video/webm")),
+            (b"\x1a\x45\xdf\xa3webm...\x86\x86A_OPUS", Some("audio/webm")),
             (b"fLaC\0\0", Some("audio/flac")),
             (b"ID3\x04\0", Some("audio/mpeg")),
             (b"\xff\xfb\x90\x64", Some("audio/mpeg")),
@@ -173,6 +211,15 @@ mod tests {
         assert_eq!(in_words("", std::slice::from_ref(&photo)), "[image photo.png, 120 kB]");
         assert_eq!((in_words("Look.", &[]), modality(&[])), ("Look.".to_owned(), Modality::Text));
         assert_eq!(modality(&[photo]), Modality::Image);
+        let film = part("video/mp4", "film.mp4", 2_000_000);
+        assert_eq!((described(&film).as_str(), modality(&[film])), ("[video film.mp4, 2.0 MB]", Modality::Image));
+    }
+
+    #[test]
+    fn a_state_is_told_as_such_below_the_words() {
+        assert_eq!(with_state("", r#"{"door":"open"}"#), r#"[state] {"door":"open"}"#);
+        assert_eq!(with_state("Look.", "{}"), "Look.\n[state] {}");
+        assert_eq!((with_state("Look.", ""), with_state("", "")), ("Look.".to_owned(), String::new()));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use kairo_proto::{
     Body, READERS, Unreadable as UnreadableBody,
     v1::{
         AgentAction, AgentAnswer, AgentCommand, AgentDecision, AgentDefined, AgentMessage, AgentProfile, AgentRequest,
-        DecidedEvent, Task, TaskChanged, TaskEnded, TaskScheduled, UserCommand, UserMessage, agent_action::Action,
-        decided_event::Event,
+        Completion, DecidedEvent, Task, TaskChanged, TaskEnded, TaskScheduled, UserCommand, UserMessage,
+        agent_action::Action, decided_event::Event,
     },
     words::{ChainOrigin, RequestKind, TaskKind},
 };
@@ -39,6 +39,10 @@ pub const SWITCHES: u32 = 6;
 pub const COMPOSITES: u32 = 6;
 /// From this epoch on messages say where their users are.
 pub const ENVIRONMENT: u32 = 6;
+/// From this epoch on reasoning that only the model server can read is kept for it.
+pub const REASONING_DETAILS: u32 = 6;
+/// From this epoch on messages may bring a state.
+pub const STATES: u32 = 6;
 /// From this epoch on ids of threads that users name say whose they are.
 pub const OWNED_THREADS: u32 = 3;
 /// What this build reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
@@ -89,6 +93,10 @@ pub fn of(body: &Body) -> u32 {
     if team.is_some_and(|team| !team.is_empty()) {
         return TEAMS;
     }
+    let state = UserMessage::of(body).map(|it| &it.state).or_else(|| AgentMessage::of(body).map(|it| &it.state));
+    if state.is_some_and(|state| !state.is_empty()) {
+        return STATES;
+    }
     AgentDecision::of(body).map_or_else(|| of_type(body.type_name()), of_decision)
 }
 
@@ -121,6 +129,7 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
         matches!(event, Event::TaskScheduled(it) if is_of_teams(it))
             || matches!(event, Event::TaskEnded(TaskEnded { answer: Some(_), .. }))
     };
+    let has_details = |completion: &Completion| !completion.reasoning_details.is_empty();
     let rests = |event: &Event| matches!(event, Event::TaskChanged(TaskChanged { rests: true, .. }));
     let reads = |event: &Event| matches!(event, Event::ChainStepEnded(it) if !it.outside.is_empty());
     let passes_on = |event: &Event| {
@@ -133,7 +142,7 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
     };
     let fields = match () {
         () if events.clone().any(|event| passes_on(event) || is_new_chain(event)) => COMPOSITES,
-        () if events.clone().any(rests) => REFLECTION,
+        () if events.clone().any(rests) || decision.completions.iter().any(has_details) => REFLECTION,
         () if events.clone().any(reads) => INNER_STATE,
         () if decision.cost > 0 || events.clone().any(|event| asks(event) || is_asked(event)) => TEAMS,
         () if decision.work_input > 0 || events.clone().any(|event| moves(event) || queues(event)) => BACKGROUND,
@@ -223,7 +232,7 @@ fn is_of_service(source: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kairo_proto::v1::{AgentAction, AgentMessage, GivenUpCall, Say, agent_action::Action};
+    use kairo_proto::v1::{AgentAction, GivenUpCall, Say, agent_action::Action};
 
     use super::*;
     use crate::{

@@ -84,9 +84,11 @@ pub struct GatewayConfig {
     pub max_prompt_bytes: usize,
     /// Largest body of a request, in bytes. Default 524288: JSON may write a byte of text as six.
     pub max_body_bytes: usize,
-    /// Largest image or piece of audio of a message, in bytes. Default 10485760.
+    /// Largest state of a message, in bytes of JSON. Default 16384.
+    pub max_state_bytes: usize,
+    /// Largest image, piece of audio or video of a message, in bytes. Default 10485760.
     pub max_part_bytes: usize,
-    /// Images and pieces of audio of one message. Default 8.
+    /// Images, pieces of audio and videos of one message. Default 8.
     pub max_parts: usize,
     /// Images and pieces of audio on their way to and from clients at once; more are refused. Default 32.
     pub max_transfers: usize,
@@ -226,6 +228,7 @@ impl Default for GatewayConfig {
             max_text_bytes: 64 * 1024,
             max_prompt_bytes: 64 * 1024,
             max_body_bytes: 512 * 1024,
+            max_state_bytes: 16 * 1024,
             max_part_bytes: 10 * 1024 * 1024,
             max_parts: 8,
             max_transfers: 32,
@@ -277,6 +280,7 @@ impl Validate for GatewayConfig {
         check(found, "max_text_bytes", self.max_text_bytes, 1..=262_144, "bytes");
         check(found, "max_prompt_bytes", self.max_prompt_bytes, 1..=262_144, "bytes");
         check(found, "max_body_bytes", self.max_body_bytes, 1_024..=16_777_216, "bytes");
+        check(found, "max_state_bytes", self.max_state_bytes, 0..=262_144, "bytes");
         check(found, "max_part_bytes", self.max_part_bytes, 1_024..=67_108_864, "bytes");
         check(found, "max_parts", self.max_parts, 0..=64, "parts");
         check(found, "max_transfers", self.max_transfers, 1..=10_000, "objects");

@@ -6,7 +6,7 @@
 //! gRPC, too ([`grpc`]); what is wrong is answered as a [`problem`]. What clients [`watch`], as server-sent events or over a
 //! WebSocket, comes straight from the log ([`tail`], [`follow`]), which is read once and handed to those who wait for it
 //! ([`dispatch`]), pieces of answers from those who are writing them ([`live`], [`tokens`]), and for those who come
-//! [`tail_merge`] what processes wrote before. What was seen of the log is remembered where it saves asking: agents
+//! [`tail_merge`] what processes wrote before; who asks is told how far turns are ([`turn_status`]). What was seen of the log is remembered where it saves asking: agents
 //! ([`directory`]) and messages ([`recent`]). Images and audio that nobody names are removed again ([`objects`]).
 
 mod auth;
@@ -29,6 +29,7 @@ mod state;
 mod tail;
 mod tail_merge;
 mod tokens;
+mod turn_status;
 mod visibility;
 mod watch;
 

@@ -170,6 +170,12 @@ impl<K: Eq + Hash, V> Remembered<K, V> {
         self.young.insert(key, value);
     }
 
+    pub fn take(&mut self, key: &K) -> Option<V> {
+        let young = self.young.remove(key);
+        let old = self.old.remove(key);
+        young.or(old)
+    }
+
     pub fn get(&self, key: &K) -> Option<&V> {
         self.young.get(key).or_else(|| self.old.get(key))
     }

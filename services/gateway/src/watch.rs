@@ -11,7 +11,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use kairo_core::{event_json::EventJson, ids::Name, record::Record, subjects};
-use kairo_proto::{About, about::Live};
+use kairo_proto::{About, about::Live, v1};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -27,6 +27,7 @@ use crate::{
     problem::Problem,
     state::Gateway,
     tail::{Said, Wanted},
+    turn_status::Turns,
     visibility::{Happened, owner},
 };
 
@@ -41,6 +42,8 @@ pub struct Wish {
     /// After this place; none for what comes from now on.
     pub after: Option<Place>,
     pub live: bool,
+    /// How the status of turns changes, too.
+    pub turn_status: bool,
 }
 
 /// Which events a client wants to see.
@@ -56,6 +59,8 @@ pub enum Shown<'a> {
     /// What follows begins behind this place.
     Start(Place),
     Event(&'a EventJson),
+    /// Before the event that changed it, and without a place of its own: who is cut off between them is told both again.
+    TurnStatus(&'a v1::TurnStatus),
     Live(&'static str, Value),
 }
 
@@ -78,6 +83,7 @@ impl<T: Send + 'static> Watch<T> {
     ) -> Result<Self, Problem> {
         let start = wish.start(follow::end_of_log(&gateway.bus).await?)?;
         let own = caller.user().map(|user| Arc::new(Own::new(gateway, user)));
+        let turns = wish.turn_status.then(|| Arc::new(Turns::new(gateway, wish.filter.agent.clone(), caller.user())));
         let said = gateway.tail.join(wish.filter.wanted(), start.complete()).into_stream();
         let pieces = if wish.live {
             let wait = Duration::from_millis(gateway.config.tail_wait_ms);
@@ -87,7 +93,7 @@ impl<T: Send + 'static> Watch<T> {
             stream::empty().boxed()
         };
         let first = frame(Shown::Start(start));
-        let events = shown_events(said, wish.filter, start, own, frame).boxed();
+        let events = shown_events(said, wish.filter, start, (own, turns), frame).boxed();
         Ok(Self { start: first, events, pieces })
     }
 
@@ -140,24 +146,39 @@ fn shown_events<T: Send + 'static>(
     said: impl Stream<Item = Arc<Said>> + Send + 'static,
     filter: Filter,
     start: Place,
-    own: Option<Arc<Own>>,
+    (own, turns): (Option<Arc<Own>>, Option<Arc<Turns>>),
     frame: impl Fn(Shown<'_>) -> T + Send + 'static,
 ) -> impl Stream<Item = T> + Send + 'static {
-    let seen = own.clone();
+    let (seen, of) = (own.clone(), filter.correlation);
     let said = said.then(move |said| {
-        let own = seen.clone();
+        let (own, turns) = (seen.clone(), turns.clone());
         async move {
-            if let Some(own) = own {
+            if let Some(own) = &own {
                 own.take_in(&said.events).await;
             }
-            said
+            let changes = match turns {
+                Some(turns) => {
+                    let visible = said.events.iter().filter(|event| of.is_none_or(|of| event.correlation_id == of));
+                    turns.take_in(visible.filter(|event| is_shown(own.as_deref(), event)).collect()).await
+                }
+                None => Vec::new(),
+            };
+            (said, changes)
         }
     });
-    said.flat_map(move |said| {
+    said.flat_map(move |(said, changes)| {
         let wanted = said.events.iter().filter(|event| Place::of(event) > start && filter.takes(event));
-        let wanted = wanted.filter(|event| own.as_ref().is_none_or(|own| own.shows(event)));
-        stream::iter(wanted.map(|event| frame(Shown::Event(event))).collect::<Vec<_>>())
+        let wanted = wanted.filter(|event| is_shown(own.as_deref(), event));
+        let frames = wanted.flat_map(|event| {
+            let change = changes.iter().find(|change| change.position == event.position);
+            change.map(Shown::TurnStatus).into_iter().chain([Shown::Event(event)])
+        });
+        stream::iter(frames.map(&frame).collect::<Vec<_>>())
     })
+}
+
+fn is_shown(own: Option<&Own>, event: &EventJson) -> bool {
+    own.is_none_or(|own| own.shows(event))
 }
 
 /// The pieces that the client wants.
@@ -296,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_place_beyond_the_end_is_an_error() {
-        let wish = |after| Wish { filter: Filter::default(), after, live: false };
+        let wish = |after| Wish { filter: Filter::default(), after, live: false, turn_status: false };
         assert_eq!(wish(None).start(9), Ok(Place::whole(9)));
         assert_eq!(wish(Some(Place::whole(9))).start(9), Ok(Place::whole(9)));
         assert!(wish(Some(Place::whole(10))).start(9).is_err());

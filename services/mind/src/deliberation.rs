@@ -357,7 +357,7 @@ impl<'a> Deliberation<'a> {
         }
         if completion.error.is_none() {
             let messages = &mut Arc::make_mut(&mut asked.question.request).messages;
-            messages.push(Message::Assistant { text: completion.text.trim().to_owned(), calls: Vec::new() });
+            messages.push(Message::answered(completion.text.trim()));
             let text = format!("That answer could not be used: {}. Try again.", failure.message);
             messages.push(Message::said(text));
         }

@@ -188,7 +188,7 @@ impl AgentState {
             after: self.cursor,
             result: Some(cut(&shown)),
         };
-        thread.push_call(record.sequence, turn_id, call, limit);
+        thread.push_call(record.sequence, turn_id, call, "", limit);
     }
 
     fn chain_ended(&mut self, turn_id: Uuid, ended: &ChainEnded) {

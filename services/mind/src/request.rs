@@ -41,6 +41,9 @@ pub enum Message {
     Assistant {
         text: String,
         calls: Vec<ToolCall>,
+        /// What the model server wants back with them; see `Completion.reasoning_details`.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        reasoning_details: String,
     },
     Tool {
         call_id: String,
@@ -49,6 +52,11 @@ pub enum Message {
 }
 
 impl Message {
+    /// Of the model, in words alone.
+    pub fn answered(text: impl Into<String>) -> Self {
+        Self::Assistant { text: text.into(), calls: Vec::new(), reasoning_details: String::new() }
+    }
+
     /// Of a user, in words alone.
     pub fn said(text: impl Into<String>) -> Self {
         Self::User { text: text.into(), parts: Vec::new() }
@@ -228,7 +236,7 @@ mod tests {
             tier: "heavy",
             messages: vec![
                 Message::said("What time is it?"),
-                Message::Assistant { text: String::new(), calls: vec![call] },
+                Message::Assistant { text: String::new(), calls: vec![call], reasoning_details: String::new() },
                 Message::Tool { call_id: "c1".into(), text: "noon".into() },
             ],
             tools: vec![Tool {

@@ -381,8 +381,9 @@ impl AgentState {
         }
         let limit = self.history_limit();
         if let Some(thread) = self.threads.get_mut(&event.thread_id) {
+            let details = call.reasoning_details.as_str();
             let call = Call { action, tool: call.tool.clone(), arguments, since, after, result: None };
-            thread.push_call(record.sequence, turn_id, call, limit);
+            thread.push_call(record.sequence, turn_id, call, details, limit);
         }
     }
 

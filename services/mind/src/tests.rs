@@ -13,6 +13,7 @@ mod orders;
 mod outside;
 mod overtaken;
 mod parts;
+mod reasoning;
 mod reflection;
 mod sessions;
 mod tasks;

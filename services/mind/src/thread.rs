@@ -71,6 +71,9 @@ pub enum Entry {
         turn: Uuid,
         text: String,
         calls: Vec<Call>,
+        /// What the model server wants back with them while the turn lasts.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reasoning_details: String,
     },
     /// Something that happened, and that nobody said.
     Notice {
@@ -135,7 +138,7 @@ impl Thread {
     }
 
     /// Calls of one decision are one entry, with the words said before them, as models expect it.
-    pub(super) fn push_call(&mut self, sequence: u64, turn: Uuid, call: Call, limit: usize) {
+    pub(super) fn push_call(&mut self, sequence: u64, turn: Uuid, call: Call, details: &str, limit: usize) {
         let same_decision = self.touched == sequence;
         match self.entries.back_mut().map(|entry| &mut **entry) {
             Some(Entry::Called { turn: of, calls, .. }) if same_decision && *of == turn => calls.push(call),
@@ -143,9 +146,13 @@ impl Thread {
                 let text = std::mem::take(text);
                 self.entries.pop_back();
                 self.news = self.news.saturating_sub(1);
-                self.push(sequence, Entry::Called { turn, text, calls: vec![call] }, limit);
+                let reasoning_details = details.to_owned();
+                self.push(sequence, Entry::Called { turn, text, calls: vec![call], reasoning_details }, limit);
             }
-            _ => self.push(sequence, Entry::Called { turn, text: String::new(), calls: vec![call] }, limit),
+            _ => {
+                let (text, reasoning_details) = (String::new(), details.to_owned());
+                self.push(sequence, Entry::Called { turn, text, calls: vec![call], reasoning_details }, limit);
+            }
         }
     }
 
@@ -241,9 +248,9 @@ impl Entry {
         match self {
             Entry::User { words, .. } => words.bytes(),
             Entry::Said { text, .. } | Entry::Notice { text, .. } => text.len(),
-            Entry::Called { text, calls, .. } => {
+            Entry::Called { text, calls, reasoning_details, .. } => {
                 let call = |call: &Call| call.arguments.len() + call.result.as_ref().map_or(0, String::len);
-                text.len() + calls.iter().map(call).sum::<usize>()
+                text.len() + reasoning_details.len() + calls.iter().map(call).sum::<usize>()
             }
         }
     }

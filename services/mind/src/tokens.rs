@@ -33,8 +33,10 @@ fn counted(request: &ModelRequest, of: impl Fn(&str) -> usize) -> usize {
             + match message {
                 Message::System { text } | Message::Tool { text, .. } => of(text),
                 Message::User { text, parts } => of(text) + parts.len() * PART,
-                Message::Assistant { text, calls } => {
-                    of(text) + calls.iter().map(|call| FRAME + of(&call.tool) + of(&call.arguments)).sum::<usize>()
+                Message::Assistant { text, calls, reasoning_details } => {
+                    of(text)
+                        + of(reasoning_details)
+                        + calls.iter().map(|call| FRAME + of(&call.tool) + of(&call.arguments)).sum::<usize>()
                 }
             }
     });

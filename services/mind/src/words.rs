@@ -1,4 +1,4 @@
-//! What a user said: words, and the images and audio that belong to them. Only the latter's names are known here.
+//! What a user said: words, and the images, audio and video that belong to them. Only the latter's names are known here.
 
 use kairo_events::media;
 use kairo_proto::v1::{AgentMessage, Part};
@@ -18,7 +18,9 @@ pub struct Words {
 impl Words {
     /// As much of a message as is kept for the model.
     pub(super) fn of(message: &AgentMessage) -> Self {
-        Self { text: cut(&message.text), parts: message.parts.iter().take(PARTS).cloned().collect() }
+        // A state is told with the words, so it is known wherever they are.
+        let text = cut(&media::with_state(&message.text, &message.state));
+        Self { text, parts: message.parts.iter().take(PARTS).cloned().collect() }
     }
 
     /// For whom only words will do: each part is named in its place, as in `[image photo.png, 120 kB]`.

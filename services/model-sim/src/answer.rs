@@ -24,6 +24,7 @@ pub struct Message {
     /// Unless it stands in the text.
     pub reasoning: Option<String>,
     pub reasoning_form: ReasoningForm,
+    pub reasoning_details: Vec<serde_json::Value>,
     /// Where chunks of the text end in a stream, in characters from its beginning.
     pub chunk_ends: Option<Vec<usize>>,
     pub tool_calls: Vec<ToolCall>,

@@ -102,6 +102,7 @@ fn parts_match(when: &Conditions, conversation: &Conversation<'_>) -> bool {
     };
     when.has_image.is_none_or(|wanted| any(&|part| part.kind == "image") == wanted)
         && when.has_audio.is_none_or(|wanted| any(&|part| part.kind == "audio") == wanted)
+        && when.has_video.is_none_or(|wanted| any(&|part| part.kind == "video") == wanted)
         && one_of(&when.part_sha256, |part| &part.sha256)
         && one_of(&when.part_media_type, |part| &part.media_type)
 }

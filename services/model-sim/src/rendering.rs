@@ -100,6 +100,7 @@ fn render_message(
             .map(|call| render_call(scenario, call, context))
             .collect::<Result<_, _>>()?,
         reasoning_form: plan.reasoning_form,
+        reasoning_details: plan.reasoning_details.clone(),
         chunk_ends: plan.chunk_ends.clone(),
         ..Message::default()
     };

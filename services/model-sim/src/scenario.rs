@@ -59,6 +59,7 @@ pub struct Conditions {
     pub tools_offered: Vec<String>,
     pub has_image: Option<bool>,
     pub has_audio: Option<bool>,
+    pub has_video: Option<bool>,
     pub part_sha256: Vec<String>,
     pub part_media_type: Vec<String>,
     pub step: Option<usize>,
@@ -91,6 +92,8 @@ pub struct MessagePlan {
     pub json: Option<Argument>,
     pub reasoning: Option<Text>,
     pub reasoning_form: ReasoningForm,
+    /// Sent as they are.
+    pub reasoning_details: Vec<serde_json::Value>,
     /// Where chunks of the text end in a stream, in characters from its beginning; where `chunk_chars` say if absent.
     pub chunk_ends: Option<Vec<usize>>,
     pub tool_calls: Vec<ToolCallPlan>,

@@ -40,7 +40,7 @@ pub use queries::{
     history::ThreadHistory,
     inbox::Inbox,
     inner_state::InnerStateQuery,
-    interaction::{TurnEvents, interaction},
+    interaction::{TurnEvents, TurnProgress, interaction},
     memories::MemoriesQuery,
     message::SentMessage,
     owners::{Happened, Kind, Owners},

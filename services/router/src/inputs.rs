@@ -39,9 +39,9 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
             let message_id = ids::message_id(&said.message_id, id);
             let (to, text) = address::of_message(&said.agent, &said.text, default_agent);
             let (user, text, thread_id) = (said.user.clone(), text.to_owned(), said.thread_id.clone());
-            let (parts, environment) = (said.parts.clone(), said.environment.clone());
-            let message = (message_id.clone(), thread_id.clone());
-            let told = AgentMessage { message_id: message.0, user, text, thread_id: message.1, parts, environment };
+            let (parts, environment, state) = (said.parts.clone(), said.environment.clone(), said.state.clone());
+            let told = AgentMessage { message_id, user, text, thread_id, parts, environment, state };
+            let (message_id, thread_id) = (told.message_id.clone(), told.thread_id.clone());
             Input { thread_id, ..input(&AGENT_MESSAGE, message_id, &said.user, &said.agent, to, told) }
         }
         User::Choice(said) => {

@@ -1,4 +1,4 @@
-//! Which images and audio of a request a model is shown, and what it is told of the others. Pure.
+//! Which images, audio and video of a request a model is shown, and what it is told of the others. Pure.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kairo_core::media;
@@ -33,7 +33,7 @@ pub fn chosen<'p>(
         let taken = match Modality::from(media::kind(part)) {
             Modality::Image => config.images,
             Modality::Audio => config.audio,
-            _ => false,
+            _ => config.video && media::kind(part) == media::VIDEO,
         };
         if !taken {
             return (part, Some("you are not shown such"));
@@ -82,5 +82,7 @@ mod tests {
         let parts = [part("image/png", 1), part("audio/wav", 9), part("video/mp4", 1)];
         let config = ModelConfig { audio: false, max_parts: 1, max_parts_bytes: 1, ..Default::default() };
         assert_eq!(shown(&parts, &config), [true, false, false]);
+        let config = ModelConfig { audio: false, video: true, max_parts: 2, ..Default::default() };
+        assert_eq!(shown(&parts, &config), [true, false, true]);
     }
 }

@@ -4,12 +4,14 @@
 
 use std::{borrow::Cow, slice::Iter};
 
+use kairo_core::media;
 use kairo_mind::request::{Message, ModelRequest, Tool, ToolCall, add_line, in_place_of};
 use kairo_proto::v1::{Completion, CompletionToolCall, Part};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
+    details::Details,
     parts::Shown,
     thinking::{Added, Splitter},
 };
@@ -47,6 +49,8 @@ enum Said<'r> {
         content: Option<&'r str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Called<'r>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_details: Option<&'r RawValue>,
     },
     Tool {
         tool_call_id: &'r str,
@@ -65,12 +69,13 @@ enum Content<'r> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Piece<'r> {
     Text { text: Cow<'r, str> },
-    ImageUrl { image_url: ImageUrl },
+    ImageUrl { image_url: DataUrl },
+    VideoUrl { video_url: DataUrl },
     InputAudio { input_audio: InputAudio<'r> },
 }
 
 #[derive(Serialize)]
-struct ImageUrl {
+struct DataUrl {
     url: String,
 }
 
@@ -131,9 +136,10 @@ fn said<'r>(message: &'r Message, shown: &mut Iter<'r, Shown>) -> Said<'r> {
         Message::System { text } => Said::System { content: text },
         Message::User { text, parts } => Said::User { content: content(text, parts, shown) },
         Message::Tool { call_id, text } => Said::Tool { tool_call_id: call_id, content: text },
-        Message::Assistant { text, calls } => Said::Assistant {
+        Message::Assistant { text, calls, reasoning_details } => Said::Assistant {
             content: (calls.is_empty() || !text.is_empty()).then_some(text),
             tool_calls: calls.iter().map(called).collect(),
+            reasoning_details: serde_json::from_str(reasoning_details).ok(),
         },
     }
 }
@@ -165,7 +171,13 @@ fn piece<'r>(media_type: &str, base64: &'r str) -> Piece<'r> {
         "audio/ogg" => audio("ogg"),
         "audio/webm" => audio("webm"),
         "audio/flac" => audio("flac"),
-        image => Piece::ImageUrl { image_url: ImageUrl { url: format!("data:{image};base64,{base64}") } },
+        other => {
+            let url = DataUrl { url: format!("data:{other};base64,{base64}") };
+            match other.split('/').next() {
+                Some(media::VIDEO) => Piece::VideoUrl { video_url: url },
+                _ => Piece::ImageUrl { image_url: url },
+            }
+        }
     }
 }
 
@@ -223,6 +235,7 @@ pub struct Growing {
     /// Bytes of it that were too many.
     reasoning_left_out: usize,
     calls: Vec<(u64, CompletionToolCall)>,
+    details: Details,
     finish_reason: String,
     so_far: SoFar,
 }
@@ -236,6 +249,7 @@ impl Growing {
             max_reasoning_bytes: config.max_reasoning_bytes,
             reasoning_left_out: 0,
             calls: Vec::new(),
+            details: Details::new(config.max_reasoning_bytes),
             finish_reason: String::new(),
             so_far: SoFar::default(),
         }
@@ -257,6 +271,7 @@ impl Growing {
         }
         let said = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
         self.count(said);
+        self.details.take(&said["reasoning_details"]);
         let (words, apart) = told_apart(said);
         let Added { mut text, reasoning } = self.splitter.take(&words);
         let mut reasoning = apart.into_owned() + &reasoning;
@@ -339,6 +354,7 @@ impl Growing {
             model: self.so_far.model,
             text: self.text + &held.text,
             reasoning,
+            reasoning_details: self.details.finish(),
             tool_calls: self
                 .calls
                 .into_iter()
@@ -372,9 +388,13 @@ mod tests {
             messages: vec![
                 Message::System { text: "Be brief.".into() },
                 Message::said("What time is it?"),
-                Message::Assistant { text: String::new(), calls: vec![call] },
+                Message::Assistant {
+                    text: String::new(),
+                    calls: vec![call],
+                    reasoning_details: r#"[{"type":"reasoning.encrypted","data":"x"}]"#.into(),
+                },
                 Message::Tool { call_id: "c1".into(), text: "noon".into() },
-                Message::Assistant { text: "Noon.".into(), calls: Vec::new() },
+                Message::answered("Noon."),
             ],
             tools: ["{ \"type\": \"object\" }", "no JSON"]
                 .map(|schema| Tool {
@@ -397,7 +417,8 @@ mod tests {
                 { "role": "system", "content": "Be brief." },
                 { "role": "user", "content": "What time is it?" },
                 { "role": "assistant", "content": null,
-                  "tool_calls": [{ "type": "function", "id": "c1", "function": function }] },
+                  "tool_calls": [{ "type": "function", "id": "c1", "function": function }],
+                  "reasoning_details": [{ "type": "reasoning.encrypted", "data": "x" }] },
                 { "role": "tool", "tool_call_id": "c1", "content": "noon" },
                 { "role": "assistant", "content": "Noon." },
             ],

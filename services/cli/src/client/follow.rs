@@ -7,6 +7,7 @@ use bytes::Bytes;
 use eventsource_stream::{Event, EventStream};
 use futures::{Stream, StreamExt};
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1::TurnStatus;
 use reqwest::{Method, header};
 use serde_json::Value;
 
@@ -22,6 +23,8 @@ const RETRY_LONGEST: Duration = Duration::from_secs(5);
 pub enum Told {
     /// An event of the log.
     Event(Box<EventJson>),
+    /// How the status of a turn changed, before the event that changed it.
+    TurnStatus(Box<TurnStatus>),
     /// A piece of an answer, or of a process's output: never stored, and told once if at all.
     Live { name: String, data: Value },
 }
@@ -32,7 +35,8 @@ type Events = EventStream<Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Se
 pub struct Follow {
     client: Client,
     filter: EventFilter,
-    live: bool,
+    /// What is shown beside events.
+    besides: &'static [&'static str],
     last_id: String,
     events: Option<Events>,
     /// Of the connection that was lost; none before the first.
@@ -41,7 +45,14 @@ pub struct Follow {
 
 impl Follow {
     pub(super) fn new(client: Client, filter: EventFilter, live: bool) -> Self {
-        Self { client, filter, live, last_id: String::new(), events: None, retries: None }
+        let besides: &[_] = if live { &["live"] } else { &[] };
+        Self { client, filter, besides, last_id: String::new(), events: None, retries: None }
+    }
+
+    /// The same with changes of turns' status.
+    #[must_use]
+    pub fn with_turn_status(self) -> Self {
+        Self { besides: &["turn_status"], ..self }
     }
 
     /// Connects, if that has not been done: what happens from here on will be told.
@@ -92,9 +103,7 @@ impl Follow {
 
     async fn connect(&self) -> Result<Events, ClientError> {
         let mut query = self.filter.query();
-        if self.live {
-            query.push(("live", true.to_string()));
-        }
+        query.extend(self.besides.iter().map(|besides| (*besides, true.to_string())));
         let mut request = self.client.request(Method::GET, "v1/events/stream", &query)?;
         request = request.header(header::ACCEPT, "text/event-stream");
         if !self.last_id.is_empty() {
@@ -111,6 +120,7 @@ impl Follow {
         let unreadable = |error: serde_json::Error| self.client.unreadable(error);
         Ok(match event.event.as_str() {
             "message" | "event" | "" => Some(Told::Event(serde_json::from_str(&event.data).map_err(unreadable)?)),
+            "turn.status" => Some(Told::TurnStatus(serde_json::from_str(&event.data).map_err(unreadable)?)),
             name @ ("token" | "output") => {
                 Some(Told::Live { name: name.to_owned(), data: serde_json::from_str(&event.data).map_err(unreadable)? })
             }
@@ -173,7 +183,7 @@ mod tests {
     async fn next_sequence(follow: &mut Follow) -> u64 {
         match follow.next().await.unwrap() {
             Told::Event(event) => event.sequence,
-            Told::Live { name, .. } => panic!("{name} is not an event"),
+            other => panic!("{other:?} is not an event"),
         }
     }
 
@@ -198,6 +208,16 @@ mod tests {
         let live = "event: news\ndata: 1\n\nevent: token\ndata: {\"text\":\"he\"}\n\n";
         let (_, told) = tokio::join!(serve(&listener, "200 OK", live), follow.next());
         assert!(matches!(told, Ok(Told::Live { name, data }) if name == "token" && data["text"] == "he"));
+    }
+
+    #[tokio::test]
+    async fn a_change_of_a_turns_status_is_told_where_it_is_asked_for() {
+        let (listener, follow) = follow().await;
+        let mut follow = follow.with_turn_status();
+        let change = "event: turn.status\ndata: {\"status\":\"executing\",\"previous\":\"planning\"}\n\n";
+        let (request, told) = tokio::join!(serve(&listener, "200 OK", change), follow.next());
+        assert!(request.starts_with("get /v1/events/stream?after=3&turn_status=true "), "{request}");
+        assert!(matches!(told, Ok(Told::TurnStatus(change)) if change.status == "executing"));
     }
 
     #[tokio::test]

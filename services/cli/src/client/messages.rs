@@ -25,9 +25,12 @@ pub struct NewMessage {
     /// What there is to know of where it is said: a JSON object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<serde_json::Value>,
+    /// A JSON object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// An image or a piece of audio of a message.
+/// An image, a piece of audio or a video of a message.
 #[derive(Clone, Debug, Serialize)]
 pub struct NewPart {
     pub digest: String,

@@ -57,6 +57,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
             thread_id: None,
             parts: Vec::new(),
             environment: None,
+            state: None,
         };
         let mut exchange = Exchange::begin(&session.client, &message).await?;
         unasked.leave_out(exchange.accepted.correlation_id);

@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
 use kairo_core::ids::Name;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{
@@ -22,6 +22,7 @@ Examples:
   kairo send --wait --chain 'What time is it?'     and everything that happened on the way
   kairo send --wait --attach photo.jpg 'What is this?'
   kairo send --wait --environment @page.json 'What does this page say?'
+  kairo send --agent ops --state '{\"door\": \"open\"}'  what is so, instead of words
   kairo send --agent ops --message-id m-17 'Go'    again with the same id, it is still one message
 
 Exit status with --wait:
@@ -33,15 +34,18 @@ Exit status with --wait:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// What to say; may be left out where a file is attached
-    #[arg(required_unless_present = "attach", default_value = "", hide_default_value = true)]
+    /// What to say; may be left out where a file is attached or a state is told
+    #[arg(required_unless_present_any = ["attach", "state"], default_value = "", hide_default_value = true)]
     text: String,
-    /// An image or a piece of audio that belongs to it; may be given several times
+    /// An image, a piece of audio or a video that belongs to it; may be given several times
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
     /// What there is to know of where it is said, such as the page that is open: a JSON object, or @FILE
     #[arg(long, value_name = "JSON", value_parser = environment)]
     environment: Option<Value>,
+    /// A state, such as a sensor's or that of a page: a JSON object
+    #[arg(long, value_parser = object, value_name = "JSON")]
+    state: Option<Map<String, Value>>,
     /// Whom to say it to
     #[arg(long, default_value = "default", value_parser = name, value_name = "NAME")]
     agent: Name,
@@ -70,8 +74,12 @@ fn environment(text: &str) -> Result<Value, String> {
         Some(file) => fs::read_to_string(file).map_err(|error| format!("{file} cannot be read: {error}"))?,
         None => text.to_owned(),
     };
-    let value: Value = serde_json::from_str(&text).map_err(|error| format!("this is not JSON: {error}"))?;
-    if value.is_object() { Ok(value) } else { Err("expected a JSON object".to_owned()) }
+    object(&text).map(Value::Object)
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    serde_json::from_str(text)
+        .map_err(|error| format!("expected a JSON object such as {{\"door\": \"open\"}}: {error}"))
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
@@ -85,6 +93,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         thread_id: arguments.thread.map(|thread| thread.to_string()),
         parts,
         environment: arguments.environment,
+        state: arguments.state,
     };
     if !(arguments.wait || arguments.chain) {
         let accepted = session.client.send(&message).await?;

@@ -1,5 +1,7 @@
 //! `kairo turn`
 
+mod follow;
+
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -12,7 +14,8 @@ use crate::{Error, rows, steps::one_line, table::table, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
-  kairo turn show 0199c2ab-0000-7000-8000-000000000001";
+  kairo turn show 0199c2ab-0000-7000-8000-000000000001
+  kairo turn show 0199c2ab-0000-7000-8000-000000000001 --follow   as it goes on, until it ends";
 
 /// Show what an agent made of a message, step by step
 #[derive(Debug, Args)]
@@ -33,10 +36,17 @@ struct Show {
     /// The turn: the correlation id that sending the message was answered with
     #[arg(value_name = "ID")]
     id: Uuid,
+    /// Show it as it goes on, with its status, until it ends
+    #[arg(long)]
+    follow: bool,
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let Command::Show(show) = arguments.command;
+    if show.follow {
+        follow::follow(show.id, session).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let path = format!("v1/interactions/{}", show.id);
     if let Some(GetInteractionResponse { interaction, .. }) = session.ask(&path, &[]).await? {
         let turn = session.needed("interaction", interaction)?;

@@ -111,6 +111,8 @@ impl Watch {
         Ok(match self.follow.next().await? {
             Told::Event(event) => self.picture.take(&event),
             Told::Live { name, data } => self.picture.hear(&name, &data),
+            // It is not asked for.
+            Told::TurnStatus(_) => News::default(),
         })
     }
 

@@ -49,6 +49,7 @@ pub(super) async fn take(client: &Client, text: &str) -> Result<(Exchange, Optio
         thread_id: None,
         parts: Vec::new(),
         environment: None,
+        state: None,
     };
     let mut exchange = Exchange::begin(client, &message).await?;
     let ended = timeout(PATIENCE, async {

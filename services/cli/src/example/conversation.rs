@@ -84,6 +84,10 @@ pub struct Expected {
     pub delegated: Option<Vec<String>>,
     /// Whether the owner was told what a session came to; that a session was not worth it was decided, too.
     pub briefed: Option<bool>,
+    /// What the message was taken to be after.
+    pub goal: Option<String>,
+    /// What reviews of drafts said, in order: act, revise or finished.
+    pub reviews: Option<Vec<String>>,
     /// Whether a thread was summed up since it was too long for a model.
     pub compacted: Option<bool>,
 }

@@ -22,6 +22,7 @@ pub fn unmet(expected: &Expected, events: &[EventJson], reply: Option<&str>) -> 
         }
     };
     check("thread", expected.thread.as_ref(), field(events, v1::ThreadMatched::TYPE, "action"));
+    check("goal", expected.goal.as_ref(), field(events, v1::AgentGoal::TYPE, "text"));
     check("offer", expected.offer.as_ref(), field(events, v1::ThreadSuggested::TYPE, "action"));
     let chains = chains(events);
     if let Some(steps) = &expected.steps {
@@ -48,6 +49,13 @@ pub fn unmet(expected: &Expected, events: &[EventJson], reply: Option<&str>) -> 
         of_type(events, v1::AgentBriefed::TYPE).last().map(|event| event.payload.get("told") == Some(&true.into()));
     if expected.briefed.is_some() && told != expected.briefed {
         unmet.push(format!("briefed: expected {:?}, found {told:?}", expected.briefed));
+    }
+    if let Some(wanted) = &expected.reviews {
+        let verdicts = of_type(events, v1::AgentReflected::TYPE).filter_map(|event| event.payload.get("verdict"));
+        let found: Vec<&str> = verdicts.filter_map(Value::as_str).collect();
+        if found != wanted.iter().map(String::as_str).collect::<Vec<_>>() {
+            unmet.push(format!("reviews: expected {}, found {}", wanted.join(", "), found.join(", ")));
+        }
     }
     let is_compacted = of_type(events, v1::ThreadCompacted::TYPE).next().is_some();
     if expected.compacted.is_some_and(|wanted| wanted != is_compacted) {

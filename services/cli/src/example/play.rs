@@ -171,6 +171,7 @@ impl<'a> Player<'a> {
             thread_id: None,
             parts: Vec::new(),
             environment: scene.environment.clone(),
+            state: None,
         };
         let from = self.seen.len();
         let accepted = self.client.send(&message).await?;

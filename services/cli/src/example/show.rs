@@ -88,6 +88,8 @@ fn in_words(type_name: &str, event: &EventJson) -> Option<(&'static str, String)
             let came = [field(event, "result"), field(event, "reason")].concat();
             ("task", format!("{}: {came}", field(event, "status")))
         }
+        v1::AgentGoal::TYPE => ("goal", event.text().to_owned()),
+        v1::AgentReflected::TYPE => ("review", reviewed(event)),
         v1::AgentRequest::TYPE => ("asked", event.text().to_owned()),
         v1::AgentBriefed::TYPE => ("briefing", event.text().to_owned()),
         v1::ThreadCompacted::TYPE => ("thread", format!("summed up: {}", field(event, "summary"))),
@@ -95,6 +97,13 @@ fn in_words(type_name: &str, event: &EventJson) -> Option<(&'static str, String)
         v1::AgentAction::TYPE if is_remark(event) => ("says", event.text().to_owned()),
         _ => return None,
     })
+}
+
+/// A draft, and what the review said of it.
+fn reviewed(event: &EventJson) -> String {
+    let reason = field(event, "reason");
+    let colon = if reason.is_empty() { "" } else { ": " };
+    format!("“{}” {}{colon}{reason}", field(event, "draft"), field(event, "verdict"))
 }
 
 fn chain(chain: &Chain) -> std::io::Result<()> {

@@ -38,7 +38,7 @@ pub fn of(body: &Body) -> String {
 
 fn of_user(user: User<'_>) -> String {
     match user {
-        User::Message(UserMessage { parts, .. }) => media::in_words("", parts),
+        User::Message(UserMessage { parts, state, .. }) => media::in_words(&media::with_state("", state), parts),
         User::Undelivered(undelivered) => undelivered.reason.clone(),
         User::Switched(switched) => format!("speaks with {} from here on", switched.agent),
         User::Choice(UserChoice { option, offer_id, .. }) => of_choice(option, offer_id),
@@ -54,7 +54,7 @@ fn of_agent(agent: Agent<'_>) -> String {
         Agent::Defined(AgentDefined { profile }) => {
             profile.as_ref().map(|profile| profile.description.clone()).unwrap_or_default()
         }
-        Agent::Message(AgentMessage { parts, .. }) => media::in_words("", parts),
+        Agent::Message(AgentMessage { parts, state, .. }) => media::in_words(&media::with_state("", state), parts),
         Agent::Choice(AgentChoice { option, offer_id, .. }) => of_choice(option, offer_id),
         Agent::Approval(AgentApproval { verdict, action_id, note, .. }) => of_approval(verdict, action_id, note),
         Agent::Command(AgentCommand { command, action_id, process_id, chain_id, task_id, thread_id, team, .. }) => {

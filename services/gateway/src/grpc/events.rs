@@ -80,6 +80,7 @@ fn message(shown: Shown<'_>) -> Told {
     let shown = match shown {
         Shown::Start(place) => stream_response::Shown::Start(place.into()),
         Shown::Event(event) => stream_response::Shown::Event(event.clone().into()),
+        Shown::TurnStatus(change) => stream_response::Shown::TurnStatus(change.clone()),
         Shown::Live(name, data) => stream_response::Shown::Live(live(name, &data)),
     };
     Ok(response(shown))

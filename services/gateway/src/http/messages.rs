@@ -10,7 +10,7 @@ use kairo_core::{
     ids::Name,
     media,
     subjects::{Route, USER_MESSAGE},
-    vocabulary::ENVIRONMENT,
+    vocabulary::{ENVIRONMENT, STATES},
 };
 use kairo_proto::{
     Body,
@@ -47,6 +47,8 @@ pub struct Message {
     environment: String,
     /// When it can have been said first; none for at any time.
     said_since: Option<Timestamp>,
+    /// A JSON object, as text; empty for none.
+    state: String,
 }
 
 impl Message {
@@ -54,8 +56,8 @@ impl Message {
     pub fn new(user: Name, agent: Name, text: String, message_id: String, thread: &str) -> Self {
         let thread_id = Name::parse(thread).ok();
         let (agent, message_id) = (Some(agent), Some(message_id));
-        let (given, parts, environment, said_since) = (Vec::new(), Vec::new(), String::new(), None);
-        Self { user, agent, text, message_id, thread_id, given, parts, environment, said_since }
+        let (given, parts, environment, state) = (Vec::new(), Vec::new(), String::new(), String::new());
+        Self { user, agent, text, message_id, thread_id, given, parts, environment, said_since: None, state }
     }
 
     /// The message with these images and audio.
@@ -79,10 +81,15 @@ impl Ingest for Message {
         let agent = fields.optional("agent", NAME, text(name));
         let longest = limits.max_text_bytes;
         let given = parts::read(&mut fields, limits);
+        let most = limits.max_state_bytes;
+        let object = |value: &Value| value.is_object().then(|| value.to_string()).filter(|text| text.len() <= most);
+        let is_state = fields.has("state");
+        let state = fields.optional("state", format!("a JSON object of up to {most} bytes"), object);
+        let state = state.unwrap_or_default();
         let expected = format!("text of 1 to {longest} bytes");
-        let words = match given.is_empty() {
+        let words = match given.is_empty() && !is_state {
             true => fields.required("text", expected, text(at_most(longest))),
-            // Parts say something by themselves.
+            // Parts and states say something by themselves.
             false => {
                 let words = |text: &str| (text.len() <= longest).then(|| text.to_owned());
                 Some(fields.optional("text", expected, text(words)).unwrap_or_default())
@@ -93,7 +100,7 @@ impl Ingest for Message {
         let environment = environment::read(&mut fields);
         fields.complete(|| {
             let (user, text, parts, said_since) = (user?, words?, Vec::new(), None);
-            Some(Self { user, agent, text, message_id, thread_id, given, parts, environment, said_since })
+            Some(Self { user, agent, text, message_id, thread_id, given, parts, environment, said_since, state })
         })
     }
 
@@ -119,12 +126,17 @@ impl Ingest for Message {
     }
 
     fn modality(&self) -> Modality {
-        media::modality(&self.parts)
+        match self.text.is_empty() && self.parts.is_empty() {
+            true => Modality::State,
+            false => media::modality(&self.parts),
+        }
     }
 
     async fn prepare(&mut self, gateway: &Gateway, caller: &Caller) -> Result<(), Problem> {
-        if !self.environment.is_empty() && gateway.bus.epoch().await? < ENVIRONMENT {
-            let detail = format!("messages have an environment from epoch {ENVIRONMENT} on: see kairo fleet promote");
+        let newer = [(&self.environment, ENVIRONMENT, "an environment"), (&self.state, STATES, "a state")];
+        let epoch = gateway.bus.epoch().await?;
+        if let Some((_, takes, what)) = newer.into_iter().find(|(text, takes, _)| !text.is_empty() && epoch < *takes) {
+            let detail = format!("messages have {what} from epoch {takes} on: see kairo fleet promote");
             return Err(Problem::conflict(detail));
         }
         self.parts = parts::stored(gateway, caller, self.user.as_str(), std::mem::take(&mut self.given)).await?;
@@ -135,8 +147,8 @@ impl Ingest for Message {
         let thread_id = self.thread().to_owned();
         let agent = self.agent.as_ref().map(Name::to_string).unwrap_or_default();
         let (message_id, user) = (id.to_owned(), self.user.to_string());
-        let (text, parts, environment) = (self.text, self.parts, self.environment);
-        UserMessage { message_id, user, agent, text, thread_id, parts, environment }.into()
+        let (text, parts, environment, state) = (self.text, self.parts, self.environment, self.state);
+        UserMessage { message_id, user, agent, text, thread_id, parts, environment, state }.into()
     }
 
     /// The read model knows messages that were said longer ago than is remembered. That it cannot say stops no message.
@@ -191,6 +203,20 @@ mod tests {
         }
         assert_eq!(wrong_fields(&with(r#", "text": 7"#)), ["text"]);
         assert_eq!(wrong_fields(r#"{"user": "ann", "parts": []}"#), ["text"]);
+    }
+
+    #[test]
+    fn a_state_is_a_json_object_and_needs_no_words() {
+        let limits = GatewayConfig { max_state_bytes: 15, ..Default::default() };
+        let message = read(br#"{"user": "ann", "state": {"door": "open"}}"#, &limits).unwrap();
+        assert_eq!((message.state.as_str(), message.modality()), (r#"{"door":"open"}"#, Modality::State));
+        let message = read(br#"{"user": "ann", "text": "Look.", "state": {}}"#, &limits).unwrap();
+        assert_eq!((message.state.as_str(), message.modality()), ("{}", Modality::Text));
+        for state in ["7", "[]", r#""open""#, r#"{"door": "opened"}"#] {
+            let body = format!(r#"{{"user": "ann", "state": {state}}}"#);
+            let problem = read(body.as_bytes(), &limits).unwrap_err();
+            assert_eq!(problem.errors[0].field, "state", "{state}");
+        }
     }
 
     #[test]

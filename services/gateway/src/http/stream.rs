@@ -17,7 +17,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Gateway;
+use super::{Gateway, answer::Told};
 use crate::{
     auth::{Caller, tickets::Stay},
     fields::{Fields, NAME, UUID, name, parsed, value},
@@ -25,6 +25,9 @@ use crate::{
     problem::Problem,
     watch::{Filter, Shown, Watch, Wish},
 };
+
+/// What a change of a turn's status is called.
+const TURN_STATUS: &str = "turn.status";
 
 pub async fn get(
     State(gateway): State<Gateway>,
@@ -79,6 +82,7 @@ fn event(shown: Shown<'_>) -> Event {
         // An id without data: a client that is cut off before the first event still comes back to this place.
         Shown::Start(place) => Event::default().id(place.to_string()),
         Shown::Event(event) => with_data(Event::default().id(Place::of(event).to_string()), event),
+        Shown::TurnStatus(change) => with_data(Event::default().event(TURN_STATUS), &Told(change)),
         Shown::Live(name, data) => with_data(Event::default().event(name), &data),
     }
 }
@@ -96,13 +100,15 @@ pub fn read(url_query: Option<&str>, last_event_id: Option<&str>) -> Result<Wish
     let correlation = fields.optional("correlation", UUID, value(parsed));
     let after = fields.optional("after", PLACE, value(parsed));
     let live = fields.optional("live", "true or false", value(parsed));
+    let turn_status = fields.optional("turn_status", "true or false", value(parsed));
     let last = last_event_id.filter(|id| !id.is_empty()).map(parsed);
     if last == Some(None) {
         fields.reject("Last-Event-ID", PLACE);
     }
     let after = last.flatten().or(after);
     let filter = Filter { agent, thread, correlation };
-    fields.complete(|| Some(Wish { filter, after, live: live.unwrap_or_default() }))
+    let (live, turn_status) = (live.unwrap_or_default(), turn_status.unwrap_or_default());
+    fields.complete(|| Some(Wish { filter, after, live, turn_status }))
 }
 
 #[cfg(test)]
@@ -116,13 +122,20 @@ mod tests {
         let wish = read(Some("after=3&agent=a"), Some("7.1")).unwrap();
         assert_eq!(wish.after, Some(Place { sequence: 7, position: 1 }));
         assert_eq!(wish.filter.agent.as_ref().map(Name::as_str), Some("a"));
-        assert_eq!(read(None, None).unwrap(), Wish { filter: Filter::default(), after: None, live: false });
+        assert_eq!(
+            read(None, None).unwrap(),
+            Wish { filter: Filter::default(), after: None, live: false, turn_status: false }
+        );
     }
 
     #[test]
     fn everything_wrong_is_named() {
-        let problem = read(Some("agent=A&thread=*&correlation=7&after=x&live=1&colour=red"), Some("y")).unwrap_err();
+        let problem = read(Some("agent=A&thread=*&correlation=7&after=x&live=1&turn_status=2&colour=red"), Some("y"))
+            .unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
-        assert_eq!(fields, ["agent", "thread", "correlation", "after", "live", "Last-Event-ID", "colour"]);
+        assert_eq!(
+            fields,
+            ["agent", "thread", "correlation", "after", "live", "turn_status", "Last-Event-ID", "colour"]
+        );
     }
 }

@@ -74,6 +74,19 @@ impl Deliberation<'_> {
         arguments: String,
         consent: Option<(Uuid, u64)>,
     ) {
+        self.call_with(turn_id, step, tool, arguments, consent, String::new());
+    }
+
+    /// As [`Self::call`], with what the model server wants back with it.
+    pub(super) fn call_with(
+        &mut self,
+        turn_id: Uuid,
+        step: Option<(Uuid, usize)>,
+        tool: &str,
+        arguments: String,
+        consent: Option<(Uuid, u64)>,
+        reasoning_details: String,
+    ) {
         let (user, ordered) = self
             .turn(turn_id)
             .map_or((String::new(), false), |turn| (turn.user.clone(), matches!(turn.cause, Cause::Order(_))));
@@ -101,6 +114,7 @@ impl Deliberation<'_> {
             approval_id: consent.map(|(request, _)| request.to_string()).unwrap_or_default(),
             asked_at: consent.map(|(_, at)| at).unwrap_or_default(),
             user: Some(user),
+            reasoning_details,
         };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }));
     }

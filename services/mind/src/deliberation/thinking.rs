@@ -101,14 +101,16 @@ impl Deliberation<'_> {
         match answer {
             Answer::Say(text) => self.draft(turn_id, &text),
             Answer::Plan(plan) => self.plan(turn_id, Planning { plan }),
-            Answer::Call { words, calls } => self.call_all(turn_id, &words, calls),
+            Answer::Call { words, calls } => {
+                self.call_all(turn_id, &words, calls, completion.reasoning_details.clone());
+            }
         }
         Ok(())
     }
 
     /// Calls of a model that calls tools itself. Where nothing but a tool-runner is needed they stand for themselves, else
     /// they are a chain: intrinsics, hooks before a call, and consent.
-    fn call_all(&mut self, turn_id: Uuid, words: &str, calls: Vec<AskedCall>) {
+    fn call_all(&mut self, turn_id: Uuid, words: &str, calls: Vec<AskedCall>, mut details: String) {
         if !words.is_empty() {
             self.say(turn_id, words, false);
         }
@@ -123,7 +125,8 @@ impl Deliberation<'_> {
         let within_task = self.turn(turn_id).is_some_and(|turn| turn.chain.is_some());
         if calls.iter().all(plain) && !within_task {
             for call in calls {
-                self.call(turn_id, None, &call.tool, call.arguments, None);
+                let details = std::mem::take(&mut details);
+                self.call_with(turn_id, None, &call.tool, call.arguments, None, details);
             }
             return;
         }

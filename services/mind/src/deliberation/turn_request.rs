@@ -65,7 +65,7 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     let system = if plans { format!("{}\n\n{own}", planner(&all)) } else { own };
     let mut messages = vec![Message::System { text: system }];
     if let Some(thread) = state.threads.get(&turn.thread_id) {
-        thread.entries().for_each(|entry| show(entry, &mut messages));
+        thread.entries().for_each(|entry| show(entry, Some(turn_id), &mut messages));
         messages.extend(reminder(thread, turn_id));
     }
     // What happens in the foreground, or how far something is, changes nothing of what is asked for the sake of work: the
@@ -115,7 +115,7 @@ pub(super) fn review(state: &AgentState, turn: &Turn, draft: &str) -> ModelReque
 fn about(state: &AgentState, turn: &Turn, question: &str) -> ModelRequest {
     let mut messages = vec![Message::System { text: question.to_owned() }];
     if let Some(thread) = state.threads.get(&turn.thread_id) {
-        thread.entries().for_each(|entry| show(entry, &mut messages));
+        thread.entries().for_each(|entry| show(entry, None, &mut messages));
     }
     ModelRequest::with("fast", messages)
 }
@@ -155,20 +155,26 @@ fn plan_tool() -> Tool {
     }
 }
 
-fn show(entry: &Entry, messages: &mut Vec<Message>) {
+/// Shows an entry. What the model server wants back with its calls is for the turn in which they were made, and no later one.
+fn show(entry: &Entry, turn_id: Option<Uuid>, messages: &mut Vec<Message>) {
     match entry {
         Entry::User { words: Words { text, parts }, .. } => {
             messages.push(Message::User { text: text.clone(), parts: parts.clone() });
         }
         Entry::Notice { text, .. } => messages.push(Message::System { text: text.clone() }),
-        Entry::Said { text, .. } => messages.push(Message::Assistant { text: text.clone(), calls: Vec::new() }),
-        Entry::Called { text, calls, .. } => {
+        Entry::Said { text, .. } => messages.push(Message::answered(text)),
+        Entry::Called { turn, text, calls, reasoning_details } => {
             let as_call = |call: &Call| ToolCall {
                 id: call.action.to_string(),
                 tool: call.tool.clone(),
                 arguments: call.arguments.clone(),
             };
-            messages.push(Message::Assistant { text: text.clone(), calls: calls.iter().map(as_call).collect() });
+            let (text, calls_made) = (text.clone(), calls.iter().map(as_call).collect());
+            let reasoning_details = match turn_id == Some(*turn) {
+                true => reasoning_details.clone(),
+                false => String::new(),
+            };
+            messages.push(Message::Assistant { text, calls: calls_made, reasoning_details });
             // Models want a result behind every call; for one that still runs, that it does is the fact.
             messages.extend(calls.iter().map(|call| Message::Tool {
                 call_id: call.action.to_string(),

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 /// An image or a piece of audio, as rules and templates see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReceivedPart {
-    /// `image` or `audio`.
+    /// `image`, `audio` or `video`.
     pub kind: &'static str,
     /// Such as `image/png`; empty for an image that is only named by a URL.
     pub media_type: String,
@@ -30,6 +30,8 @@ pub struct ContentPart<'a> {
     image_url: Option<ImageUrl<'a>>,
     #[serde(borrow, default)]
     input_audio: Option<InputAudio<'a>>,
+    #[serde(borrow, default)]
+    video_url: Option<ImageUrl<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -47,16 +49,17 @@ struct InputAudio<'a> {
 }
 
 impl ContentPart<'_> {
-    /// The image or audio that it is; none if it is neither.
+    /// The image, audio or video that it is; none if it is none of them.
     ///
     /// # Errors
     /// If its base64 is none.
     pub fn received(&self) -> Result<Option<ReceivedPart>, String> {
-        if let Some(image) = &self.image_url {
-            let Some((media_type, data)) = data_url(&image.url) else {
-                return Ok(Some(ReceivedPart { kind: "image", ..ReceivedPart::default() }));
+        for (kind, given) in [("image", &self.image_url), ("video", &self.video_url)] {
+            let Some(given) = given else { continue };
+            let Some((media_type, data)) = data_url(&given.url) else {
+                return Ok(Some(ReceivedPart { kind, ..ReceivedPart::default() }));
             };
-            return decoded("image", media_type.to_owned(), data).map(Some);
+            return decoded(kind, media_type.to_owned(), data).map(Some);
         }
         let Some(audio) = &self.input_audio else { return Ok(None) };
         let media_type = match audio.format.as_ref() {

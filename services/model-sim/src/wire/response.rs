@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer::{Answer, ErrorReply, Message, ToolCall};
 use crate::scenario::{Fault, ReasoningForm};
@@ -70,6 +70,8 @@ struct Said<'a> {
     reasoning_content: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    reasoning_details: &'a [Value],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
 }
@@ -186,6 +188,7 @@ fn whole(message: &Message, model: &str, stamp: Stamp) -> Bytes {
         role: Some("assistant"),
         content: message.text.as_deref(),
         tool_calls: calls.collect(),
+        reasoning_details: &message.reasoning_details,
         ..Said::default()
     };
     let said = said.thinking(message.reasoning.as_deref(), message.reasoning_form);
@@ -204,6 +207,18 @@ fn whole(message: &Message, model: &str, stamp: Stamp) -> Bytes {
     })
 }
 
+/// An item with the first half of its data, and the rest of that, if it can be told which item it belongs to.
+fn halves(item: &Value) -> (Value, Option<Value>) {
+    let data = item.get("data").and_then(Value::as_str).filter(|data| data.is_ascii());
+    let (Some(data), Some(index)) = (data, item.get("index")) else { return (item.clone(), None) };
+    let (first, rest) = data.split_at(data.len() / 2);
+    let mut head = item.clone();
+    if let Some(fields) = head.as_object_mut() {
+        fields.insert("data".to_owned(), Value::from(first));
+    }
+    (head, Some(json!({ "type": item.get("type"), "index": index, "data": rest })))
+}
+
 struct Stream<'a> {
     id: String,
     model: &'a str,
@@ -216,6 +231,13 @@ impl Stream<'_> {
         let mut events = vec![self.delta(Said { role: Some("assistant"), ..Said::default() })];
         for part in pieces(message.reasoning.as_deref().unwrap_or_default(), chunk_chars) {
             events.push(self.delta(Said::default().thinking(Some(part), message.reasoning_form)));
+        }
+        for item in &message.reasoning_details {
+            // What is encrypted comes in two pieces.
+            let (head, rest) = halves(item);
+            for piece in [Some(head), rest].into_iter().flatten() {
+                events.push(self.delta(Said { reasoning_details: std::slice::from_ref(&piece), ..Said::default() }));
+            }
         }
         let text = message.text.as_deref().unwrap_or_default();
         let parts: Vec<&str> = match &message.chunk_ends {

@@ -2,7 +2,7 @@
 //!
 //! An agent's failure is no message of its own: the agent ends such a turn with words that tell of it.
 
-use kairo_core::ids;
+use kairo_core::{ids, media};
 use kairo_proto::{
     About,
     about::{Agent, User},
@@ -49,7 +49,7 @@ fn sent(fact: &Fact, message: &UserMessage) -> Message {
         user: Some(fact.owner.clone()),
         thread_id: Key::some(&message.thread_id),
         message_id: Some(ids::message_id(&message.message_id, fact.record.envelope.id).as_str().into()),
-        text: message.text.as_str().into(),
+        text: media::with_state(&message.text, &message.state).as_str().into(),
         parts: (!message.parts.is_empty()).then(|| Json::of(&message.parts.iter().map(part).collect::<Vec<_>>())),
         ..whole(fact)
     }

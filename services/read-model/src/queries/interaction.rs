@@ -1,5 +1,6 @@
 //! A turn as steps: what was planned, done and made of it, from the events of its correlation.
 
+mod progress;
 mod steps;
 mod surroundings;
 
@@ -16,6 +17,7 @@ use crate::{
     stored::{Time, U32, U64},
 };
 
+pub use progress::TurnProgress;
 pub use steps::interaction;
 
 /// What tells of a turn how far it is, and not what it does.

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::config::GatewayConfig;
 
-/// Kinds of parts that are images or audio.
-const SHOWN: [&str; 3] = ["image_url", "input_audio", "file"];
+/// Kinds of parts that are images, audio or video.
+const SHOWN: [&str; 4] = ["image_url", "input_audio", "video_url", "file"];
 
 /// A message as it was read.
 pub struct Told<'m> {
@@ -48,7 +48,7 @@ pub fn read(content: &Value, at: usize) -> Result<Told<'_>, Error> {
             }
             (Some(other), _) => {
                 let other: String = other.chars().take(80).collect();
-                let known = "only text, image_url, input_audio and file";
+                let known = "only text, image_url, input_audio, video_url and file";
                 let message = format!("{name}: parts of type {other} are not supported, {known}");
                 return Err(Error::unsupported(&name, message));
             }
@@ -96,6 +96,9 @@ fn given(name: &str, part: &Value, limits: &GatewayConfig) -> Result<Given, Erro
     }
     if let Some(url) = text("/image_url/url") {
         return of_url(&format!("{name}.image_url.url"), url, "", limits);
+    }
+    if let Some(url) = text("/video_url/url") {
+        return of_url(&format!("{name}.video_url.url"), url, "", limits);
     }
     if let Some(url) = text("/file/file_data") {
         let file_name = text("/file/filename").filter(|name| media::is_name(name)).unwrap_or_default();
@@ -149,6 +152,11 @@ mod tests {
         assert_eq!(image, [Given { name: String::new(), content: content.clone() }]);
         let file = given(json!({ "type": "file", "file": { "file_data": gif, "filename": "a.gif" } })).unwrap();
         assert_eq!(file, [Given { name: "a.gif".to_owned(), content }]);
+        let film = b"\x1a\x45\xdf\xa3\x86\x85V_VP9";
+        let url = format!("data:video/webm;base64,{}", BASE64.encode(film));
+        let video = given(json!({ "type": "video_url", "video_url": { "url": url } })).unwrap();
+        let content = Content::Inline { media_type: "video/webm", bytes: film.to_vec() };
+        assert_eq!(video, [Given { name: String::new(), content }]);
         let audio = json!({ "type": "input_audio", "input_audio": { "data": BASE64.encode(b"ID3"), "format": "mp3" } });
         let content = Content::Inline { media_type: "audio/mpeg", bytes: b"ID3".to_vec() };
         assert_eq!(given(audio).unwrap(), [Given { name: String::new(), content }]);

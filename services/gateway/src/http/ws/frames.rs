@@ -2,6 +2,7 @@
 //! clients in `asyncapi.yaml`; tests hold the two together. Pure.
 
 use kairo_core::event_json::EventJson;
+use kairo_proto::v1;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -9,6 +10,7 @@ use crate::{
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, UUID, client_id, flag, name, one_of, parsed, text},
     http::{
+        answer::Told,
         approvals::Approval,
         choices::Choice,
         commands::Command,
@@ -85,8 +87,10 @@ fn wish(mut fields: Fields<Value>) -> Result<Wish, Problem> {
     let correlation = fields.optional("correlation", UUID, text(parsed));
     let after = fields.optional("after", format!("text: {PLACE}"), text(parsed));
     let live = fields.optional("live", "true or false", flag);
+    let turn_status = fields.optional("turn_status", "true or false", flag);
     let filter = Filter { agent, thread, correlation };
-    fields.complete(|| Some(Wish { filter, after, live: live.unwrap_or_default() }))
+    let (live, turn_status) = (live.unwrap_or_default(), turn_status.unwrap_or_default());
+    fields.complete(|| Some(Wish { filter, after, live, turn_status }))
 }
 
 /// A frame for the client.
@@ -112,6 +116,11 @@ pub enum Sent<'a> {
         id: &'a str,
         place: String,
         event: &'a EventJson,
+    },
+    #[serde(rename = "turn.status")]
+    TurnStatus {
+        id: &'a str,
+        change: Told<&'a v1::TurnStatus>,
     },
     Live {
         id: &'a str,
@@ -152,6 +161,7 @@ impl<'a> Sent<'a> {
         match shown {
             Shown::Start(place) => Self::Subscribed { id, from: place.to_string() },
             Shown::Event(event) => Self::Event { id, place: Place::of(event).to_string(), event },
+            Shown::TurnStatus(change) => Self::TurnStatus { id, change: Told(change) },
             Shown::Live(name, data) => Self::Live { id, name, data },
         }
     }

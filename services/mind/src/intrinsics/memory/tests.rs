@@ -139,7 +139,7 @@ fn a_thread_is_written_down_once() {
         after: 0,
         result: Some("free".into()),
     };
-    state.threads.get_mut("t").unwrap().push_call(2, Uuid::nil(), call, 100);
+    state.threads.get_mut("t").unwrap().push_call(2, Uuid::nil(), call, "", 100);
     let request = asked(begin(&state, "memory.append", json!({})));
     let (system, user) = shown(&request);
     assert!(request.tier == "fast" && system.starts_with("You are memory.append"));

@@ -9,16 +9,21 @@ use kairo_core::event_json::EventJson;
 use kairo_proto::{
     time,
     v1::{self, InteractionRow, InteractionStepRow, Json},
-    words::{InteractionStatus, InteractionStepKind, RequestKind, StepState, TaskStatus},
+    words::{InteractionStepKind, RequestKind, StepState, TaskStatus},
 };
 use serde_json::{Value, json};
 
-use super::{TurnEvents, surroundings::Surroundings};
+use super::{
+    TurnEvents,
+    progress::{TurnProgress, is_awaited},
+    surroundings::Surroundings,
+};
 
 /// The turn of these events; none of none.
 pub fn interaction(turn: &TurnEvents) -> Option<InteractionRow> {
     let first = turn.events.first()?;
     let mut told = Told::default();
+    turn.events.iter().for_each(|event| told.progress.take_in(event));
     for message in turn.events.chunk_by(|one, next| one.sequence == next.sequence) {
         let is_decision = message.first().is_some_and(|event| event.subject.ends_with(".decision"));
         match is_decision {
@@ -26,7 +31,6 @@ pub fn interaction(turn: &TurnEvents) -> Option<InteractionRow> {
             false => message.iter().for_each(|event| told.happened(event)),
         }
     }
-    let status = told.status().text();
     let (input_tokens, output_tokens) = told
         .steps
         .iter()
@@ -34,9 +38,9 @@ pub fn interaction(turn: &TurnEvents) -> Option<InteractionRow> {
     Some(InteractionRow {
         turn_id: first.correlation_id.to_string(),
         intent: told.intent,
-        status,
+        status: told.progress.status().text(),
         started_at: Some(time::message(first.ts)),
-        ended_at: told.outcome.map(|(_, at)| time::message(at)),
+        ended_at: told.progress.ended_at().map(time::message),
         input_tokens,
         output_tokens,
         steps: told.steps,
@@ -58,28 +62,12 @@ struct Told {
     /// The names of a chain's steps, by its id; and which of them are calls.
     chains: HashMap<String, Vec<String>>,
     called: BTreeSet<(String, u64)>,
-    /// What a human was asked for and has not answered.
-    asked: BTreeSet<String>,
-    /// Whether anything was decided, anything that was called has ended, and whether nothing was decided since.
-    decided: bool,
+    /// Whether anything that was called has ended.
     ended: bool,
-    waits: bool,
-    failed: bool,
-    outcome: Option<(InteractionStatus, jiff::Timestamp)>,
+    progress: TurnProgress,
 }
 
 impl Told {
-    fn status(&self) -> InteractionStatus {
-        let runs = self.calls.values().any(|at| self.steps.get(*at).is_some_and(|step| step.ended_at.is_none()));
-        match &self.outcome {
-            Some((outcome, _)) => outcome.clone(),
-            None if runs || !self.asked.is_empty() => InteractionStatus::Executing,
-            None if self.waits => InteractionStatus::Reflecting,
-            None if self.decided => InteractionStatus::Planning,
-            None => InteractionStatus::Started,
-        }
-    }
-
     fn decided(&mut self, events: &[EventJson], turn: &TurnEvents) {
         let Some(first) = events.first() else { return };
         let all = |type_name: &str, field: &str| -> Vec<&str> {
@@ -108,7 +96,6 @@ impl Told {
         if says_something || input_tokens + output_tokens > 0 {
             self.steps.push(step);
         }
-        (self.decided, self.waits) = (true, false);
         events.iter().for_each(|event| self.decided_on(event));
     }
 
@@ -133,27 +120,15 @@ impl Told {
                 let asked = json!({ "agent": agent, "kind": kind, "title": title, "task": task });
                 self.call(event, "ask", Some(&asked));
                 // Of anything but work and thoughts no answer is waited for.
-                let is_awaited = [RequestKind::Work, RequestKind::Think].iter().any(|it| it.known_word() == kind);
-                if let Some(step) = self.steps.last_mut().filter(|_| !is_awaited) {
+                if let Some(step) = self.steps.last_mut().filter(|_| !is_awaited(kind)) {
                     step.ended_at = step.timestamp;
                 }
             }
-            v1::AgentAction::TYPE if event.is_final_reply() && !text(event, "message_id").is_empty() => {
-                let outcome = if self.failed { InteractionStatus::Failed } else { InteractionStatus::Completed };
-                self.outcome.get_or_insert((outcome, event.ts));
-            }
             v1::AgentGoal::TYPE => self.goal = Some(event.text().to_owned()),
-            v1::AgentFailed::TYPE => {
-                self.failed = event.payload.get("retried").and_then(Value::as_bool) != Some(true);
-            }
-            // Its message became part of another turn, which answers for both.
-            v1::AgentJoined::TYPE => _ = self.outcome.get_or_insert((InteractionStatus::Completed, event.ts)),
-            v1::ApprovalRequested::TYPE => _ = self.asked.insert(event.event_id.to_string()),
             v1::ChainStarted::TYPE if self.surroundings.begin(event) => {}
             v1::ChainStarted::TYPE => self.chain(event),
             v1::ChainStepEnded::TYPE if self.surroundings.fail(event) => {}
             v1::ChainStepEnded::TYPE => self.step_ended(event),
-            v1::ChainEnded::TYPE => self.asked.clear(),
             _ => {}
         }
     }
@@ -175,11 +150,9 @@ impl Told {
                 let result = result.as_ref();
                 self.end(text(event, "request_id"), event, result, (!is_done).then_some(reason));
             }
-            v1::AgentApproval::TYPE => _ = self.asked.remove(text(event, "action_id")),
             v1::UserMessageUndelivered::TYPE => {
                 let error = Some(event.text().to_owned());
                 self.steps.push(InteractionStepRow { error, ..step(event, &InteractionStepKind::Reflect) });
-                self.outcome.get_or_insert((InteractionStatus::Failed, event.ts));
             }
             _ => {}
         }
@@ -206,7 +179,7 @@ impl Told {
             (step.ended_at, step.error) = (Some(time::message(event.ts)), error);
             step.result = result.map(Json::from);
         }
-        (self.ended, self.waits) = (true, true);
+        self.ended = true;
     }
 
     fn chain(&mut self, event: &EventJson) {
@@ -268,7 +241,7 @@ pub(super) fn result_of(event: &EventJson) -> Option<Value> {
     Some(nested.unwrap_or_else(|| result.clone()))
 }
 
-fn is(event: &EventJson, action: &str) -> bool {
+pub(super) fn is(event: &EventJson, action: &str) -> bool {
     event.type_name == v1::AgentAction::TYPE && text(event, "type") == action
 }
 

@@ -36,6 +36,7 @@ pub fn samples() -> Vec<Value> {
         "correlation_id": uuid::Uuid::nil(), "causation_id": null, "thread_id": null,
     }))
     .unwrap();
+    let change: v1::TurnStatus = serde_json::from_value(json!({ "turn_id": "t", "status": "started" })).unwrap();
     let (problem, said) = (Problem::unknown_path(), about("", "r-1"));
     let accepted: Vec<Accepted> = ["message_id", "choice_id", "approval_id", "command_id"].map(Accepted::sample).into();
     let mut samples = vec![
@@ -43,6 +44,7 @@ pub fn samples() -> Vec<Value> {
         Sent::shown("a", Shown::Start(Place::whole(7))),
         Sent::Unsubscribed { id: "a" },
         Sent::shown("a", Shown::Event(&event)),
+        Sent::shown("a", Shown::TurnStatus(&change)),
         Sent::shown("a", Shown::Live("token", json!({}))),
         Sent::Error { about: &said, problem: &problem },
         Sent::Pong,
@@ -55,6 +57,7 @@ pub fn samples() -> Vec<Value> {
             | Sent::Subscribed { .. }
             | Sent::Unsubscribed { .. }
             | Sent::Event { .. }
+            | Sent::TurnStatus { .. }
             | Sent::Live { .. }
             | Sent::Accepted { .. }
             | Sent::Error { .. }
@@ -67,16 +70,21 @@ pub fn samples() -> Vec<Value> {
 
 #[test]
 fn a_subscription_says_what_to_watch() {
-    let frame = json!({ "type": "subscribe", "id": "s", "agent": "cook", "after": "7.1", "live": true });
+    let frame =
+        json!({ "type": "subscribe", "id": "s", "agent": "cook", "after": "7.1", "live": true, "turn_status": true });
     let (about, Ok(Received::Subscribe(wish))) = read_json(frame) else { panic!() };
     assert_eq!((about.id.as_deref(), wish.filter.agent.as_ref().map(Name::as_str)), (Some("s"), Some("cook")));
-    assert_eq!((wish.after, wish.live), (Some(Place { sequence: 7, position: 1 }), true));
+    assert_eq!((wish.after, wish.live, wish.turn_status), (Some(Place { sequence: 7, position: 1 }), true, true));
 }
 
 #[test]
 fn what_is_wrong_with_a_frame_is_told_with_what_it_is_about() {
-    let frame = json!({ "type": "subscribe", "id": "s", "agent": "A", "after": 7, "live": "yes", "colour": "red" });
-    assert_eq!(wrong_fields(frame), (about("s", ""), ["agent", "after", "live", "colour"].map(String::from).into()));
+    let frame = json!({ "type": "subscribe", "id": "s", "agent": "A", "after": 7, "live": "yes", "turn_status": 1,
+        "colour": "red" });
+    assert_eq!(
+        wrong_fields(frame),
+        (about("s", ""), ["agent", "after", "live", "turn_status", "colour"].map(String::from).into())
+    );
     let frame = json!({ "type": "message", "ref": "r", "id": "x" });
     assert_eq!(wrong_fields(frame), (about("", "r"), ["user", "text", "id"].map(String::from).into()));
     let frame = json!({ "type": "message", "ref": 7, "user": "ann", "text": "hi" });

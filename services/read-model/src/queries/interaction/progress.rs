@@ -1,0 +1,91 @@
+//! How far a turn is, from its events as they come. Pure.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kairo_core::event_json::EventJson;
+use kairo_proto::{
+    v1,
+    words::{InteractionStatus, RequestKind},
+};
+use serde_json::Value;
+
+use super::steps::{is, text};
+
+/// What decides on the status of a turn. Its events are taken in one after the other, in the order of the log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TurnProgress {
+    /// Actions that were called and have not ended.
+    running: BTreeSet<String>,
+    /// What a human was asked for and has not answered.
+    asked: BTreeSet<String>,
+    /// Whether anything was decided; whether anything that was called has ended, and nothing was decided since.
+    decided: bool,
+    waits: bool,
+    failed: bool,
+    outcome: Option<(InteractionStatus, Timestamp)>,
+}
+
+impl TurnProgress {
+    pub fn status(&self) -> InteractionStatus {
+        match &self.outcome {
+            Some((outcome, _)) => outcome.clone(),
+            None if !self.running.is_empty() || !self.asked.is_empty() => InteractionStatus::Executing,
+            None if self.waits => InteractionStatus::Reflecting,
+            None if self.decided => InteractionStatus::Planning,
+            None => InteractionStatus::Started,
+        }
+    }
+
+    /// When it was answered, or failed.
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        self.outcome.as_ref().map(|(_, at)| *at)
+    }
+
+    /// Takes in the next event of the turn. What comes after its end changes nothing.
+    pub fn take_in(&mut self, event: &EventJson) {
+        if self.outcome.is_some() {
+            return;
+        }
+        if event.subject.ends_with(".decision") {
+            (self.decided, self.waits) = (true, false);
+        }
+        match event.type_name.as_str() {
+            v1::AgentAction::TYPE if is(event, "tool_call") => self.call(event),
+            v1::AgentAction::TYPE if is(event, "ask") && is_awaited(text(event, "kind")) => self.call(event),
+            v1::AgentAction::TYPE if event.is_final_reply() && !text(event, "message_id").is_empty() => {
+                self.end(if self.failed { InteractionStatus::Failed } else { InteractionStatus::Completed }, event);
+            }
+            // Its message became part of another turn, which answers for both.
+            v1::AgentJoined::TYPE => self.end(InteractionStatus::Completed, event),
+            v1::AgentFailed::TYPE => {
+                self.failed = event.payload.get("retried").and_then(Value::as_bool) != Some(true);
+            }
+            v1::ApprovalRequested::TYPE => _ = self.asked.insert(event.event_id.to_string()),
+            v1::AgentApproval::TYPE => _ = self.asked.remove(text(event, "action_id")),
+            v1::ChainEnded::TYPE => self.asked.clear(),
+            v1::ToolResult::TYPE => self.called_ended(text(event, "action_id")),
+            v1::AgentAnswer::TYPE => self.called_ended(text(event, "request_id")),
+            v1::UserMessageUndelivered::TYPE => self.end(InteractionStatus::Failed, event),
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, event: &EventJson) {
+        self.running.insert(event.event_id.to_string());
+    }
+
+    /// The first end counts.
+    fn called_ended(&mut self, action: &str) {
+        self.waits |= self.running.remove(action);
+    }
+
+    fn end(&mut self, outcome: InteractionStatus, event: &EventJson) {
+        *self = Self { outcome: Some((outcome, event.ts)), ..Self::default() };
+    }
+}
+
+/// Whether another agent's answer is waited for, of what it is asked. A call is told of as a tool's.
+pub(super) fn is_awaited(kind: &str) -> bool {
+    [RequestKind::Work, RequestKind::Think].iter().any(|it| it.known_word() == kind)
+}
