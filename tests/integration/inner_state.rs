@@ -49,7 +49,7 @@ async fn says(world: &World, operator: &Caller, user: &str, text: &str) -> Strin
     let message = json!({ "user": user, "agent": AGENT, "text": text });
     let (status, said) = operator.post("/v1/messages", message).await;
     assert_eq!(status, 202, "{said}");
-    let correlation = said["correlation_id"].as_str().unwrap().parse().unwrap();
+    let correlation: uuid::Uuid = said["correlation_id"].as_str().unwrap().parse().unwrap();
     let reply = world.log.wait(|event| event.correlation_id == correlation && event.is_final_reply()).await;
     reply.text().to_owned()
 }

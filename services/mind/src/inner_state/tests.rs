@@ -148,6 +148,9 @@ fn any_change() -> impl Strategy<Value = (String, Value)> {
 }
 
 proptest! {
+    // Looking for secrets in long texts takes its time.
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
     #[test]
     fn it_is_bounded_whatever_is_written(changes in prop::collection::vec(any_change(), 0..60)) {
         let mut state = AgentState::default();

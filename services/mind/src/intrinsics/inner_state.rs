@@ -13,7 +13,7 @@ use crate::{
 
 /// Entries that a search or a look at what is related brings: where it does not say, and at most.
 const FOUND: usize = 10;
-const MOST_FOUND: usize = 50;
+const MOST_FOUND: usize = 20;
 /// What is shown of each of them, in bytes; all of it is read by its key.
 const SHOWN_BYTES: usize = 1_024;
 /// Longest search, in bytes.
