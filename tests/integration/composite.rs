@@ -103,7 +103,10 @@ async fn rows(world: &World, path: &str, list: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_composite_agent_delegates_tools_to_sub_agents_rather_than_executing_them_directly() {
-    let world = start(Wanted::new(SCENARIO)).await;
+    let desk = tempfile::tempdir().unwrap();
+    let root = desk.path().display().to_string();
+    let wanted = Wanted::new(SCENARIO).env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__WORKSPACE__ROOT", root);
+    let world = start(wanted).await;
     // What members offer was taken from their own profiles.
     world.projected().await;
     let (_, shown) = world.get("/v1/agents/whole").await;
