@@ -135,7 +135,7 @@ fn queued(records: &[Record]) -> Vec<String> {
                 task.failed += usize::from(is_put_back && !it.rests);
             }
             if let Some(Event::ThreadCreated(it)) = &event.event
-                && it.kind_word() == ThreadKind::Work
+                && matches!(it.kind_word(), ThreadKind::Work | ThreadKind::Request)
             {
                 threads.entry(&it.thread_id).or_default().0 += 1;
             }

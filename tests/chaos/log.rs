@@ -177,7 +177,9 @@ impl Open {
             Some(Decided::Task(task)) => self.see_task(task),
             Some(Decided::Turn(Turn::Thought(_) | Turn::Failed(_) | Turn::Goal(_) | Turn::Reflected(_))) => {}
             Some(Decided::Turn(Turn::Briefed(_) | Turn::TeamChanged(_) | Turn::Answered(_))) => {}
-            Some(Decided::Thread(Thread::Created(thread))) if thread.kind_word() == ThreadKind::Work => {
+            Some(Decided::Thread(Thread::Created(thread)))
+                if matches!(thread.kind_word(), ThreadKind::Work | ThreadKind::Request) =>
+            {
                 self.sessions.extend(self.is_open(&thread.thread_id));
             }
             Some(Decided::Thread(Thread::Completed(thread))) => {

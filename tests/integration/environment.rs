@@ -93,7 +93,11 @@ async fn environment_perception_is_a_snapshot_of_the_turn_and_a_page_that_came_a
     let sent = says(&world, "run it", page).await;
     let of_turn =
         |event: &EventJson| event.correlation_id == sent.event_id && event.type_name == v1::ApprovalRequested::TYPE;
-    assert_eq!(world.log.wait(of_turn).await.payload["outside"], json!(["environment:client"]));
+    let asked = world.log.wait(of_turn).await;
+    assert_eq!(asked.payload["outside"], json!(["environment:client"]));
+    let verdict = json!({ "user": "ann", "agent": AGENT, "action_id": asked.event_id, "verdict": "approved" });
+    assert_eq!(world.post("/v1/approvals", &verdict).await.0, 202);
+    assert_eq!(world.reply(&sent).await.trim(), "ran");
 
     // The command line brings one along, too, and what is none is refused.
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -11,14 +11,17 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     subjects::{AGENT_DEFINED, EMAIL_RECEIVED, Service, USER_MESSAGE},
-    vocabulary::{BACKGROUND, REFLECTION, TEAMS},
+    vocabulary::{BACKGROUND, COMPOSITES, REFLECTION, TEAMS},
 };
-use kairo_proto::v1::{AgentDefined, AgentProfile, EmailReceived, SessionBounds, Team, TeamWorker, UserMessage};
+use kairo_proto::v1::{
+    AgentDefined, AgentProfile, EmailReceived, Member, Perception, SessionBounds, Team, TeamWorker, UserMessage,
+};
 
 use tokio::time::sleep;
 
 use crate::{
     chance::Chance,
+    model::KEYED,
     orders,
     world::{Shared, World},
 };
@@ -79,9 +82,27 @@ pub fn define(world: &mut World, chance: &mut Chance) {
             profile.guesses_goal = chance.permille(500);
             profile.max_reflections = u32::try_from(chance.below(3)).unwrap_or_default();
         }
+        if world.epoch >= COMPOSITES {
+            compose(&mut profile, chance);
+        }
         let body = AgentDefined { profile: Some(profile) };
         let envelope = entering("profile", &[agent], world.now());
         world.enter(&Outgoing::new(&AGENT_DEFINED, &name(agent), envelope, body));
+    }
+}
+
+/// The last agent may be composed of the others; and any may look around before it thinks.
+fn compose(profile: &mut AgentProfile, chance: &mut Chance) {
+    let [others @ .., whole] = AGENTS;
+    if profile.agent == whole && chance.permille(400) {
+        let member =
+            |agent: &str| Member { agent: agent.to_owned(), tools: vec!["*".to_owned()], ..Default::default() };
+        profile.members = others.map(member).into();
+        profile.tools = vec!["action.cancel".to_owned(), "task.*".to_owned()];
+    }
+    if chance.permille(150) {
+        let perception = Perception { tool: KEYED.to_owned(), arguments: r#"{"n":1}"#.to_owned() };
+        profile.environment = vec![perception; 1 + chance.below(2)];
     }
 }
 

@@ -15,6 +15,8 @@ use crate::{
 const ANALYSE: &str = "Now, within the chain";
 /// What puts a task into the queue.
 const QUEUE: &str = "task.queue";
+/// What has a member think.
+const ASK: &str = "member.ask";
 /// What has a worker do something.
 const DELEGATE: &str = "team.delegate";
 /// What hooks wait for.
@@ -139,6 +141,11 @@ fn call_or_say(request: &ModelRequest, chance: &mut Chance) -> Answer {
             String::new(),
             vec![call(0, QUEUE, &json!({ "text": format!("go on with {}", chance.below(1_000)) }))],
         );
+    }
+    if chance.permille(250) && request.tools.iter().any(|tool| tool.name == ASK) {
+        let members = [AGENTS[0], AGENTS[0], AGENTS[0], "nobody"];
+        let given = json!({ "member": members[chance.below(4)], "text": format!("count {}", chance.below(1_000)) });
+        return (String::new(), vec![call(0, ASK, &given)]);
     }
     if chance.permille(500) && request.tools.iter().any(|tool| tool.name == DELEGATE) {
         let workers = [AGENTS[1], AGENTS[1], "nobody"];

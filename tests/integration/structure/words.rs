@@ -15,6 +15,7 @@ const OTHERS_TOO: &[&str] = &[
     "chain",
     "continue",
     "decision",
+    "environment",
     "failure",
     "joined",
     "memory",

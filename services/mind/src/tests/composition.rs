@@ -574,12 +574,9 @@ proptest! {
         let mut take = |record: Option<Record>, running: &mut Vec<(Record, String)>| {
             let Some(record) = record else { return };
             for event in &decision(&record).events {
-                let answer = match &event.event {
-                    Some(Event::Answered(it)) => it.answer.clone(),
-                    Some(Event::TaskEnded(it)) => it.answer.clone(),
-                    _ => None,
-                };
-                if let Some(answer) = answer {
+                let of_task = if let Some(Event::TaskEnded(it)) = &event.event { it.answer.clone() } else { None };
+                let of_turn = if let Some(Event::Answered(it)) = &event.event { it.answer.clone() } else { None };
+                if let Some(answer) = of_task.or(of_turn) {
                     *answered.entry(answer.request_id).or_insert(0) += 1;
                 }
             }
