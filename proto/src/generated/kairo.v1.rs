@@ -205,6 +205,119 @@ impl ::prost::Name for EventMeta {
         "/kairo.v1.EventMeta".into()
     }
 }
+/// A voice within an agent: a prompt that is shown what is new, and says what it thinks of it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Submodule {
+    /// 1 to 32 of a-z, 0-9, _ and -.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub prompt: ::prost::alloc::string::String,
+    /// The model that it thinks with; empty for the fast one.
+    #[prost(string, tag = "3")]
+    pub tier: ::prost::alloc::string::String,
+    /// What it is shown; empty for everything.
+    #[prost(string, repeated, tag = "4")]
+    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Milliseconds within which it must have answered. 0 means 10000.
+    #[prost(uint32, tag = "5")]
+    pub deadline_ms: u32,
+    /// Whether it is shown what was decided, afterwards.
+    #[prost(bool, tag = "6")]
+    pub wants_decisions: bool,
+}
+impl ::prost::Name for Submodule {
+    const NAME: &'static str = "Submodule";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Submodule".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Submodule".into()
+    }
+}
+/// A submodule was added to an agent, or removed from it. Type kairo.agent.submodule_changed.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubmoduleChanged {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Missing where it was removed.
+    #[prost(message, optional, tag = "2")]
+    pub submodule: ::core::option::Option<Submodule>,
+}
+impl ::prost::Name for SubmoduleChanged {
+    const NAME: &'static str = "SubmoduleChanged";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SubmoduleChanged".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SubmoduleChanged".into()
+    }
+}
+/// A submodule said nothing of use: its agent goes on without it. Type kairo.agent.submodule_failed.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubmoduleFailed {
+    #[prost(string, tag = "1")]
+    pub module: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub kind: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
+}
+impl ::prost::Name for SubmoduleFailed {
+    const NAME: &'static str = "SubmoduleFailed";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SubmoduleFailed".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SubmoduleFailed".into()
+    }
+}
+/// The decision module asks a submodule; what that answers is its thought. Type kairo.agent.submodule_asked.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubmoduleAsked {
+    #[prost(string, tag = "1")]
+    pub module: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub question: ::prost::alloc::string::String,
+    /// Which round of questions of the turn it is of, counted from 1.
+    #[prost(uint32, tag = "3")]
+    pub round: u32,
+}
+impl ::prost::Name for SubmoduleAsked {
+    const NAME: &'static str = "SubmoduleAsked";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SubmoduleAsked".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SubmoduleAsked".into()
+    }
+}
+/// Submodules that want to know were shown what was decided in a thread. Type kairo.agent.broadcast.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentBroadcast {
+    #[prost(string, tag = "1")]
+    pub thread_id: ::prost::alloc::string::String,
+    /// Where the last of these decisions stands in the log.
+    #[prost(uint64, tag = "2")]
+    pub through: u64,
+    /// Who was shown them.
+    #[prost(string, repeated, tag = "3")]
+    pub modules: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for AgentBroadcast {
+    const NAME: &'static str = "AgentBroadcast";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentBroadcast".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentBroadcast".into()
+    }
+}
 /// A user's words, as they entered at the boundary.
 /// Type kairo.user.message.v1 on kairo.user.<user>.message, emitted by the gateway.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -399,6 +512,9 @@ pub struct UserCommand {
     /// "pause", "resume" or "archive": the team that the agent leads. From epoch 5 on.
     #[prost(string, tag = "10")]
     pub team: ::prost::alloc::string::String,
+    /// "add": the submodule that the agent is to have; "remove": of one that it has, the name alone. From epoch 6 on.
+    #[prost(message, optional, tag = "20")]
+    pub submodule: ::core::option::Option<Submodule>,
 }
 impl ::prost::Name for UserCommand {
     const NAME: &'static str = "UserCommand";
@@ -505,6 +621,19 @@ pub struct AgentProfile {
     /// reader that does not know them makes the same of the agent.
     #[prost(message, repeated, tag = "23")]
     pub commands: ::prost::alloc::vec::Vec<ProfileCommand>,
+    /// Voices that think along: each has a name of its own.
+    #[prost(message, repeated, tag = "24")]
+    pub submodules: ::prost::alloc::vec::Vec<Submodule>,
+    /// How many of them it has at most, with those that are added. 0 means 8.
+    #[prost(uint32, tag = "25")]
+    pub max_submodules: u32,
+    /// So many of the newest entries of a thread are shown when it is thought about; what belongs to the turn at hand, and what was
+    /// summed up, is shown in any case. 0 means all that are kept.
+    #[prost(uint32, tag = "26")]
+    pub history_cutoff: u32,
+    /// The same in seconds: what is older is not shown. 0 means any age.
+    #[prost(uint32, tag = "27")]
+    pub history_window: u32,
 }
 impl ::prost::Name for AgentProfile {
     const NAME: &'static str = "AgentProfile";
@@ -798,6 +927,8 @@ pub struct AgentCommand {
     pub thread_id: ::prost::alloc::string::String,
     #[prost(string, tag = "9")]
     pub team: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "20")]
+    pub submodule: ::core::option::Option<Submodule>,
 }
 impl ::prost::Name for AgentCommand {
     const NAME: &'static str = "AgentCommand";
@@ -876,7 +1007,7 @@ pub struct DecidedEvent {
     pub turn_id: ::prost::alloc::string::String,
     #[prost(
         oneof = "decided_event::Event",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 40, 41, 42, 43"
     )]
     pub event: ::core::option::Option<decided_event::Event>,
 }
@@ -934,6 +1065,14 @@ pub mod decided_event {
         Goal(super::AgentGoal),
         #[prost(message, tag = "34")]
         Reflected(super::AgentReflected),
+        #[prost(message, tag = "40")]
+        SubmoduleChanged(super::SubmoduleChanged),
+        #[prost(message, tag = "41")]
+        SubmoduleFailed(super::SubmoduleFailed),
+        #[prost(message, tag = "42")]
+        SubmoduleAsked(super::SubmoduleAsked),
+        #[prost(message, tag = "43")]
+        Broadcast(super::AgentBroadcast),
     }
 }
 impl ::prost::Name for DecidedEvent {
@@ -951,6 +1090,12 @@ impl ::prost::Name for DecidedEvent {
 pub struct AgentThought {
     #[prost(string, tag = "1")]
     pub text: ::prost::alloc::string::String,
+    /// The submodule that thinks so; empty for the agent itself.
+    #[prost(string, tag = "2")]
+    pub module: ::prost::alloc::string::String,
+    /// Whether it is for the next decision in its thread, which is shown it.
+    #[prost(bool, tag = "3")]
+    pub for_next: bool,
 }
 impl ::prost::Name for AgentThought {
     const NAME: &'static str = "AgentThought";
@@ -1868,6 +2013,9 @@ pub struct Completion {
     /// What tells which part of the request another build builds otherwise.
     #[prost(message, optional, tag = "12")]
     pub digests: ::core::option::Option<RequestDigests>,
+    /// The submodule that was asked; empty for the agent itself.
+    #[prost(string, tag = "13")]
+    pub module: ::prost::alloc::string::String,
 }
 impl ::prost::Name for Completion {
     const NAME: &'static str = "Completion";
@@ -4489,12 +4637,13 @@ pub struct OrderRequest {
     #[prost(string, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
-    /// cancel, pause, resume, run, archive or unarchive; of hooks also share and unshare, for keys of the scope admin.
+    /// cancel, pause, resume, run, archive or unarchive; of hooks also share and unshare, of submodules add and remove, both for
+    /// keys of the scope admin.
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub command: ::prost::alloc::string::String,
-    /// Exactly one of these six: what to cancel; a task to pause, resume or run, a hook to share; a thread to archive or unarchive;
-    /// a team to pause, resume or archive.
+    /// Exactly one of these seven: what to cancel; a task to pause, resume or run, a hook to share; a thread to archive or unarchive;
+    /// a team to pause, resume or archive; a submodule to add or remove.
     #[prost(string, tag = "4")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub action_id: ::prost::alloc::string::String,
@@ -4518,6 +4667,10 @@ pub struct OrderRequest {
     #[prost(string, tag = "10")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub team: ::prost::alloc::string::String,
+    /// The submodule that the agent is to have, or, of one to remove, its name.
+    #[prost(message, optional, tag = "20")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub submodule: ::core::option::Option<OrderedSubmodule>,
 }
 impl ::prost::Name for OrderRequest {
     const NAME: &'static str = "OrderRequest";
@@ -4645,6 +4798,22 @@ pub struct DefineAgentRequest {
     #[prost(message, repeated, tag = "21")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
+    /// Voices that think along; each has a name of its own.
+    #[prost(message, repeated, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub submodules: ::prost::alloc::vec::Vec<GivenSubmodule>,
+    /// How many of them it has at most, with those that are added; 0 for the default, 8.
+    #[prost(uint32, tag = "25")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_submodules: u32,
+    /// So many of the newest entries of a thread are shown when it is thought about; 0 for all that are kept.
+    #[prost(uint32, tag = "26")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_cutoff: u32,
+    /// The same in seconds: what is older is not shown; 0 for any age.
+    #[prost(uint32, tag = "27")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_window: u32,
 }
 impl ::prost::Name for DefineAgentRequest {
     const NAME: &'static str = "DefineAgentRequest";
@@ -4654,6 +4823,76 @@ impl ::prost::Name for DefineAgentRequest {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.DefineAgentRequest".into()
+    }
+}
+/// A voice within an agent, which is shown what is new and says what it thinks of it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenSubmodule {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub prompt: ::prost::alloc::string::String,
+    /// The model that it thinks with: heavy, fast (also what empty means) or light.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tier: ::prost::alloc::string::String,
+    /// What it is shown; empty for everything.
+    #[prost(string, repeated, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Milliseconds within which it must have answered; 0 for the default, 10000.
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub deadline_ms: u32,
+    /// Whether it is shown what was decided, afterwards.
+    #[prost(bool, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wants_decisions: bool,
+}
+impl ::prost::Name for GivenSubmodule {
+    const NAME: &'static str = "GivenSubmodule";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenSubmodule".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenSubmodule".into()
+    }
+}
+/// The submodule that an order is about: to remove one its name alone.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OrderedSubmodule {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// As the fields of GivenSubmodule.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub prompt: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tier: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub deadline_ms: u32,
+    #[prost(bool, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wants_decisions: bool,
+}
+impl ::prost::Name for OrderedSubmodule {
+    const NAME: &'static str = "OrderedSubmodule";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.OrderedSubmodule".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.OrderedSubmodule".into()
     }
 }
 /// What a session of work may take; 0 and empty for any amount. Where one of them is reached, the task at hand goes back into
@@ -4834,6 +5073,18 @@ pub struct GivenLead {
     #[prost(message, repeated, tag = "17")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
+    #[prost(message, repeated, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub submodules: ::prost::alloc::vec::Vec<GivenSubmodule>,
+    #[prost(uint32, tag = "25")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_submodules: u32,
+    #[prost(uint32, tag = "26")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_cutoff: u32,
+    #[prost(uint32, tag = "27")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_window: u32,
 }
 impl ::prost::Name for GivenLead {
     const NAME: &'static str = "GivenLead";
@@ -4901,6 +5152,18 @@ pub struct GivenWorker {
     #[prost(message, repeated, tag = "17")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
+    #[prost(message, repeated, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub submodules: ::prost::alloc::vec::Vec<GivenSubmodule>,
+    #[prost(uint32, tag = "25")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_submodules: u32,
+    #[prost(uint32, tag = "26")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_cutoff: u32,
+    #[prost(uint32, tag = "27")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_window: u32,
 }
 impl ::prost::Name for GivenWorker {
     const NAME: &'static str = "GivenWorker";

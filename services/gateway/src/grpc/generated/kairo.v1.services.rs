@@ -1048,8 +1048,8 @@ pub mod commands_server {
             tonic::Status,
         >;
         /// Give an agent a direct order. About exactly one thing: cancel an action, a process, a chain or a task; pause,
-        /// resume or run a task; archive or unarchive a thread; pause, resume or archive the team that the agent leads. It is
-        /// obeyed without asking a model.
+        /// resume or run a task; archive or unarchive a thread; pause, resume or archive the team that the agent leads;
+        /// add or remove a submodule. It is obeyed without asking a model.
         async fn order(
             &self,
             request: tonic::Request<::kairo_proto::v1::OrderRequest>,
