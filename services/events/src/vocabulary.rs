@@ -11,8 +11,8 @@
 use kairo_proto::{
     Body, READERS, Unreadable as UnreadableBody,
     v1::{
-        AgentAction, AgentCommand, AgentDecision, AgentDefined, AgentProfile, DecidedEvent, Task, TaskChanged,
-        TaskEnded, TaskScheduled, UserCommand, agent_action::Action, decided_event::Event,
+        AgentAction, AgentCommand, AgentDecision, AgentDefined, AgentProfile, AgentThought, DecidedEvent, Task,
+        TaskChanged, TaskEnded, TaskScheduled, UserCommand, agent_action::Action, decided_event::Event,
     },
     words::TaskKind,
 };
@@ -30,6 +30,8 @@ pub const BACKGROUND: u32 = 4;
 pub const TEAMS: u32 = 5;
 /// From this epoch on sessions of work have bounds, and agents guess goals and review what they are about to say.
 pub const REFLECTION: u32 = 6;
+/// From this epoch on agents have submodules.
+pub const SUBMODULES: u32 = 6;
 /// From this epoch on users speak with the agent that they named last.
 pub const SWITCHES: u32 = 6;
 /// From this epoch on ids of threads that users name say whose they are.
@@ -37,8 +39,8 @@ pub const OWNED_THREADS: u32 = 3;
 /// What this build reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
 /// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
 /// are shared, and where calls with consent were asked for; version 4 agents that work in the background, version 5 those with
-/// missions and teams, version 6 bounds of their sessions, goals and reviews, and that users go on with the agent that they
-/// named.
+/// missions and teams, version 6 bounds of their sessions, goals and reviews, that users go on with the agent that they named,
+/// and submodules.
 pub const READER: u32 = if kairo_proto::READER > OWNED_THREADS { kairo_proto::READER } else { OWNED_THREADS };
 /// What every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
@@ -69,6 +71,11 @@ pub fn of(body: &Body) -> u32 {
     if let Some(AgentDefined { profile: Some(profile) }) = AgentDefined::of(body) {
         return of_profile(profile);
     }
+    let submodule =
+        UserCommand::of(body).map(|it| &it.submodule).or_else(|| AgentCommand::of(body).map(|it| &it.submodule));
+    if submodule.is_some_and(Option::is_some) {
+        return SUBMODULES;
+    }
     let team = UserCommand::of(body).map(|it| &it.team).or_else(|| AgentCommand::of(body).map(|it| &it.team));
     if team.is_some_and(|team| !team.is_empty()) {
         return TEAMS;
@@ -79,8 +86,12 @@ pub fn of(body: &Body) -> u32 {
 /// The lowest version of readers that makes of an agent with this profile what it is.
 pub fn of_profile(profile: &AgentProfile) -> u32 {
     let AgentProfile { mission, owner, team, lead, conduct, session, guesses_goal, max_reflections, .. } = profile;
+    let AgentProfile { submodules, max_submodules, history_cutoff, history_window, .. } = profile;
+    let has_voices =
+        !submodules.is_empty() || [max_submodules, history_cutoff, history_window].into_iter().any(|it| *it > 0);
     let is_in_team = team.is_some() || [mission, owner, lead].into_iter().any(|it| !it.is_empty());
     match () {
+        () if has_voices => SUBMODULES,
         () if session.is_some() || *guesses_goal || *max_reflections > 0 => REFLECTION,
         () if is_in_team => TEAMS,
         () if !conduct.is_empty() => BACKGROUND,
@@ -103,7 +114,10 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
             || matches!(event, Event::TaskEnded(TaskEnded { answer: Some(_), .. }))
     };
     let rests = |event: &Event| matches!(event, Event::TaskChanged(TaskChanged { rests: true, .. }));
+    let thinks = |event: &Event| matches!(event, Event::Thought(AgentThought { module, .. }) if !module.is_empty());
+    let asked = decision.completions.iter().any(|completion| !completion.module.is_empty());
     let fields = match () {
+        () if asked || events.clone().any(thinks) => SUBMODULES,
         () if events.clone().any(rests) => REFLECTION,
         () if decision.cost > 0 || events.clone().any(|event| asks(event) || is_asked(event)) => TEAMS,
         () if decision.work_input > 0 || events.clone().any(|event| moves(event) || queues(event)) => BACKGROUND,

@@ -162,7 +162,7 @@ impl AgentState {
             _ => StepState::Failed { reason },
         };
         let Some(step) = self.set_step(turn_id, ended.step, state) else { return };
-        let limit = self.history_limit();
+        let limit = self.keeping();
         let Some(thread) = self.threads.get_mut(&event.thread_id) else { return };
         if step.event == THINK {
             let analysis = result.get("analysis").and_then(Value::as_str).map(cut);

@@ -3,9 +3,11 @@
 //! Some are done at once, some ask a model first. One file for each noun.
 
 pub mod chains;
+pub mod history;
 pub mod memory;
 pub mod requests;
 pub mod steps;
+pub mod submodules;
 pub mod tasks;
 pub mod team;
 pub mod threads;
@@ -46,8 +48,19 @@ pub enum Begun {
     Done(Done),
     /// It goes on with the model's answer, in `finish`.
     Ask(ModelRequest),
+    /// It is over when a submodule has answered, or it is known that it will not.
+    Question(Inquiry),
     /// It is over when another agent has answered.
     Request(Box<Ask>),
+}
+
+/// A question to a submodule.
+#[derive(Debug)]
+pub struct Inquiry {
+    pub module: String,
+    pub question: String,
+    /// Which round of questions of the turn it is of.
+    pub round: u32,
 }
 
 /// What an intrinsic did.
@@ -74,10 +87,8 @@ pub struct Intrinsic {
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Intrinsic> {
     static ALL: std::sync::LazyLock<Vec<Intrinsic>> = std::sync::LazyLock::new(|| {
-        [chains::all(), memory::all(), steps::all(), tasks::all(), team::all(), threads::all(), user::all()]
-            .into_iter()
-            .flatten()
-            .collect()
+        let talk = [history::all(), submodules::all(), team::all(), threads::all(), user::all()];
+        [chains::all(), memory::all(), steps::all(), tasks::all()].into_iter().chain(talk).flatten().collect()
     });
     ALL.iter()
 }

@@ -7,7 +7,9 @@ use super::{
     intrinsics,
     session::Bounds,
     state::{HISTORY, is_none},
+    submodules::{MOST_EVER, Submodule},
     team::Team,
+    thread::Cutoff,
 };
 
 /// Seconds until a queued task that failed is tried again, when the profile does not say.
@@ -65,6 +67,14 @@ pub struct Profile {
     /// How often what it is about to say is reviewed in a turn.
     #[serde(default, skip_serializing_if = "is_none")]
     pub max_reflections: u32,
+    /// Voices that think along.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub submodules: Vec<Submodule>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub max_submodules: u32,
+    /// What of a thread is shown when it is thought about.
+    #[serde(default, skip_serializing_if = "Cutoff::is_nothing")]
+    pub cutoff: Cutoff,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -108,6 +118,9 @@ impl Profile {
             session: Bounds::of(profile.session.as_ref()),
             guesses_goal: profile.guesses_goal,
             max_reflections: profile.max_reflections,
+            submodules: profile.submodules.iter().take(MOST_EVER as usize).map(Submodule::of).collect(),
+            max_submodules: profile.max_submodules,
+            cutoff: Cutoff { entries: profile.history_cutoff, seconds: profile.history_window },
         }
     }
 

@@ -12,6 +12,7 @@ mod overtaken;
 mod parts;
 mod reflection;
 mod sessions;
+mod submodules;
 mod tasks;
 mod team;
 
@@ -351,8 +352,11 @@ fn the_last_step_of_a_turn_offers_no_tools() {
     }
     agent.decides(&[says("enough")]).unwrap();
     let offered: Vec<usize> = agent.asked.iter().map(|request| request.tools.len()).collect();
-    let of_others =
-        |tool: &str| crate::intrinsics::tasks::is_of_queue(tool) || crate::intrinsics::team::is_of_leads(tool);
+    let of_others = |tool: &str| {
+        crate::intrinsics::tasks::is_of_queue(tool)
+            || crate::intrinsics::team::is_of_leads(tool)
+            || crate::intrinsics::submodules::is_of_submodules(tool)
+    };
     let own = crate::intrinsics::all().filter(|intrinsic| !of_others(&intrinsic.tool.name));
     let all = catalogue().tools.len() + own.count();
     assert_eq!(offered, [all, all, all, 0]);

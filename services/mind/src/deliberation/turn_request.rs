@@ -47,9 +47,7 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     let plans = thinking.plans && manner != Manner::Acknowledge;
     let own = state.profile.as_ref().map(|profile| profile.prompt.clone()).unwrap_or_default();
     let is_at_hand = |tool: &str| manner != Manner::Acknowledge || is_about_work(tool);
-    let offered = |tool: &&Tool| {
-        is_at_hand(&tool.name) && state.profile.as_ref().is_none_or(|profile| profile.offers(&tool.name))
-    };
+    let offered = |tool: &&Tool| is_at_hand(&tool.name) && state.offers(&tool.name);
     let intrinsics = intrinsics::all().map(|intrinsic| &intrinsic.tool);
     let all: Vec<&Tool> = catalogue.tools.iter().chain(intrinsics).filter(offered).collect();
     let own = match manner {
@@ -61,7 +59,8 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     let system = if plans { format!("{}\n\n{own}", planner(&all)) } else { own };
     let mut messages = vec![Message::System { text: system }];
     if let Some(thread) = state.threads.get(&turn.thread_id) {
-        thread.entries().for_each(|entry| show(entry, &mut messages));
+        let cutoff = state.profile.as_ref().map(|profile| profile.cutoff).unwrap_or_default();
+        thread.shown(cutoff, now, turn_id).for_each(|entry| show(entry, &mut messages));
         messages.extend(reminder(thread, turn_id));
     }
     // What happens in the foreground, or how far something is, changes nothing of what is asked for the sake of work: the
@@ -72,6 +71,7 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     if let Some(goal) = &turn.goal {
         messages.push(Message::System { text: format!("{} {goal}", prompts::GUESSED) });
     }
+    messages.extend(counsel(state, turn));
     if manner == Manner::Acknowledge {
         messages.extend(facts::queue(state, &turn.user).map(|text| Message::System { text }));
     }
@@ -89,6 +89,14 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
         }
     };
     ModelRequest { tier: state.thinks_with(Some(turn)), messages, tools, analysis: prompt.is_some(), is_work: false }
+}
+
+/// What submodules said, and which may be asked.
+fn counsel<'s>(state: &'s AgentState, turn: &'s Turn) -> impl Iterator<Item = Message> {
+    let names: Vec<&str> = state.voices().map(|voice| voice.name.as_str()).collect();
+    let there_are = (!names.is_empty()).then(|| format!("{} {}", prompts::SUBMODULES, names.join(", ")));
+    let said = turn.counsel(state).map(|said| format!("{} {}: {}", prompts::THINKS, said.module, said.text));
+    there_are.into_iter().chain(said).map(|text| Message::System { text })
 }
 
 /// The request for what a message is after.
@@ -124,7 +132,10 @@ fn planner(tools: &[&Tool]) -> String {
 
 /// What there is at hand while a message is acknowledged: the queue, what is in progress, and memory.
 fn is_about_work(tool: &str) -> bool {
-    is_about_actions(tool) || tool == "team.status" || tool.starts_with("task.") || tool.starts_with("memory.")
+    is_about_actions(tool)
+        || matches!(tool, "team.status" | "submodule.ask" | "history.query")
+        || tool.starts_with("task.")
+        || tool.starts_with("memory.")
 }
 
 fn is_about_actions(tool: &str) -> bool {

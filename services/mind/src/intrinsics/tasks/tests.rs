@@ -43,6 +43,9 @@ fn profile() -> Profile {
         session: Bounds::default(),
         guesses_goal: false,
         max_reflections: 0,
+        submodules: Vec::new(),
+        max_submodules: 0,
+        cutoff: Default::default(),
     }
 }
 
