@@ -3592,6 +3592,9 @@ pub struct UsageRow {
     pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, optional, tag = "5")]
     pub model: ::core::option::Option<::prost::alloc::string::String>,
+    /// The submodule; none also for the agent itself.
+    #[prost(string, optional, tag = "20")]
+    pub module: ::core::option::Option<::prost::alloc::string::String>,
     /// Those that failed included.
     #[prost(uint64, tag = "6")]
     pub calls: u64,
@@ -3616,6 +3619,81 @@ impl ::prost::Name for UsageRow {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.UsageRow".into()
+    }
+}
+/// What an agent or one of its submodules thought, or why it did not.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ThoughtRow {
+    #[prost(string, tag = "1")]
+    pub event_id: ::prost::alloc::string::String,
+    /// Where the decision stands in the log.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+    #[prost(message, optional, tag = "3")]
+    #[serde(with = "crate::json::time")]
+    pub at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(string, tag = "4")]
+    pub turn_id: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "5")]
+    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, tag = "6")]
+    pub kind: ::prost::alloc::string::String,
+    /// None for the agent itself.
+    #[prost(string, optional, tag = "7")]
+    pub module: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, tag = "8")]
+    pub text: ::prost::alloc::string::String,
+    /// What the calls of models took that were made for the submodule in that decision; with the first of its rows.
+    #[prost(uint64, tag = "9")]
+    pub input_tokens: u64,
+    #[prost(uint64, tag = "10")]
+    pub output_tokens: u64,
+    #[prost(uint64, tag = "11")]
+    pub latency_ms: u64,
+}
+impl ::prost::Name for ThoughtRow {
+    const NAME: &'static str = "ThoughtRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThoughtRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThoughtRow".into()
+    }
+}
+/// A submodule that an agent has.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubmoduleRow {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// None for who may not read how agents are instructed.
+    #[prost(string, optional, tag = "2")]
+    pub prompt: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, tag = "3")]
+    pub tier: ::prost::alloc::string::String,
+    /// Empty for everything.
+    #[prost(string, repeated, tag = "4")]
+    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(uint32, tag = "5")]
+    pub deadline_ms: u32,
+    #[prost(bool, tag = "6")]
+    pub wants_decisions: bool,
+    /// Whether it was added, by a tool or an order, and is not the profile's.
+    #[prost(bool, tag = "7")]
+    pub added: bool,
+}
+impl ::prost::Name for SubmoduleRow {
+    const NAME: &'static str = "SubmoduleRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SubmoduleRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SubmoduleRow".into()
     }
 }
 /// What calls of models took together; as UsageRow.
@@ -6771,6 +6849,121 @@ impl ::prost::Name for GetInboxResponse {
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListThoughtsRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// Only of this submodule.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub module: ::prost::alloc::string::String,
+    /// Those before this message of the log, which is next_before of the page before; none for the newest.
+    #[prost(uint64, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub before: ::core::option::Option<u64>,
+    /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
+    #[prost(uint32, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub limit: u32,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for ListThoughtsRequest {
+    const NAME: &'static str = "ListThoughtsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListThoughtsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListThoughtsRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListThoughtsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub thoughts: ::prost::alloc::vec::Vec<ThoughtRow>,
+    /// What to ask for as before to go on; none where nothing more is known.
+    #[prost(uint64, optional, tag = "2")]
+    pub next_before: ::core::option::Option<u64>,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for ListThoughtsResponse {
+    const NAME: &'static str = "ListThoughtsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListThoughtsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListThoughtsResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSubmodulesRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for ListSubmodulesRequest {
+    const NAME: &'static str = "ListSubmodulesRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListSubmodulesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListSubmodulesRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListSubmodulesResponse {
+    /// In the order in which they are shown what is new.
+    #[prost(message, repeated, tag = "1")]
+    pub submodules: ::prost::alloc::vec::Vec<SubmoduleRow>,
+    /// How many the agent has at most.
+    #[prost(uint32, tag = "2")]
+    pub most: u32,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for ListSubmodulesResponse {
+    const NAME: &'static str = "ListSubmodulesResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListSubmodulesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListSubmodulesResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListBriefingsRequest {
     #[prost(string, tag = "1")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
@@ -7268,7 +7461,7 @@ impl ::prost::Name for ListEventsResponse {
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetUsageRequest {
-    /// What is told apart: one or more of day, agent, user, thread and model, with commas between.
+    /// What is told apart: one or more of day, agent, user, thread, model and module, with commas between.
     #[prost(string, repeated, tag = "1")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
@@ -7286,6 +7479,10 @@ pub struct GetUsageRequest {
     #[prost(string, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub model: ::prost::alloc::string::String,
+    /// Only of this submodule.
+    #[prost(string, tag = "20")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub module: ::prost::alloc::string::String,
     /// The first day, in UTC.
     #[prost(string, tag = "6")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]

@@ -384,6 +384,19 @@ vocabularies! {
         Late = "late",
         Failed = "failed",
     }
+    /// What is told of thinking.
+    ThoughtKind {
+        Thought = "thought",
+        /// It is for the next decision in its thread.
+        Left = "left",
+        /// A question to a submodule.
+        Asked = "asked",
+        /// It had not answered by its deadline.
+        Late = "late",
+        Failed = "failed",
+        /// What was decided was shown to submodules.
+        Broadcast = "broadcast",
+    }
     /// How it is with a team.
     TeamStatus {
         Active = "active",
@@ -448,6 +461,8 @@ fields! {
     ConsentRow.status as status_word: ConsentStatus,
     optional ProcessRow.outcome as outcome_word: ProcessOutcome,
     HitRow.kind as kind_word: HitKind,
+    ThoughtRow.kind as kind_word: ThoughtKind,
+    SubmoduleRow.tier as tier_word: ModelTier,
     GenerationRow.state as state_word: GenerationState,
     DigestRow.state as state_word: GenerationState,
     ChooseRequest.option as option_word: OfferAnswer,

@@ -50,6 +50,7 @@ use uuid::Uuid;
 use self::asked::{Asked, Failure, Purpose};
 pub use self::{
     limits::Limits,
+    thinking_along::LATE,
     words_left_out::{is_without_words, with_given_up, without_words},
 };
 use super::{

@@ -44,6 +44,7 @@ mod status;
 pub mod stream;
 mod tasks;
 mod teams;
+mod thoughts;
 mod thread_messages;
 mod threads;
 mod tickets;
@@ -123,6 +124,8 @@ fn rpcs() -> Router<Gateway> {
         get_memory: get(memories::one),
         search: get(search::get),
         get_inbox: get(inbox::get),
+        list_thoughts: get(thoughts::get),
+        list_submodules: get(agents::list_submodules),
         list_briefings: get(briefings::get),
         list_approvals: get(consents::get),
         get_approval: get(consents::one),

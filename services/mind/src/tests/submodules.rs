@@ -14,7 +14,12 @@ fn with(submodules: Vec<Submodule>) -> Agent {
     Agent::with(AgentProfile { submodules, ..Default::default() })
 }
 
-fn late() -> Completion {
+/// So many that are shown everything; every other one wants to know what was decided.
+pub(super) fn voices(number: u32) -> Vec<Submodule> {
+    (0..number).map(|at| Submodule { wants_decisions: at % 2 == 0, ..module(&format!("m{at}")) }).collect()
+}
+
+pub(super) fn late() -> Completion {
     let error = CompletionError { kind: "late".into(), message: "no answer within 100 ms".into(), transient: false };
     Completion { error: Some(error), ..Default::default() }
 }

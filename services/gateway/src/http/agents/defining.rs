@@ -37,7 +37,11 @@ impl Defining<'_> {
         if needed <= self.gateway.bus.epoch().await? {
             return Ok(());
         }
-        let what = if needed >= TEAMS { "missions, owners and teams" } else { "a conduct" };
+        let what = match needed {
+            ..TEAMS => "a conduct",
+            TEAMS => "missions, owners and teams",
+            _ => "sessions, goals, reviews and submodules",
+        };
         let detail = format!("agents have {what} from epoch {needed} on: see kairo fleet promote");
         Err(Problem::conflict(detail))
     }

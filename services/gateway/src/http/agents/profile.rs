@@ -8,7 +8,7 @@ use kairo_proto::{
 };
 use serde_json::Value;
 
-use super::sessions::Sessions;
+use super::{sessions::Sessions, submodules::Voices};
 use crate::{
     config::GatewayConfig,
     fields::{Fields, NAME, at_most, count, name, one_of, text},
@@ -81,6 +81,7 @@ pub struct Traits {
     guesses_goal: Option<bool>,
     max_reflections: Option<u32>,
     commands: Option<Vec<ProfileCommand>>,
+    voices: Voices,
 }
 
 impl Traits {
@@ -106,6 +107,7 @@ impl Traits {
             guesses_goal: fields.optional("guesses_goal", "true or false", Value::as_bool),
             max_reflections: fields.optional("max_reflections", reviews, count(0..=MAX_REFLECTIONS)),
             commands: fields.optional("commands", COMMANDS, commands),
+            voices: Voices::read(fields),
         }
     }
 
@@ -116,7 +118,7 @@ impl Traits {
 
     /// The profile of this agent; none without a prompt.
     pub fn profile(self, agent: &Name) -> Option<AgentProfile> {
-        Some(AgentProfile {
+        Some(self.voices.of(AgentProfile {
             agent: agent.to_string(),
             description: self.description.unwrap_or_default(),
             prompt: self.prompt?,
@@ -133,7 +135,7 @@ impl Traits {
             max_reflections: self.max_reflections.unwrap_or_default(),
             commands: self.commands.unwrap_or_default(),
             ..AgentProfile::default()
-        })
+        }))
     }
 }
 

@@ -37,6 +37,8 @@ pub const LIST_MEMORIES: &str = "/v1/memories";
 pub const GET_MEMORY: &str = "/v1/memories/{agent}/{memory_id}";
 pub const SEARCH: &str = "/v1/search";
 pub const GET_INBOX: &str = "/v1/inbox";
+pub const LIST_THOUGHTS: &str = "/v1/agents/{agent}/thoughts";
+pub const LIST_SUBMODULES: &str = "/v1/agents/{agent}/submodules";
 pub const LIST_BRIEFINGS: &str = "/v1/briefings";
 pub const LIST_APPROVALS: &str = "/v1/approvals";
 pub const GET_APPROVAL: &str = "/v1/approvals/{action_id}";
@@ -87,6 +89,8 @@ pub const ACCESS: &[Access] = &[
     row("GET", GET_MEMORY, READ, Asked, Asked),
     row("GET", SEARCH, READ, Named, Named),
     row("GET", GET_INBOX, READ, Asked, Named),
+    row("GET", LIST_THOUGHTS, READ, Named, Asked),
+    row("GET", LIST_SUBMODULES, READ, Named, Free),
     row("GET", LIST_BRIEFINGS, READ, Named, Named),
     row("GET", LIST_APPROVALS, READ, Named, Named),
     row("GET", GET_APPROVAL, READ, Asked, Asked),
@@ -138,6 +142,8 @@ pub struct Handlers {
     pub get_memory: MethodRouter<Gateway>,
     pub search: MethodRouter<Gateway>,
     pub get_inbox: MethodRouter<Gateway>,
+    pub list_thoughts: MethodRouter<Gateway>,
+    pub list_submodules: MethodRouter<Gateway>,
     pub list_briefings: MethodRouter<Gateway>,
     pub list_approvals: MethodRouter<Gateway>,
     pub get_approval: MethodRouter<Gateway>,
@@ -190,6 +196,8 @@ impl Handlers {
             .route(GET_MEMORY, self.get_memory)
             .route(SEARCH, self.search)
             .route(GET_INBOX, self.get_inbox)
+            .route(LIST_THOUGHTS, self.list_thoughts)
+            .route(LIST_SUBMODULES, self.list_submodules)
             .route(LIST_BRIEFINGS, self.list_briefings)
             .route(LIST_APPROVALS, self.list_approvals)
             .route(GET_APPROVAL, self.get_approval)
