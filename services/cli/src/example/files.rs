@@ -17,7 +17,16 @@ use crate::Error;
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
 
 /// The examples in the order in which they are told about.
-pub const NAMES: [&str; 7] = ["morning", "launch", "meeting", "research", "journal", "automation", "team"];
+pub const NAMES: [&str; 8] = [
+    "morning",
+    "launch",
+    "meeting",
+    "research",
+    "journal",
+    "automation",
+    "team",
+    "council",
+];
 
 /// An example, its dates filled in.
 #[derive(Clone, Debug)]
